@@ -1,4 +1,4 @@
-"""What every mechanism shares: one way to make a release, and one rule about entropy."""
+"""The base of all mechanisms: one way to make a release, and one rule about entropy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class Dial:
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """What a mechanism hands over to be released.
+    """Protected tables, ready to be released.
 
     Attributes
     ----------
@@ -141,11 +141,6 @@ class BaseMechanism(ABC):
         str or None
             A level of the geography.  None, the default, where all records are needed at once.
 
-        Raises
-        ------
-        ArgumentError
-            If the parameters of the mechanism do not fit the workload.
-
         Examples
         --------
         >>> from bayesrisk.mechanisms import Rounding
@@ -176,7 +171,7 @@ class BaseMechanism(ABC):
 
     @property
     def spec(self) -> MechanismSpec:
-        """What the mechanism does; the spec of a release may say more."""
+        """Description of the mechanism; the spec of a release may say more."""
         return self._spec
 
     def __repr__(self) -> str:
@@ -214,10 +209,6 @@ class BaseMechanism(ABC):
 
         Raises
         ------
-        ArgumentError
-            If ``rng`` is no seed, the records lack what a table needs or lie outside of
-            ``places``, or the parameters of the mechanism do not fit the workload; or if there is
-            no public list of places, unless everything is published as it is.
         DataError
             If the records contradict each other, or what is public.
         """
@@ -262,18 +253,12 @@ class BasePrepared(ABC):
         Parameters
         ----------
         rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
+            As for :meth:`BaseMechanism.release`.
 
         Returns
         -------
         Release
             As ``release`` of the mechanism gives it.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed.
         """
         made = self._draw(generator(rng, optional=True))
         return _released(made, self.spec, simulation=rng is not None)
@@ -314,9 +299,6 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
 
         Raises
         ------
-        ArgumentError
-            If the records lack what a table needs or lie outside of ``places``, the parameters of
-            the mechanism do not fit the workload, or there is no public list of places.
         DataError
             If the records contradict each other, or what is public.
         """
@@ -341,7 +323,6 @@ def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Rel
     return Release(spec, made.tables, made.diagnostics, simulation=simulation)
 
 
-# -----------------------------------------------------------------------------
 # What mechanisms share: the true tables of a workload, and how often a record counts in one.
 
 

@@ -27,7 +27,6 @@ from bayesrisk.mechanisms.base import (
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Table, Workload
 
-# -----------------------------------------------------------------------------
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
 
@@ -153,9 +152,6 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
             )
 
 
-# -----------------------------------------------------------------------------
-
-
 Key = tuple[str, str]
 
 _ALLOCATIONS = ("das-2020", "uniform")
@@ -214,11 +210,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     bounds : mapping of table to table, optional
         Tables of one cell that may not exceed another one.  By default, for
         ``household-occupancy``, children (P16) by population (P1).
-
-    Raises
-    ------
-    ArgumentError
-        If not exactly one of ``allocation`` and ``budget`` is given, or one is out of range.
 
     Notes
     -----
@@ -354,11 +345,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         -------
         dict of (level, table) to NoiseSpec
             Discrete Gaussian of the scale that the class describes, at the finest level.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
         """
         scales = self._plan(workload).scales
         finest = workload.levels[-1]

@@ -27,7 +27,6 @@ from bayesrisk.mechanisms.base import (
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-# -----------------------------------------------------------------------------
 # Budgets of a noise mechanism: one exact fraction for each table at each level.
 
 
@@ -137,16 +136,13 @@ def _census(allocation: Any, total: Any) -> Budgets:
     return {(CENSUS_LEVELS[level], str(query)): rho for level, query, rho in rows}
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Records that a neighbour adds, takes away or (one of each) exchanges.
 _MOVED = {"add-remove": 1, "change-one": 2}
 _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables themselves
 
 
 class _NoiseMechanism(TableMechanism):
-    """What the two laws share: budgets, their check against the workload, and the draw."""
+    """Noise of either law: budgets, their check against the workload, and the draw."""
 
     _name: ClassVar[str]
     _unit: ClassVar[str]  # of the budgets
@@ -210,11 +206,8 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
        \text{overlap}
 
-    The budgets are given in one of three forms, all of them exact:
-
-    - ``budgets``, rho of every table at every level;
-    - ``rho`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
-    - ``allocation``, a production allocation of the 2020 Census, rescaled to ``rho`` if given.
+    The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
+    and tables, or in proportion to a production ``allocation`` of the 2020 Census.
 
     Parameters
     ----------
@@ -235,12 +228,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     overlap : int or mapping of str to int, default 1
         Number of cells of a table that one record may count in, at least 1, for all tables or by
         table (1 for those not named).  A smaller number than is true is an error of the release.
-
-    Raises
-    ------
-    ArgumentError
-        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
-        parameter is out of range.
 
     Notes
     -----
@@ -297,35 +284,14 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
 
     .. math:: b = \Delta / \varepsilon, \quad \Delta = (1 \text{ or } 2) \times \text{overlap}
 
-    The budgets are given in one of three forms, all of them exact:
-
-    - ``budgets``, epsilon of every table at every level;
-    - ``epsilon`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
-    - ``epsilon`` split in proportion to ``allocation``, one of the 2020 Census.
-
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one"}
         What a neighbour does: 1 or 2 records' cells move.
-    budgets : mapping, optional
-        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
+    budgets, level_shares, table_shares, allocation, overlap
+        As for :class:`DiscreteGaussianMechanism`, with epsilon in place of rho.
     epsilon : number, optional
         Total, > 0.
-    level_shares : mapping, optional
-        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
-    table_shares : mapping, optional
-        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
-    allocation : str or mapping, optional
-        As for :class:`DiscreteGaussianMechanism`.
-    overlap : int or mapping of str to int, default 1
-        Number of cells of a table that one record may count in, at least 1, for all tables or by
-        table (1 for those not named).  A smaller number than is true is an error of the release.
-
-    Raises
-    ------
-    ArgumentError
-        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
-        parameter is out of range.
 
     Notes
     -----

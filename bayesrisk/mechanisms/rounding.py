@@ -89,7 +89,6 @@ class Rounding(TableMechanism):
         return Protected(replace(tables, counts=rounded))
 
 
-# -----------------------------------------------------------------------------
 # No protection: the release that every protection is compared with.
 
 

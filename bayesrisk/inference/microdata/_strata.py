@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.inference.microdata.knowledge import Group
+from bayesrisk.inference.microdata.knowledge import KnownGroup
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
@@ -79,8 +79,8 @@ def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
 
 def _of_place(
     place: int,
-    groups: list[Group],
-    partly: list[Group],
+    groups: list[KnownGroup],
+    partly: list[KnownGroup],
     settled: IntArray,
     mass: FloatArray,
     people: int,
@@ -108,9 +108,11 @@ def _of_place(
     return strata
 
 
-def _disjoint(exactly: list[Group], partly: list[Group], classes: int) -> list[Group] | None:
+def _disjoint(
+    exactly: list[KnownGroup], partly: list[KnownGroup], classes: int
+) -> list[KnownGroup] | None:
     """Return the conditions, each once; None if two overlap, or known people lie across one."""
-    kept: list[Group] = []
+    kept: list[KnownGroup] = []
     owner = np.full(classes, -1, np.int64)
     for group in exactly:
         held = np.unique(owner[group.classes])

@@ -90,7 +90,6 @@ def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> 
     return ChainState(occupant, sizes, x, spot, tally, density, np.zeros(model.classes))
 
 
-# -----------------------------------------------------------------------------
 # Runs of any chains, kept draws, and whether the chains agree.
 
 

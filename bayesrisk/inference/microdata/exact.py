@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._numba import kernel
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem
 
-# -----------------------------------------------------------------------------
 # The exact law of a small system: every point of every component is visited and weighed.
 #
 # The unknowns are whole numbers ``x[0], x[1], ...``.  A *hard* row says that a weighted sum of
@@ -45,8 +44,8 @@ class Component(NamedTuple):
     row: IntArray
     coef: IntArray
     after: IntArray
-    last: Any
-    hard: Any  # for every row: whether its sum is given
+    last: BoolArray
+    hard: BoolArray  # for every row: whether its sum is given
     most: IntArray  # that sum, or the largest that has a weight
     soft_ptr: IntArray  # log weight of a sum s of a soft row stands at soft[soft_ptr[r] + s]
     soft: FloatArray
@@ -55,7 +54,7 @@ class Component(NamedTuple):
     asked_coef: IntArray
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     """State of a search, so that it can pause."""
 
     x: IntArray
@@ -73,8 +72,11 @@ class Search(NamedTuple):
 
 
 @kernel
-def _rescale(log_weight: float, scale: Any, below: Any, law: Any, answer_law: Any) -> None:
-    """Move the reference up to a weight that lies far above it."""
+def _rescale(
+    log_weight: float, scale: FloatArray, below: FloatArray, law: FloatArray, answer_law: FloatArray
+) -> None:
+    """Move the reference m of the weights exp(w - m) up to a weight that lies far above it."""
+    # exp(w - m') = exp(w - m) exp(m - m')
     factor = math.exp(scale[0] - log_weight)
     below *= factor
     law *= factor
@@ -84,45 +86,29 @@ def _rescale(log_weight: float, scale: Any, below: Any, law: Any, answer_law: An
 
 
 @kernel
-def search(of: Component, at: Search, budget: int) -> bool:
+def search(part: Component, state: SearchState, budget: int) -> bool:
     """Go on for about ``budget`` nodes; return whether every point has been visited.
 
     At each depth the values from ``x`` to ``high`` are still to be tried; ``sums`` and ``answers``
-    hold what stands above and the present value.
+    hold those above and the present value.
     """
     # Arrays by name: to reach into a tuple inside the loop costs more than the loop's own work.
-    top, prior_ptr, prior, ptr, row, coef = (
-        of.top,
-        of.prior_ptr,
-        of.prior,
-        of.ptr,
-        of.row,
-        of.coef,
-    )
-    after, last, hard, most, soft_ptr, soft = (
-        of.after,
-        of.last,
-        of.hard,
-        of.most,
-        of.soft_ptr,
-        of.soft,
-    )
-    asked_ptr, asked, asked_coef = of.asked_ptr, of.asked, of.asked_coef
-    x, high, path, below, sums, answers = at.x, at.high, at.path, at.below, at.sums, at.answers
-    law_ptr, law, answer_ptr, answer_law, scale = (
-        at.law_ptr,
-        at.law,
-        at.answer_ptr,
-        at.answer_law,
-        at.scale,
-    )
+    top, prior_ptr, prior, ptr, row = part.top, part.prior_ptr, part.prior, part.ptr, part.row
+    coef, after, last, hard, most = part.coef, part.after, part.last, part.hard, part.most
+    soft_ptr, soft, asked_ptr = part.soft_ptr, part.soft, part.asked_ptr
+    asked, asked_coef = part.asked, part.asked_coef
+    x, high, path, below, sums = state.x, state.high, state.path, state.below, state.sums
+    answers, law_ptr, law = state.answers, state.law_ptr, state.law
+    answer_ptr, answer_law, scale = state.answer_ptr, state.answer_law, state.scale
     n = top.size
-    depth, points, nodes = at.number[0], at.number[1], np.int64(0)
-    enter = at.number[3] == 1
+    depth, points, nodes = state.number[0], state.number[1], np.int64(0)
+    enter = state.number[3] == 1
     reference, total = scale[0], scale[1]
     while nodes < budget:
         step = np.int64(1)
-        if enter:  # which values do the rows leave here?
+        if enter:
+            # A row of sum s and bound b leaves x with s + a x <= b, and, where the sum is given,
+            # with s + a x + after >= b
             low, up = np.int64(0), top[depth]
             for k in range(ptr[depth], ptr[depth + 1]):
                 r = row[k]
@@ -131,7 +117,8 @@ def search(of: Component, at: Search, budget: int) -> bool:
                 if hard[r] and rest > after[k]:
                     low = max(low, -((after[k] - rest) // coef[k]))
             high[depth], below[depth], step, enter = up, 0.0, low, False
-        elif x[depth] > high[depth]:  # this depth is done: back to the one above
+        elif x[depth] > high[depth]:
+            # This depth is done: back to the one above, whose value has the weight found below it
             for k in range(ptr[depth], ptr[depth + 1]):
                 sums[row[k]] -= x[depth] * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
@@ -144,6 +131,7 @@ def search(of: Component, at: Search, budget: int) -> bool:
             law[law_ptr[depth] + x[depth]] += found
             below[depth] += found
         else:
+            # w(x) = sum of log priors and of log weights of the soft rows that end here
             nodes += 1
             value = path[depth] + prior[prior_ptr[depth] + x[depth]]
             for k in range(ptr[depth], ptr[depth + 1]):
@@ -154,6 +142,7 @@ def search(of: Component, at: Search, budget: int) -> bool:
                     depth += 1
                     path[depth], enter = value, True
                     continue
+                # A point: P(x_i = v) and P(answer = v) are sums of exp(w - m)
                 points += 1
                 if reference == -math.inf:
                     scale[0] = reference = value
@@ -167,15 +156,15 @@ def search(of: Component, at: Search, budget: int) -> bool:
                 total += weight
                 for i in range(answers.size):
                     answer_law[answer_ptr[i] + answers[i]] += weight
-        if step:
+        if step:  # the next value: s + a step
             x[depth] += step
             for k in range(ptr[depth], ptr[depth + 1]):
                 sums[row[k]] += step * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
                 answers[asked[k]] += step * asked_coef[k]
     scale[1] = total
-    at.number[0], at.number[1], at.number[3] = depth, points, 1 if enter else 0
-    at.number[2] += nodes
+    state.number[0], state.number[1], state.number[3] = depth, points, 1 if enter else 0
+    state.number[2] += nodes
     return bool(depth < 0)
 
 
@@ -189,7 +178,7 @@ class TooManyPointsError(Exception):
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """What the visit of all points found."""
+    """Marginal laws of groups and linear functions, and the evidence."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
@@ -262,7 +251,7 @@ def _order(rows: sp.csr_array, system: SmallSystem, numbers: IntArray) -> IntArr
 
 def _prepared(
     system: SmallSystem, order: IntArray, rows: IntArray, asked: sp.csr_array
-) -> tuple[Component, Search]:
+) -> tuple[Component, SearchState]:
     """Return the arrays of a component, and a search at its beginning."""
     top = system.top[order]
     small = sp.csc_array(system.matrix[rows, :][:, order])
@@ -303,7 +292,7 @@ def _prepared(
     )
     n = order.size
     law_ptr, answer_ptr = _starts(top + 1), _starts(np.asarray(most) + 1)
-    state = Search(
+    state = SearchState(
         x=np.zeros(n, np.int64),
         high=np.zeros(n, np.int64),
         path=np.zeros(n),
@@ -322,9 +311,6 @@ def _prepared(
 
 def _starts(sizes: Sequence[int] | IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
-
-
-# -----------------------------------------------------------------------------
 
 
 _ROOM = 2**25  # numbers that the tallies of all chains may hold

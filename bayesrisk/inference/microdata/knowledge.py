@@ -1,4 +1,4 @@
-"""What an adversary knows of the records of a place beyond a release."""
+"""Knowledge of an adversary about the records of a place, beyond a release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.tables import Table
 from bayesrisk.tables.schema import Schema
 
-# -----------------------------------------------------------------------------
 # Classes of cells that nothing tells apart, and conditions on records.
 
 
@@ -148,9 +147,6 @@ def condition_factors(condition: Condition, schema: Schema) -> dict[str, IntArra
     return factors
 
 
-# -----------------------------------------------------------------------------
-
-
 AT_LEAST, EXACTLY = "at least", "exactly"
 
 
@@ -251,7 +247,7 @@ class KnownRecords:
 
 
 @dataclass(frozen=True)
-class Group:
+class KnownGroup:
     """Records of a place of whom the same is known."""
 
     place: int  # position of the finest place
@@ -263,14 +259,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known, in classes."""
+    """Known records by class."""
 
     settled: sp.csr_array  # (places, classes): known records whose class is known
     # (places, classes): those of them whose attributes are all known: no target is one of them
     named: sp.csr_array
-    partly: tuple[Group, ...] = ()  # known people of several possible classes
+    partly: tuple[KnownGroup, ...] = ()  # known people of several possible classes
     # classes that have so many records of the place, known people and others
-    exactly: tuple[Group, ...] = ()
+    exactly: tuple[KnownGroup, ...] = ()
 
     @property
     def people(self) -> IntArray:
@@ -295,7 +291,7 @@ def knowledge_of(
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
         if item.relation == EXACTLY:
-            exactly.append(Group(at, cells, mass[cells], item.count, str(item)))
+            exactly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
         elif not item.count:
             continue
         elif not cells.size:
@@ -310,7 +306,7 @@ def knowledge_of(
                 f"concentration, got {item}: {cells.size} classes are possible"
             )
         else:
-            partly.append(Group(at, cells, mass[cells], item.count, str(item)))
+            partly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
     named, others = (_counted(entries[full], shape) for full in (True, False))
     return Knowledge(sp.csr_array(named + others), named, tuple(partly), tuple(exactly))
 

@@ -19,11 +19,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.people_model import Index, Rng
 from bayesrisk.inference.microdata.system import SmallSystem
 
 
 class Lattice(NamedTuple):
-    """What does not change: moves, priors and soft rows."""
+    """Arrays that stay fixed during a run: moves, priors and soft rows."""
 
     ptr: IntArray  # groups of every move
     group: IntArray
@@ -41,8 +42,9 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 
 
 @lean_kernel
-def _within(low: Any, high: Any, value: Any, top: Any, c: Any) -> tuple[Any, Any]:
-    """Return how far of a stretch c times a step leaves a value between 0 and the top."""
+def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
+    """Return the t of a stretch with 0 <= value + c t <= top."""
+    # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
     back, forth = value, top - value
     if c < 0:
         back, forth, c = forth, back, -c
@@ -52,35 +54,47 @@ def _within(low: Any, high: Any, value: Any, top: Any, c: Any) -> tuple[Any, Any
 
 
 @lean_kernel
-def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
-    """Return how far one can go back and forth along a move."""
+def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
+    """Return the first and last t for which x + t z is possible, z a move."""
     low, high = np.int64(-(2**62)), np.int64(2**62)
-    for k in range(of.ptr[move], of.ptr[move + 1]):
-        g = of.group[k]
-        top = of.prior_ptr[g + 1] - of.prior_ptr[g] - 1
-        low, high = _within(low, high, x[g], top, of.coef[k])
+    # 0 <= x_g + t z_g <= top_g for every group
+    for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
+        g = lattice.group[k]
+        top = lattice.prior_ptr[g + 1] - lattice.prior_ptr[g] - 1
+        low, high = _within(low, high, x[g], top, lattice.coef[k])
         if low == high:  # nowhere: to stay is always possible, so that no row can say more
             return low, high
-    for k in range(of.row_ptr[move], of.row_ptr[move + 1]):
-        r = of.row[k]
-        top = of.soft_ptr[r + 1] - of.soft_ptr[r] - 1
-        low, high = _within(low, high, sums[r], top, of.row_coef[k])
+    # 0 <= s_r + t (A z)_r <= top_r for every soft row
+    for k in range(lattice.row_ptr[move], lattice.row_ptr[move + 1]):
+        r = lattice.row[k]
+        top = lattice.soft_ptr[r + 1] - lattice.soft_ptr[r] - 1
+        low, high = _within(low, high, sums[r], top, lattice.row_coef[k])
         if low == high:
             return low, high
     return low, high
 
 
 @lean_kernel
-def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps: int) -> None:
-    """Make so many steps; ``work`` has room for the longest line."""
-    ptr, group, coef, prior_ptr, prior = of.ptr, of.group, of.coef, of.prior_ptr, of.prior
-    row_ptr, row, row_coef, soft_ptr, soft = of.row_ptr, of.row, of.row_coef, of.soft_ptr, of.soft
+def walk(
+    rng: Rng,
+    lattice: Lattice,
+    x: IntArray,
+    sums: IntArray,
+    work: FloatArray,
+    tally: IntArray,
+    steps: int,
+) -> None:
+    """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
+    ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
+    prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
+    row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
     moves = ptr.size - 1
     for _ in range(steps):
         move = np.int64(rng.random() * moves)
-        low, high = _reach(of, x, sums, move)
+        low, high = _reach(lattice, x, sums, move)
         if low == high:
             continue
+        # w(t) = sum_g log prior_g(x_g + t z_g) + sum_r log weight_r(s_r + t (A z)_r)
         best = -math.inf
         for t in range(low, high + 1):
             value = 0.0
@@ -90,6 +104,7 @@ def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps:
                 value += soft[soft_ptr[row[k]] + sums[row[k]] + t * row_coef[k]]
             work[t - low] = value
             best = max(best, value)
+        # P(t) = exp(w(t)) / sum exp(w), drawn by inversion of the cumulative sum
         total = 0.0
         for i in range(high - low + 1):
             if work[i] > best - _NEGLIGIBLE:
@@ -99,6 +114,7 @@ def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps:
         i = 0
         while i < high - low and work[i] <= u:
             i += 1
+        # x' = x + t z, s' = s + t A z
         t = low + i
         if t != 0:
             for k in range(ptr[move], ptr[move + 1]):

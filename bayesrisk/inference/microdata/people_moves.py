@@ -31,7 +31,6 @@ _TRIES = 16  # random slots, to find a person
 _NEARBY = 0.8  # how often the other slot is of the area around a part
 
 
-# -----------------------------------------------------------------------------
 # Rows: the sums that published counts are about.  Row r of a state has the log likelihood
 # table[spot[r]], and one more person of a class moves the spot by the weight of the class there.
 
@@ -107,7 +106,6 @@ def reassign(
             spot[base + j] += coef[level, new, k]
 
 
-# -----------------------------------------------------------------------------
 # The prior of a list: shares, or Dirichlet parameters a_c of sum A.
 
 
@@ -185,7 +183,6 @@ def _join(model: ModelArrays, state: ChainState, part: Index, cls: Index) -> Non
     state.people[part] += 1
 
 
-# -----------------------------------------------------------------------------
 # Moves of one person.
 
 
@@ -301,7 +298,6 @@ def _death(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool
     return True
 
 
-# -----------------------------------------------------------------------------
 # Leaps: many people are added or removed at once.
 
 
@@ -420,7 +416,6 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
     return True
 
 
-# -----------------------------------------------------------------------------
 # Moves of two people.
 
 
@@ -537,7 +532,6 @@ def _exchange(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, othe
     return True
 
 
-# -----------------------------------------------------------------------------
 # Sweeps: which move is proposed to whom.
 
 

@@ -56,7 +56,6 @@ from bayesrisk.inference.microdata.system import (
 from bayesrisk.inference.sampling.chains import Samples, spawn
 from bayesrisk.release import Release
 
-# -----------------------------------------------------------------------------
 # The law of the records of a place itself: means, draws, and what one record less would change.
 
 
@@ -143,9 +142,6 @@ def _exact_law(small: SmallSystem, numbers: sp.csr_array, max_points: int) -> Re
         return None
     mean = np.array([np.arange(p.size) @ p for p in law.laws])
     return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
-
-
-# -----------------------------------------------------------------------------
 
 
 ENGINES = ("auto", "exact", "people", "lattice")
@@ -235,34 +231,25 @@ def microdata_posterior(
 
     Notes
     -----
-    Errors: exact laws to about 1e-12, relative.  A sweep is about one proposal for each person (or
-    one step for each move); draws are ``thin`` sweeps apart,
-    or 2, 4, ... times as many where chains went on, and the error of a mean of draws is
-    its Monte Carlo standard error, from the effective number of draws.  An answer has status
-    ``undecided`` unless the log density and two random projections of the state have a
-    rank-normalised R-hat of at most 1.01 and bulk and tail effective sizes of at least 400, and the
-    answer's own mean has a split R-hat of at most 1.01 and an effective size of at least 400.  For
-    a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
-    be the target do not count.
+    Exact laws have a relative error of about 1e-12, and the error of a mean of draws is its Monte
+    Carlo standard error, from the effective number of draws.  A sweep is about one proposal for each
+    person, or one step for each move.  An answer has status ``undecided`` unless the log density
+    and two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
+    tail effective sizes of at least 400, and the answer's own mean has a split R-hat of at most 1.01
+    and an effective size of at least 400.  For a probability p of error s that is also at most
+    p (1 - p) / s**2: draws in which nobody can be the target do not count.
 
     Where the law of the number of people has gaps, chains start on every side of them, if there are
     as many chains.  Those over people cross a gap by steps of many people; where no step of a
     lattice chain does, the answers are undecided.
 
-    A share that the chain over people leaves undecided is then asked of what one more person would
-    change, which every draw tells, also one in which the group is empty: with n people of the
-    place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n) times the share
-    that the prior gives the class times the ratio of the likelihoods with and without one more of
-    it.  ``reason`` says how many answers were found so.  It needs a number of people that is not
-    published exactly, a prior that allows every smaller one, and noise: of the counts that see one
-    class the sum of 1 / variance is at most 1.5.  Groups of which the fewest people are expected
-    are recorded from the first round on, as many as have no more classes together than a sweep has
-    proposals; others in the next round (``doublings``).  What is still undecided is looked at
-    several times between two draws, while only people of its places change.  Where nothing else is
-    undecided, and terms were worth 100 draws or more, that is done in half as many further draws,
-    as far apart as those before, which are kept for these answers alone; otherwise, or if that is
-    not enough, in the next round.  Such an answer is from further draws only: those for which it
-    was undecided are no part of it.
+    A share that the chain over people leaves undecided is asked of the equation of Mecke: with n
+    people of the place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n)
+    times the share that the prior gives the class times the ratio of the likelihoods with and
+    without one more of it.  ``reason`` says how many answers were found so.  It needs a number of
+    people that is not published exactly, a prior that allows every smaller one, and noise: of the
+    counts that see one class the sum of 1 / variance is at most 1.5.  Where more draws are needed
+    for it, the answer is from these alone: those for which it was undecided are no part of it.
 
     Examples
     --------

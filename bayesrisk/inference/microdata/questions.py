@@ -1,4 +1,4 @@
-"""What is asked about the records of a place."""
+"""Questions about the records of a place, and answers of draws with their errors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,6 @@ def _condition_text(condition: Condition) -> str:
     return ", ".join(f"{a} {'/'.join(map(str, v))}" for a, v in condition.items()) or "anybody"
 
 
-# -----------------------------------------------------------------------------
 # Questions as linear functions of the unknown counts, and their answers before the release.
 
 
@@ -106,7 +105,7 @@ _SAME = 1e-12  # relative difference of shares that rounding explains
 
 @dataclass(frozen=True)
 class QuestionFunctions:
-    """What every question counts, and among what."""
+    """Questions as linear functions of the counts: records that count, and their group."""
 
     cells: sp.csr_array  # (functions, places * classes): the functions, each once
     # (questions, 2): the functions of every question: the records that it counts, and those among
@@ -254,7 +253,6 @@ def _tail(
     return float(max(0.0, 1.0 - every.sum()))
 
 
-# -----------------------------------------------------------------------------
 # Answers of draws: their errors and intervals, and which are undecided.
 #
 # An answer is a mean of draws, or a ratio E[X] / E[G] of two means, whose error is that of the mean
@@ -359,7 +357,6 @@ def ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0.0 else float("nan")
 
 
-# -----------------------------------------------------------------------------
 # What a release says about the records of a place, as it is returned.
 
 
@@ -377,7 +374,7 @@ class PosteriorLaw:
 @displayed
 @dataclass(frozen=True)
 class MicrodataPosterior:
-    """What a release says about the records of a place.
+    """Posterior of the records of a place given a release.
 
     Attributes
     ----------
@@ -429,14 +426,10 @@ class MicrodataPosterior:
             ``error``: 0 where it is exact, else the standard error between chains.  People whose
             class is known are left out, and do not count in k.
 
-        Raises
-        ------
-        ArgumentError
-            If the chains do not agree.
-
         Notes
         -----
-        Chains count up to k = 2^25 / (chains * classes of all places), at least 1.
+        Draws whose chains do not agree are refused.  Chains count up to
+        k = 2^25 / (chains * classes of all places), at least 1.
         """
         check.integer(top, "top", lower=1)
         if not self._law.agreed:

@@ -67,7 +67,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class MicrodataSystem:
-    """What is unknown, and what is published about it.
+    """Unknown counts of a place, and the published sums of them.
 
     Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
     who are known.  After these stand the numbers of each class among the people of every group
@@ -123,7 +123,7 @@ class MicrodataSystem:
             layers.append(replace(layer, given=given, off=off))
         return replace(self, layers=tuple(layers))
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowSystem:
         """Return every published cell as a row over the unknowns."""
         matrices, hard, given, off, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
@@ -140,7 +140,7 @@ class MicrodataSystem:
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
-        return Rows(
+        return RowSystem(
             self.over_unknowns(matrix),
             np.concatenate(hard),
             np.concatenate(given),
@@ -151,7 +151,7 @@ class MicrodataSystem:
 
 
 @dataclass
-class Rows:
+class RowSystem:
     """Published cells, and other sums: hard where the sum is given, soft where it has weights."""
 
     matrix: sp.csr_array  # weight of a record in every row
@@ -162,9 +162,9 @@ class Rows:
     laws: list[Likelihood | None]
     names: list[str]  # how messages call the rows
 
-    def keep(self, rows: IntArray) -> Rows:
+    def keep(self, rows: IntArray) -> RowSystem:
         """Return some of the rows."""
-        return Rows(
+        return RowSystem(
             sp.csr_array(self.matrix[rows, :]),
             self.hard[rows],
             self.given[rows],
@@ -305,7 +305,6 @@ def _inside(geoids: TextArray, place: str) -> TextArray:
     return found
 
 
-# -----------------------------------------------------------------------------
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
 
 
@@ -420,7 +419,7 @@ def _mass(system: MicrodataSystem) -> FloatArray:
     return np.concatenate([mass, *(group.mass for group in system.known.partly)])
 
 
-def _all_rows(system: MicrodataSystem) -> Rows:
+def _all_rows(system: MicrodataSystem) -> RowSystem:
     """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, known = len(system.places), system.classes.size, system.known
     told = system.rows()
@@ -439,7 +438,7 @@ def _all_rows(system: MicrodataSystem) -> Rows:
     extra = [*parts] + ([system.over_unknowns(sums)] if sums is not None else [])
     constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
     counts = [g.count for g in (*known.partly, *known.exactly)]
-    return Rows(
+    return RowSystem(
         sp.csr_array(sp.vstack([told.matrix, ones, *extra], format="csr"), dtype=np.int64),
         np.concatenate([told.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
         np.concatenate([told.given, settled, np.array(counts, np.int64)]),
@@ -477,7 +476,7 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: Rows, prior: RecordPrior) -> tuple[Rows, float]:
+def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, float]:
     """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
@@ -554,7 +553,7 @@ class _Span:
         return None
 
 
-def _bounds(rows: Rows, prior: RecordPrior) -> IntArray:
+def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
     """Return the largest sum of every row that has a weight."""
     found = np.full(len(rows.laws), _NO_BOUND, np.int64)
     for r, law in enumerate(rows.laws):
@@ -571,7 +570,7 @@ def _bounds(rows: Rows, prior: RecordPrior) -> IntArray:
     return found
 
 
-def _tops(rows: Rows, bounds: IntArray, n_groups: int) -> IntArray:
+def _tops(rows: RowSystem, bounds: IntArray, n_groups: int) -> IntArray:
     """Return the largest count of every group: by exact bounds, or else by noisy sums."""
     top = np.full(n_groups, _NO_BOUND, np.int64)
     _lower(top, rows.matrix, bounds)
@@ -600,7 +599,7 @@ def _lower(top: IntArray, matrix: sp.csr_array, bounds: IntArray) -> None:
         top[groups] = np.minimum(top[groups], np.maximum(bounds[r], 0) // coef)
 
 
-def _log_weights(rows: Rows, r: int, most: int, prior: RecordPrior) -> FloatArray:
+def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> FloatArray:
     if most > MAX_SUM:
         raise ArgumentError(
             f"release must leave at most {MAX_SUM} values to {rows.names[r]}, got {most}"
@@ -608,7 +607,7 @@ def _log_weights(rows: Rows, r: int, most: int, prior: RecordPrior) -> FloatArra
     return _log_weight(rows, r, np.arange(most + 1), prior)
 
 
-def _log_weight(rows: Rows, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
+def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
     """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:

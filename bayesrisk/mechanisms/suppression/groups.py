@@ -15,7 +15,6 @@ from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
-# -----------------------------------------------------------------------------
 # The smallest histograms that tables speak of: cliques of attributes that tables cross.
 #
 # Tables that cross the same attributes need their joint histogram; tables that share none need two
@@ -200,9 +199,6 @@ def _ties(cliques: Cliques) -> sparse.csc_array:
     return sparse.csc_array((np.concatenate(signs), where), shape=(number, cliques.size))
 
 
-# -----------------------------------------------------------------------------
-
-
 _MAX_COUNT = 2**31  # sums of products of such are exact
 
 
@@ -231,7 +227,7 @@ class PlaceGroup:
 
 @dataclass(frozen=True)
 class Structure:
-    """What tables and their geography say about histograms."""
+    """Constraints of tables and their geography on histograms."""
 
     tables: PublishedTables  # the tables
     cliques: Cliques  # the histograms

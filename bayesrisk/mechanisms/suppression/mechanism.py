@@ -30,7 +30,6 @@ from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Wor
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
 # Let x be the true histogram.  A second one, x + d, whole and not negative, that has every
@@ -259,9 +258,6 @@ def _cheapest(options: IntArray, cost: FloatArray) -> int:
     return int(options[np.argmin(cost[options])])
 
 
-# -----------------------------------------------------------------------------
-
-
 class Suppression(BaseMechanism):
     """Withhold counts below a threshold, and what would reveal them.
 
@@ -336,8 +332,6 @@ class Suppression(BaseMechanism):
 
         Raises
         ------
-        ArgumentError
-            If tables tell more than 4,194,304 kinds of records apart.
         DataError
             If counts are negative or 2**31 or more, no records have them, or none were found.
 
@@ -430,7 +424,6 @@ def _withheld(
     return replace(tables, counts=counts, suppressed=suppressed)
 
 
-# -----------------------------------------------------------------------------
 # What anybody can say about suppressed cells from the published ones: exact ranges.
 
 

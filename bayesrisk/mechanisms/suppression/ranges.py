@@ -12,7 +12,6 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables, equal_rows
 
-# -----------------------------------------------------------------------------
 # Smallest and largest whole value of linear forms: linear programs, proved in whole numbers.
 #
 # A linear program by floating point proposes; whole numbers decide.  A solution counts after it is
@@ -221,9 +220,6 @@ class IntegerProgram:
         below, above = _Box(part.low, high, least), _Box(low, part.high, least)
         # The last is looked at first: the half that the fraction is nearer to.
         return [below, above] if values[at] - cut > 0.5 else [above, below]
-
-
-# -----------------------------------------------------------------------------
 
 
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs

@@ -31,7 +31,6 @@ from bayesrisk.mechanisms.swapping.pairs import (
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata
 
-# -----------------------------------------------------------------------------
 # Many swapped releases of one truth: all that chance does not touch is done once.
 
 
@@ -133,9 +132,6 @@ class PreparedSwapping(BasePrepared):
             moves = self.unit == "household"
             return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
         return None
-
-
-# -----------------------------------------------------------------------------
 
 
 _UNITS = ("household", "person")
@@ -283,8 +279,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         microdata : Microdata or Records
             The records.
         rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
+            As for :meth:`release`.
 
         Returns
         -------
@@ -293,8 +288,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
         Raises
         ------
-        ArgumentError
-            If a column or level is absent, or the schema has no geography.
         DataError
             If persons and households do not fit together.
         """

@@ -17,7 +17,6 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.tables import Geography, Microdata, Records
 
-# -----------------------------------------------------------------------------
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
 #
 # Units of one region and swap-key class are held block by block in a k-d tree of the blocks, so a
@@ -156,7 +155,6 @@ def _bounds(ordered: IntArray) -> tuple[IntArray, IntArray]:
     return np.append(starts, len(ordered)).astype(np.int64), numbers
 
 
-# -----------------------------------------------------------------------------
 # Who is swapped first: ranks by risk, tiers of ranks, and whole numbers that meet a rate.
 
 
@@ -243,7 +241,6 @@ def apportion(total: int, weights: Sequence[Fraction], limits: Sequence[int]) ->
     return result
 
 
-# -----------------------------------------------------------------------------
 # Swap units: households (or persons) as columns of whole numbers, whichever file says it.
 
 
@@ -255,7 +252,7 @@ DERIVED = ("size", "adults", "children")
 
 @dataclass(frozen=True)
 class Units:
-    """What is swapped: one row for each household or person."""
+    """Units that may be swapped: one row for each household or person."""
 
     places: NDArray[np.str_]  # the different places, sorted
     place: IntArray  # position of each unit's place
@@ -455,9 +452,6 @@ def _classes(columns: list[IntArray], count: int) -> IntArray:
         classes = classes * max(1, len(distinct)) + inverse
         classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
     return classes
-
-
-# -----------------------------------------------------------------------------
 
 
 def geography_of(data: Microdata) -> Geography:

@@ -18,7 +18,6 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown.families import Family, Lookahead, classes_of
 
-# -----------------------------------------------------------------------------
 # Non-negative least squares with equalities: the one module that imports the solver.
 #
 # Clarabel (interior point, direct sparse factorisation) was chosen by measurement, which
@@ -188,7 +187,6 @@ def solve_whole(problem: LeastSquares) -> Optimum:
     )
 
 
-# -----------------------------------------------------------------------------
 # Controlled rounding: every cell goes to a neighbouring integer, and the sums still hold.
 #
 # Parent sums and nested sets within a child are the nodes of a transportation network, so the
@@ -203,7 +201,7 @@ SNAP = 1e-6
 
 @dataclass(frozen=True)
 class RoundingTask:
-    """What is to be rounded.
+    """Fractional counts, and the sums that rounding keeps.
 
     Attributes
     ----------
@@ -380,7 +378,6 @@ def _vertex(cost: FloatArray, rows: list[Any], upper: FloatArray, whole: int) ->
     return None
 
 
-# -----------------------------------------------------------------------------
 # The children of one node as one least-squares problem, and their integer answer.
 #
 # Unknowns are the cells that may hold somebody: a cell at zero in the parent is at zero in every
@@ -573,9 +570,6 @@ def solve_family(family: Family) -> IntArray:
     sums = np.zeros(few.live.shape, dtype=np.int64)
     sums[few.live] = rounded
     return classes.split(sums, family.parent, rng)
-
-
-# -----------------------------------------------------------------------------
 
 
 _ROOM = 2**22  # numbers that are kept, about 64 MiB

@@ -1,4 +1,4 @@
-"""What is exact in a TopDown-like release: nested sets of cells, public zeros, and their reach.
+"""Exact counts of a TopDown-like release: nested sets of cells, public zeros, and their reach.
 
 Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
 are disjoint, or one holds the other): then a parent's integers can always be split over its
@@ -22,7 +22,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import positive_parts
 from bayesrisk.tables import Table, Workload
 
-# -----------------------------------------------------------------------------
 # What the problem of the children of one node consists of.
 
 
@@ -40,7 +39,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Lookahead:
-    """What the units below one child still must be able to hold.
+    """Constraints of the units below one child on its counts.
 
     Units with the same zeros are one group; cells that every constraint below treats alike are one
     class.  The child's class counts must split over the groups so that each group's sets come out.
@@ -67,7 +66,6 @@ class Family:
     lookahead: tuple[tuple[int, Lookahead], ...] = ()
 
 
-# -----------------------------------------------------------------------------
 # Cells that nothing tells apart are one count, and sums that are measured twice are one row.
 #
 # Cells are alike where every table, every set, every child's zeros and every lookahead treat them
@@ -184,7 +182,6 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     return Query(sparse.csc_array(rows[first]), total, sums / total)
 
 
-# -----------------------------------------------------------------------------
 # Which tables are measured at which level, with how much budget and hence how much noise.
 
 
@@ -313,9 +310,6 @@ def weights(variances: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones(variances.size)
     floor = np.maximum(variances, 1e-8 * variances.max())
     return np.asarray(floor.min() / floor)
-
-
-# -----------------------------------------------------------------------------
 
 
 Rows = sparse.csr_array

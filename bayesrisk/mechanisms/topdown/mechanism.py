@@ -39,7 +39,6 @@ from bayesrisk.mechanisms.topdown.families import (
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
 
-# -----------------------------------------------------------------------------
 # From records and settings to a tree that is ready to be solved.
 
 
@@ -258,7 +257,6 @@ def _unit_level(settings: TreeSettings) -> str | None:
     return lower[0] if lower else None
 
 
-# -----------------------------------------------------------------------------
 # Parameters of the TopDown-like mechanism, checked and put into one form.
 
 
@@ -318,7 +316,6 @@ def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> 
                 )
 
 
-# -----------------------------------------------------------------------------
 # Many TopDown-like releases of one truth: all that the noise does not touch is done once.
 
 
@@ -354,8 +351,7 @@ class PreparedTopDown(BasePrepared):
         Parameters
         ----------
         rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
+            As for ``draw``.
 
         Returns
         -------
@@ -379,9 +375,6 @@ class PreparedTopDown(BasePrepared):
             for name in self.workload.at(level):
                 counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
         return Protected(PublishedTables(self.workload, geoids, counts), self.spec)
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Most cells of a histogram that is solved.
@@ -429,11 +422,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     rounding : sequence of str, optional
         Nested tables whose counts may only move to a neighbouring integer in the rounding.  By
         default, tables are taken from the smallest up while they stay nested.
-
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of range, or they contradict each other.
 
     Notes
     -----
@@ -585,11 +573,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         -------
         dict of (level, table) to NoiseSpec
             Discrete Gaussian with ``sigma2 = Delta**2 / (2 rho)``, the same in every node.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
 
         Examples
         --------
