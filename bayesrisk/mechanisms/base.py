@@ -125,21 +125,11 @@ class BaseMechanism(ABC):
         self._spec = spec
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of whose places each is protected by itself.
+        """Return the level of whose places each is protected by itself; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
         may then be made of one after the other (:class:`~bayesrisk.experiments.ReleaseStudy`).
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables to publish.
-
-        Returns
-        -------
-        str or None
-            A level of the geography.  None, the default, where all records are needed at once.
 
         Examples
         --------
@@ -155,17 +145,7 @@ class BaseMechanism(ABC):
     def for_neighbours(self) -> Self:
         """Return this mechanism for releases, from one seed, of truths that differ in few records.
 
-        Returns
-        -------
-        BaseMechanism
-            Its releases are the same; what they share may be worked out once.  The mechanism
-            itself, where it has nothing to share.
-
-        Examples
-        --------
-        >>> from bayesrisk.mechanisms import Rounding
-        >>> Rounding(base=3, method="random").for_neighbours()
-        Rounding(base=3, method='random')
+        Its releases are the same; work that they share may be done once.
         """
         return self
 
@@ -248,18 +228,7 @@ class BasePrepared(ABC):
     spec: MechanismSpec
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
-        """Return one release.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            As for :meth:`BaseMechanism.release`.
-
-        Returns
-        -------
-        Release
-            As ``release`` of the mechanism gives it.
-        """
+        """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
         made = self._draw(generator(rng, optional=True))
         return _released(made, self.spec, simulation=rng is not None)
 
@@ -281,26 +250,9 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
         workload: Workload,
         places: ArrayLike | None = None,
     ) -> P:
-        """Return everything that does not depend on chance, for many releases of one truth.
+        """Return all that does not depend on chance, for many releases of one truth.
 
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-        places : array_like of str, optional
-            As ``release`` takes it.
-
-        Returns
-        -------
-        BasePrepared
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
-
-        Raises
-        ------
-        DataError
-            If the records contradict each other, or what is public.
+        Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
         """
         data, listed = self._placed(microdata, workload, places)
         made = self._prepare(data, workload)
@@ -329,18 +281,12 @@ def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Rel
 _MAX_CLASSES = 2**22
 
 
-def true_tables(microdata: Microdata | Records, workload: Workload) -> PublishedTables:
-    """Return the tables as they are, of every known block, whether or not it is empty."""
-    check.instance(workload, Workload, "workload")
-    return tabulate(as_microdata(microdata), workload)
-
-
 class TableMechanism(PreparingMechanism["PreparedTables"]):
     """A mechanism that sees the true tables alone, which many releases of one truth share."""
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedTables":
         self._check(workload)
-        return PreparedTables(self.spec, self, true_tables(microdata, workload))
+        return PreparedTables(self.spec, self, tabulate(microdata, workload))
 
     def _check(self, workload: Workload) -> None:
         """Refuse a workload that the parameters do not fit; any will do by default."""

@@ -22,10 +22,9 @@ from bayesrisk.mechanisms.base import (
     different_cells,
     positive,
     positive_parts,
-    true_tables,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import Microdata, PublishedTables, Table, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Table, Workload, tabulate
 
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
@@ -334,18 +333,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         return {name: budget[name] for name in scales}, scales, spent
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table, exactly.
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables that are to be published.
-
-        Returns
-        -------
-        dict of (level, table) to NoiseSpec
-            Discrete Gaussian of the scale that the class describes, at the finest level.
-        """
+        """Return the exact law of the noise of every measured table, at the finest level."""
         scales = self._plan(workload).scales
         finest = workload.levels[-1]
         return {(finest, n): NoiseSpec("discrete-gaussian", scales[n]) for n in scales}
@@ -361,7 +349,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         }
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
-        return PreparedBottomUp(spec, plan, true_tables(microdata, workload))
+        return PreparedBottomUp(spec, plan, tabulate(microdata, workload))
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the finest level: all tables are sums over its places."""

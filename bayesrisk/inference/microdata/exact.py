@@ -280,7 +280,7 @@ def _prepared(
         coef=coef,
         after=after,
         last=last,
-        hard=system.hard[rows].copy(),
+        hard=system.hard[rows].astype(np.bool_),
         most=np.array(
             [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
         ),

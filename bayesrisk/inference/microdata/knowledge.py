@@ -194,21 +194,11 @@ class KnownRecords:
     def from_frame(
         cls, people: pd.DataFrame, *, place: str | None = None, relation: str = AT_LEAST
     ) -> list[Self]:
-        """Return what a file of known people says: people who look alike are counted.
+        """Return the people of a file as knowledge: those who look alike are counted.
 
-        Parameters
-        ----------
-        people : pandas.DataFrame
-            One row for each person; a column of whole codes for each attribute that is known.
-        place : str, optional
-            Name of the column with the code of each person's finest place.
-        relation : {"at least", "exactly"}
-            ``exactly`` if the file has everybody of these places who looks like one of its people.
-
-        Returns
-        -------
-        list of KnownRecords
-            In the order of the places and codes.
+        One row is one person, with a column of whole codes for each attribute that is known, and
+        ``place`` the name of the column with the code of the person's finest place.  ``exactly``
+        says that the file has everybody of these places who looks like one of its people.
 
         Examples
         --------

@@ -56,7 +56,8 @@ def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tupl
 @lean_kernel
 def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
     """Return the first and last t for which x + t z is possible, z a move."""
-    low, high = np.int64(-(2**62)), np.int64(2**62)
+    low: Index = np.int64(-(2**62))
+    high: Index = np.int64(2**62)
     # 0 <= x_g + t z_g <= top_g for every group
     for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
         g = lattice.group[k]
@@ -115,14 +116,14 @@ def walk(
         while i < high - low and work[i] <= u:
             i += 1
         # x' = x + t z, s' = s + t A z
-        t = low + i
-        if t != 0:
+        step = low + i
+        if step != 0:
             for k in range(ptr[move], ptr[move + 1]):
-                x[group[k]] += t * coef[k]
+                x[group[k]] += step * coef[k]
             for k in range(row_ptr[move], row_ptr[move + 1]):
-                sums[row[k]] += t * row_coef[k]
+                sums[row[k]] += step * row_coef[k]
         tally[0] += 1
-        tally[1] += t != 0
+        tally[1] += step != 0
 
 
 #: Most groups of a system whose lattice is worked out.

@@ -232,11 +232,11 @@ def microdata_posterior(
     Notes
     -----
     Exact laws have a relative error of about 1e-12, and the error of a mean of draws is its Monte
-    Carlo standard error, from the effective number of draws.  A sweep is about one proposal for each
-    person, or one step for each move.  An answer has status ``undecided`` unless the log density
-    and two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
-    tail effective sizes of at least 400, and the answer's own mean has a split R-hat of at most 1.01
-    and an effective size of at least 400.  For a probability p of error s that is also at most
+    Carlo standard error, from the effective number of draws. A sweep is about one proposal for each
+    person, or one step for each move. An answer has status ``undecided`` unless the log density and
+    two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
+    tail effective sizes of at least 400, and the answer's own mean has a split R-hat of at most
+    1.01 and an effective size of at least 400. For a probability p of error s that is also at most
     p (1 - p) / s**2: draws in which nobody can be the target do not count.
 
     Where the law of the number of people has gaps, chains start on every side of them, if there are

@@ -407,29 +407,16 @@ class MicrodataPosterior:
     _law: PosteriorLaw = field(repr=False)
 
     def ranked_records(self, top: int = 100) -> pd.DataFrame:
-        """Return the records that are most probably there.
+        """Return the ``top`` records that are most probably there.
 
         For each class c of a place and k = 1, 2, ..., the probability that at least k records of
         the class are there.  An adversary who lists those of probability q or more is right with
-        each of them so often.
-
-        Parameters
-        ----------
-        top : int, default 100
-            How many.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``place``, a column for each attribute as in ``expected``, ``known`` (of which known
-            people, by what is known; empty for all others), ``number`` k, ``probability`` and
-            ``error``: 0 where it is exact, else the standard error between chains.  People whose
-            class is known are left out, and do not count in k.
-
-        Notes
-        -----
-        Draws whose chains do not agree are refused.  Chains count up to
-        k = 2^25 / (chains * classes of all places), at least 1.
+        each of them so often.  Columns are ``place``, one for each attribute as in ``expected``,
+        ``known`` (of which known people, by what is known; empty for all others), ``number`` k,
+        ``probability`` and ``error``: 0 where it is exact, else the standard error between chains.
+        People whose class is known are left out, and do not count in k.  Draws whose chains do not
+        agree are refused; chains count up to k = 2^25 / (chains * classes of all places), at least
+        1.
         """
         check.integer(top, "top", lower=1)
         if not self._law.agreed:

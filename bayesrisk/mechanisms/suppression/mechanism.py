@@ -14,7 +14,7 @@ from bayesrisk._highs import WarmProgram
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, true_tables
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
     Cliques,
     PlaceGroup,
@@ -25,7 +25,15 @@ from bayesrisk.mechanisms.suppression.groups import (
 )
 from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
-from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, as_microdata
+from bayesrisk.tables import (
+    Histogram,
+    Microdata,
+    PublishedTables,
+    Records,
+    Workload,
+    as_microdata,
+    tabulate,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -318,28 +326,16 @@ class Suppression(BaseMechanism):
         super().__init__(MechanismSpec("suppression", parameters, others=SuppressedCounts()))
 
     def suppress(self, tables: PublishedTables) -> PublishedTables:
-        """Return true tables with cells withheld.
+        """Return true tables with cells withheld, whose counts are gone.
 
-        Parameters
-        ----------
-        tables : PublishedTables
-            As they are.
-
-        Returns
-        -------
-        PublishedTables
-            With suppressed cells, whose counts are gone.
+        Protection is proved from records that have the counts.  :meth:`release` has them; here some
+        are looked for first, which is harder than all the rest, and other records may lead to other
+        cells.
 
         Raises
         ------
         DataError
             If counts are negative or 2**31 or more, no records have them, or none were found.
-
-        Notes
-        -----
-        Protection is proved from records that have the counts.  :meth:`release` has them; here
-        some are looked for first, which is harder than all the rest, and other records may lead to
-        other cells.
         """
         check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
@@ -351,7 +347,7 @@ class Suppression(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        tables = true_tables(microdata, workload)
+        tables = tabulate(microdata, workload)
         records = as_microdata(microdata).for_schema(workload.schema)
         histogram = Histogram.from_records(records, level=workload.levels[-1])
         tables = self._suppress(tables, histogram)
@@ -457,13 +453,7 @@ class ProtectionRanges:
         return np.equal(self.lower, self.upper)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each suppressed cell.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns named as the attributes.
-        """
+        """Return one row for each suppressed cell, with columns named as the attributes."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})

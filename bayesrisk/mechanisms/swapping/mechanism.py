@@ -14,7 +14,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected, true_tables
+from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.swapping.pairs import (
     tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata
+from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata, tabulate
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
 
@@ -76,7 +76,11 @@ class PreparedSwapping(BasePrepared):
         return self.protect(rng)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
-        """Return the counts of some cells in one release, without making its tables."""
+        """Return the counts of some cells in one release, without making its tables.
+
+        Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
+        records are not those that were swapped, row by row.
+        """
         key = tuple(cells)
         if key not in self._watched:
             self._watched[key] = self._watch(key)
@@ -272,19 +276,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def swap(
         self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
     ) -> SwappedMicrodata:
-        """Return the records after swapping.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        rng : Generator or int, optional
-            As for :meth:`release`.
-
-        Returns
-        -------
-        SwappedMicrodata
-            Records, partners and rates: for the custodian, not for publication.
+        """Return the records after swapping, with partners and rates: for the custodian alone.
 
         Raises
         ------
@@ -369,7 +361,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
     def _tables(self, plan: SwapPlan, workload: Workload, rng: np.random.Generator) -> Protected:
         swapped = self._swapped(plan, rng)
-        tables = true_tables(swapped.microdata, workload)
+        tables = tabulate(swapped.microdata, workload)
         geography = workload.schema.geography
         coarse = geography.rank(self._within)
         same = tuple(

@@ -346,18 +346,7 @@ class PreparedTopDown(BasePrepared):
     solve: Solve = solve_family
 
     def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
-        """Return one draw of the protected counts at every level of the tree.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            As for ``draw``.
-
-        Returns
-        -------
-        dict of str to Histogram
-            By level, coarse to fine; children add up to their parent cell by cell.
-        """
+        """Return one draw of the protected counts at every level of the tree, coarse to fine."""
         solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
         return {
             level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
@@ -562,17 +551,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table, exactly.
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables that are to be published.
-
-        Returns
-        -------
-        dict of (level, table) to NoiseSpec
-            Discrete Gaussian with ``sigma2 = Delta**2 / (2 rho)``, the same in every node.
+        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho).
 
         Examples
         --------

@@ -115,6 +115,27 @@ def test_the_equation_holds_where_every_number_of_people_has_the_same_weight():
         np.testing.assert_allclose(found, mean, rtol=1e-9)
 
 
+def recorded(system, asked, draws, sweep_size=1000, chains=4, seed=1):
+    """Return chains, functions of the questions and of a state, and what records their terms."""
+    of, functions = people_model(system), question_functions(asked, system)
+    rngs = np.random.default_rng(seed).spawn(chains)
+    chains = [PeopleChain.begin(of, rng, sweep_size) for rng in rngs]
+    counts = functions.cells[:, of.cell_of].tocsr()
+    return chains, functions, counts, ExpectedCounts(system, asked, functions, chains, draws)
+
+
+def observer_of(more):
+    def observer():
+        more.reset()
+        return lambda chain, x: more.record(chain)
+
+    return observer
+
+
+def apart(asked, prior):
+    return [t for q in asked for t in q.tables(prior.schema)]
+
+
 def all_shares(system, release, common, seed):
     """Return every share of a place by one more person, each with its exact value."""
     schema = system.prior.schema
@@ -126,22 +147,10 @@ def all_shares(system, release, common, seed):
         for group in among
         for code in range(schema.attribute(first).size)
     ]
-    system = system_of(
-        release,
-        **common,
-        apart=[t for q in asked for t in q.tables(schema)],
-    )
+    system = system_of(release, **common, apart=apart(asked, system.prior))
     exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"]
-    of, functions = people_model(system), question_functions(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(seed).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = ExpectedCounts(system, asked, functions, chains, 1000)
-
-    def observer():
-        more.reset()
-        return lambda chain, x: more.record(chain)
-
-    drawn = draw(chains, counts, 1000, thin=1, doublings=0, observer=observer)
+    chains, functions, counts, more = recorded(system, asked, 1000, seed=seed)
+    drawn = draw(chains, counts, 1000, thin=1, doublings=0, observer=observer_of(more))
     plain = answers_of(asked, functions, drawn)
     return more.answer_undecided(plain.assign(status="undecided"), drawn), exact.to_numpy()
 
@@ -204,11 +213,8 @@ def test_what_is_short_of_draws_is_looked_at_more_often():
     asked = [RecordQuestion({"kind": [1]}, among={"kind": [1, 2]})]
     numbers = [RecordQuestion({"kind": kinds}) for kinds in ([1], [1, 2])]
     exact = microdata_posterior(release, numbers, **common, engine="exact").answers["posterior"]
-    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(prior.schema)])
-    of, functions = people_model(system), question_functions(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = ExpectedCounts(system, asked, functions, chains, 90)
+    system = system_of(release, **common, apart=apart(asked, prior))
+    chains, functions, counts, more = recorded(system, asked, 90)
     spread = []
     for _ in range(2):  # 360 draws answer nothing, so the question is short of them
         more.reset()
@@ -274,18 +280,9 @@ def test_further_draws_are_made_only_where_they_can_be_enough():
         RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
         RecordQuestion({"kind": [0]}),  # of which one more person says nothing
     ]
-    schema = common["prior"].schema
-    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(schema)])
-    of, functions = people_model(system), question_functions(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = ExpectedCounts(system, asked, functions, chains, 400)
-
-    def observer():
-        more.reset()
-        return lambda chain, x: more.record(chain)
-
-    drawn = draw(chains, counts, 400, thin=1, doublings=0, observer=observer)
+    system = system_of(release, **common, apart=apart(asked, common["prior"]))
+    chains, functions, counts, more = recorded(system, asked, 400)
+    drawn = draw(chains, counts, 400, thin=1, doublings=0, observer=observer_of(more))
     plain = answers_of(asked, functions, drawn)
     assert plain["status"].tolist() == ["undecided", "sampled"]
     cases = (
@@ -327,30 +324,16 @@ def test_a_group_stays_undecided_where_the_equation_does_not_hold():
 def test_later_rounds_ask_only_what_is_undecided():
     """Where all groups together are too wide for a sweep, the first round asks nothing."""
     release, prior = rare()
-    system = system_of(release, level="block", place="1", prior=prior)
     asked = [
         RecordQuestion({"kind": [0]}, among={}),
         RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
     ]
-    system = system_of(
-        release,
-        level="block",
-        place="1",
-        prior=prior,
-        apart=[t for q in asked for t in q.tables(prior.schema)],
-    )
-    of, functions = people_model(system), question_functions(asked, system)
-    counts = functions.cells[:, of.cell_of].tocsr()
-    chains = [PeopleChain.begin(of, rng, 1) for rng in np.random.default_rng(1).spawn(2)]
-    for chain in chains:
-        chain.sweep_size = 1
-    more = ExpectedCounts(system, asked, functions, chains, 500)
+    where = {"level": "block", "place": "1", "prior": prior}
+    system = system_of(release, **where, apart=apart(asked, prior))
+    chains, functions, counts, more = recorded(system, asked, 500, sweep_size=1, chains=2)
+    more._sweep_size = more._room = 1
     for chain in chains:
         chain.sweep_size = 1000
-
-    def observer():
-        more.reset()
-        return lambda chain, x: more.record(chain)
 
     seen = []
 
@@ -359,7 +342,7 @@ def test_later_rounds_ask_only_what_is_undecided():
         seen.append(frame["status"].tolist())
         return seen[-1] == ["sampled"] * 2
 
-    draw(chains, counts, 500, thin=2, doublings=3, enough=enough, observer=observer)
+    draw(chains, counts, 500, thin=2, doublings=3, enough=enough, observer=observer_of(more))
     assert seen == [["sampled", "undecided"], ["sampled", "sampled"]]
 
 
