@@ -320,6 +320,11 @@ class PreparedTables(BasePrepared):
         return self.mechanism._protect_tables(self.truth, rng)
 
 
+def census_level(level: str) -> str:
+    """Return the name in a geography of a level of the allocations of 2020."""
+    return "nation" if level == "US" else level.lower()
+
+
 def positive(value: Any, name: str) -> Fraction:
     """Return an exact number > 0."""
     number = exact_number(value, name)

@@ -20,6 +20,7 @@ from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
     TableMechanism,
+    census_level,
     most_cells,
     positive,
     positive_parts,
@@ -32,19 +33,6 @@ from bayesrisk.tables import PublishedTables, Table, Workload
 
 #: Budget of every (level, table).
 Budgets = dict[tuple[str, str], Fraction]
-
-#: Names of the levels in the allocations of 2020, and in the geographies of this package.
-CENSUS_LEVELS = {
-    "US": "nation",
-    "State": "state",
-    "County": "county",
-    "Prim": "prim",
-    "Tract_Subset_Group": "tract_subset_group",
-    "Tract_Subset": "tract_subset",
-    "Tract": "tract",
-    "Block_Group": "block_group",
-    "Block": "block",
-}
 
 
 def resolve_budgets(
@@ -133,7 +121,7 @@ def _census(allocation: Any, total: Any) -> Budgets:
     except ArgumentError as error:
         raise type(error)(f"allocation: {error}") from error
     rows = zip(frame["level"], frame["query"], frame["rho"], strict=True)
-    return {(CENSUS_LEVELS[level], str(query)): rho for level, query, rho in rows}
+    return {(census_level(level), str(query)): rho for level, query, rho in rows}
 
 
 #: Records that a neighbour adds, takes away or (one of each) exchanges.

@@ -88,27 +88,6 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     return REGISTRY.make(name, **parameters)
 
 
-def mechanism_parameters(name: str) -> dict[str, bool]:
-    """Return the parameters of a mechanism.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`available_mechanisms`.
-
-    Returns
-    -------
-    dict of str to bool
-        Whether each parameter must be given.
-
-    Examples
-    --------
-    >>> mechanism_parameters("rounding")
-    {'base': True, 'method': True}
-    """
-    return REGISTRY.parameters(name)
-
-
 def mechanism_dial(name: str) -> Dial | None:
     """Return the parameter of a mechanism that a search may turn.
 

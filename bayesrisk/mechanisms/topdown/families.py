@@ -19,7 +19,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import positive_parts
+from bayesrisk.mechanisms.base import census_level, positive_parts
 from bayesrisk.tables import Table, Workload
 
 # What the problem of the children of one node consists of.
@@ -187,9 +187,6 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
 
 Budget = dict[str, dict[str, Fraction]]
 
-#: Level names of the 2020 allocation.
-_CENSUS_LEVELS = {"us": "nation"}
-
 
 def explicit_budget(value: Any) -> Budget:
     """Return a budget by level and table, checked."""
@@ -203,7 +200,7 @@ def census_2020_allocation(levels: list[str]) -> Budget:
     table = census_2020_budget("pl94")
     found: Budget = {}
     for level, query, rho in zip(table["level"], table["query"], table["rho"], strict=True):
-        name = _CENSUS_LEVELS.get(level.lower(), level.lower())
+        name = census_level(level)
         if name in levels:
             found.setdefault(name, {})[query] = rho
     missing = [level for level in levels if level not in found]
