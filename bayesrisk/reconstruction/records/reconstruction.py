@@ -16,20 +16,23 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.constraints.cells import Queries, entries
-from bayesrisk.reconstruction.constraints.derived_rows import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.problem import Instance, Program, block_bounds, instance
+from bayesrisk.reconstruction.records.components import Farthest, Program, farthest_solutions
+from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
+from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    Problem,
+    block_bounds,
+    published_problem,
+)
 from bayesrisk.reconstruction.records.solve import (
-    Farthest,
     Solution,
     complete,
-    farthest,
     first_differences,
     nearest_records,
-    open_program,
     solve,
 )
+from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
@@ -44,7 +47,7 @@ class Reconstruction:
 
     Attributes
     ----------
-    problem : Instance
+    problem : Problem
         The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
         proved is so only if the published counts were true.
     scope : str
@@ -70,7 +73,7 @@ class Reconstruction:
         Version of bayesrisk.
     """
 
-    problem: Instance
+    problem: Problem
     scope: str
     status: tuple[str, ...]
     conflict: tuple[str, ...]
@@ -250,12 +253,26 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = instance(tables, scope=scope, taken_as_true=taken_as_true)
-    solution = solve(problem, solver=backend, seconds=time_limit)
+    problem = published_problem(tables, scope=scope, taken_as_true=taken_as_true)
+    bounds = block_bounds(problem)
+    return _reconstructed(problem, bounds, scope, backend, time_limit, nearest=nearest)
+
+
+def _reconstructed(
+    problem: Problem,
+    bounds: BlockBounds,
+    scope: str,
+    solver: SolverBackend,
+    seconds: float | None,
+    *,
+    nearest: bool = False,
+) -> Reconstruction:
+    """Return the records of a problem, by a solver that is ready."""
+    solution = solve(problem, bounds, solver=solver, seconds=seconds)
     extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        _add_nearest(problem, solution, extra, deviation, backend, time_limit)
+        _add_nearest(problem, solution, extra, deviation, solver, seconds)
     return Reconstruction(
         problem,
         scope,
@@ -266,12 +283,12 @@ def reconstruct(
         solution.count,
         extra,
         deviation,
-        backend.name,
+        solver.name,
     )
 
 
 def _add_nearest(
-    problem: Instance,
+    problem: Problem,
     solution: Solution,
     extra: dict[str, IntArray],
     deviation: IntArray,
@@ -279,7 +296,7 @@ def _add_nearest(
     seconds: float | None,
 ) -> None:
     """Give blocks that no records fit those of least deviation; their finer columns are -1."""
-    matrix = problem.system.queries.matrix()
+    matrix = problem.system.queries.matrix
     parts = [(solution.block, solution.cell, solution.count)]
     for b, status in enumerate(solution.status):
         if status != Status.INFEASIBLE:
@@ -615,43 +632,26 @@ def solution_variability(
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     known = level if scope == "block" else larger
-    problem = instance(tables, scope=known, taken_as_true=taken_as_true)
-    if solution is None:
-        solution = reconstruct(
-            tables,
-            scope=known,
-            solver=backend,
-            time_limit=time_limit,
-            taken_as_true=taken_as_true,
-        )
-    star = _on(problem, solution)
-    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status])
+    problem = published_problem(tables, scope=known, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
+    if solution is None:
+        solution = _reconstructed(problem, bounds, known, backend, time_limit)
+    star = _histograms(problem, solution)
+    solved = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
     solved &= np.isin(bounds.status, (FIXED, OPEN))
     if scope == "tract-joint":
-        for group in problem.group.values():  # a place counts when all of its blocks do
-            solved &= ~np.isin(group, group[~solved])
-    program, wrong, low, high = open_program(
-        problem, bounds, solved, bounds_only=scope == "tract-bounds"
+        for place in problem.larger:  # a place counts when all of its blocks do
+            solved &= ~np.isin(place.group, place.group[~solved])
+    program, point, answer = farthest_solutions(
+        problem,
+        bounds,
+        solved,
+        star,
+        bounds_only=scope == "tract-bounds",
+        solver=backend,
+        limits=Limits(time_limit, nodes=node_limit),
     )
-    value = entries(star, bounds.block, bounds.cell)
-    outside = solved[bounds.block] & ((value < low) | (value > high))
-    point = entries(star, program.block, program.cell)
-    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *_broken(program, point)]
-    if broken:
-        raise ArgumentError(
-            f"solution must fit the tables, got one that breaks those around "
-            f"{level} {problem.geoids[min(broken)]}"
-        )
-    limits = Limits(time_limit, nodes=node_limit)
-    answer = farthest(program, point, solver=backend, limits=limits)
-    if scope == "tract-joint":
-        name, group = next(iter(problem.group.items()))
-        return _result(
-            problem, program, point, answer, solution, solved, scope, name, group, backend
-        )
-    own = np.arange(problem.geoids.size)
-    return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
+    return _result(problem, program, point, answer, solution, solved, scope, backend.name)
 
 
 def checked_nodes(node_limit: int | None, solver: str) -> int | None:
@@ -663,17 +663,7 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
     return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
 
 
-def _broken(program: Program, point: IntArray) -> list[int]:
-    """Return blocks of rows that a point breaks."""
-    p = program.arrays
-    shape = (p.row_low.size, point.size)
-    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=shape)
-    sums = np.asarray(matrix @ point)
-    bad = np.flatnonzero((sums < p.row_low) | (sums > p.row_high))
-    return [int(program.block[p.row_var[p.row_ptr[row]]]) for row in bad]
-
-
-def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
+def _histograms(problem: Problem, solution: Reconstruction) -> sp.csr_array:
     """Return the histograms of a solution over the cells of this problem, if it is one of it.
 
     The cells of the solution may be finer: tables of larger places can tell more apart.
@@ -695,7 +685,7 @@ def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
     star = sp.csr_array((solution.count, (solution.block, cell)), shape=shape)
     star.sum_duplicates()
     published = problem.system.queries
-    found = sp.csr_array(star @ published.matrix().T)
+    found = sp.csr_array(star @ published.matrix.T)
     for block, text in first_differences(problem.published, found, published).items():
         if solution.status[block] in (Status.UNIQUE, Status.FEASIBLE):
             raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
@@ -704,7 +694,7 @@ def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
 
 def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
     """Return for every place whether one of its published counts is that of all of its records."""
-    matrix = published.matrix()
+    matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
     held = counts[:, np.flatnonzero(ones)].tocoo()
     hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
@@ -712,19 +702,20 @@ def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]
 
 
 def _result(
-    problem: Instance,
+    problem: Problem,
     program: Program,
     point: IntArray,
     answer: Farthest,
     solution: Reconstruction,
     solved: NDArray[np.bool_],
     scope: str,
-    level: str,
-    place: IntArray,
-    backend: SolverBackend,
+    solver: str,
 ) -> SolutionVariability:
     """Add the components of every place up."""
-    geoids = problem.geoids if scope != "tract-joint" else problem.places[level]
+    level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
+    if scope == "tract-joint":
+        largest = problem.larger[0]
+        level, geoids, place = largest.level, largest.geoids, largest.group
     population = np.zeros(geoids.size, np.int64)
     np.add.at(population, place, solution.population)
     owner = place[program.block[program.arrays.first_var[:-1]]]
@@ -733,7 +724,7 @@ def _result(
     known = np.ones(geoids.size, bool)
     np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
     if scope == "tract-joint":
-        known |= _known_totals(problem.couplings[level].queries, problem.coupled[level])
+        known |= _known_totals(largest.coupling.queries, largest.published)
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
@@ -747,7 +738,7 @@ def _result(
     lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
-        backend.name, taken_as_true=problem.taken_as_true,
+        solver, taken_as_true=problem.taken_as_true,
     )  # fmt: skip
 
 
