@@ -2,7 +2,7 @@
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
@@ -123,50 +123,55 @@ class Problem:
         """The cells of a block."""
         return self.system.queries.space
 
+    @classmethod
+    def from_tables(
+        cls, tables: PublishedTables, *, scope: str, taken_as_true: bool = False
+    ) -> "Problem":
+        """Return what tables of the finest level, and of larger ones up to a scope, say.
 
-def published_problem(
-    tables: PublishedTables, *, scope: str, taken_as_true: bool = False
-) -> Problem:
-    """Return the problem that tables of the finest level, and of larger ones up to a scope, pose.
-
-    Raises
-    ------
-    ArgumentError
-        If there are no tables at ``scope``, too many cells, or counts that need not be true.
-    """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
-    workload = tables.workload
-    level, rank = workload.levels[-1], workload.schema.geography.levels.index
-    check.choice(scope, "scope", workload.levels)
-    above = [name for name in workload.levels[:-1] if rank(scope) <= rank(name)]
-    keys = [key for key in workload.tables if key[0] in (level, *above)]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
-    published = _stacked(tables, level)
-    counts = {name: _stacked(tables, name) for name in above}
-    withheld = _withheld([published]), _withheld(counts.values())
-    system, couplings = _systems(workload, level, above, withheld)
-    geoids = tables.geoids[level]
-    larger = []
-    for name in above:
-        places = tables.geoids[name]
-        ancestors = workload.schema.geography.ancestors(geoids, name)
-        group = np.minimum(np.searchsorted(places, ancestors), max(places.size - 1, 0))
-        missing = places[group] != ancestors if places.size else np.ones(geoids.size, np.bool_)
-        if missing.any():
-            first = str(ancestors[int(missing.argmax())])
-            raise ArgumentError(f"tables must have every {name}, got none of {shown(first)}")
-        larger.append(
-            LargerLevel(name, places, group.astype(np.int64), counts[name], couplings[name])
+        Raises
+        ------
+        ArgumentError
+            If there are no tables at ``scope``, too many cells, or counts that need not be true.
+        """
+        if not isinstance(tables, PublishedTables):
+            raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+        workload = tables.workload
+        check.choice(scope, "scope", workload.levels)
+        rank = workload.schema.geography.levels.index
+        *coarser, level = workload.levels
+        above = [name for name in coarser if rank(scope) <= rank(name)]
+        keys = [key for key in workload.tables if key[0] in (level, *above)]
+        assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
+        published, *counts = [_stacked(tables, name) for name in (level, *above)]
+        system, couplings = _systems(
+            workload, (level, *above), (_withheld([published]), _withheld(counts))
         )
-    rows = RowSource(
-        system.cell_ptr, system.cell_row, system.cell_coef, system.family,
-        system.rows_of(published), np.arange(geoids.size),
-    )  # fmt: skip
-    return Problem(
-        level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
-        assumed,
-    )  # fmt: skip
+        geoids = tables.geoids[level]
+        larger = [
+            LargerLevel(name, tables.geoids[name], _places(tables, level, name), *rows)
+            for name, *rows in zip(above, counts, couplings, strict=True)
+        ]
+        rows = RowSource(
+            system.cell_ptr, system.cell_row, system.cell_coef, system.family,
+            system.rows_of(published), np.arange(geoids.size),
+        )  # fmt: skip
+        return cls(
+            level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
+            assumed,
+        )  # fmt: skip
+
+
+def _places(tables: PublishedTables, level: str, larger: str) -> IntArray:
+    """Return the place at a larger level, by position, of every place of a level."""
+    places = tables.geoids[larger]
+    ancestors = tables.workload.schema.geography.ancestors(tables.geoids[level], larger)
+    group = np.minimum(np.searchsorted(places, ancestors), places.size - 1)
+    missing = places[group] != ancestors
+    if missing.any():
+        first = str(ancestors[int(missing.argmax())])
+        raise ArgumentError(f"tables must have every {larger}, got none of {shown(first)}")
+    return group.astype(np.int64)
 
 
 def _coupling_rows(larger: LargerLevel) -> RowSource:
@@ -189,10 +194,10 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
 def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
     """Return the counts of all tables of a level side by side, ``HIDDEN`` where suppressed."""
     parts = []
-    for name in tables.workload.at(level):
-        part = tables.counts[level, name]
-        if (level, name) in tables.suppressed:
-            part = sp.csr_array(part + HIDDEN * tables.suppressed[level, name].astype(np.int64))
+    for key in [key for key in tables.workload.tables if key[0] == level]:
+        part = tables.counts[key]
+        if key in tables.suppressed:
+            part = sp.csr_array(part + HIDDEN * tables.suppressed[key].astype(np.int64))
         parts.append(part)
     return sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
 
@@ -205,11 +210,9 @@ def _withheld(parts: Iterable[sp.csr_array]) -> bool:
 class _KeptSystems(NamedTuple):
     """Systems that were made, and of which tables."""
 
-    schema: Schema
-    levels: tuple[str, ...]
-    withheld: tuple[bool, bool]
+    key: tuple[Schema, tuple[str, ...], tuple[bool, bool]]
     tables: tuple[Table, ...]
-    made: tuple[CellSystem, dict[str, Coupling]]
+    made: tuple[CellSystem, tuple[Coupling, ...]]
 
 
 #: The last systems: many tracts with one workload need one of them.
@@ -217,35 +220,35 @@ _KEPT: deque[_KeptSystems] = deque(maxlen=8)
 
 
 def _systems(
-    workload: Workload, level: str, above: Sequence[str], withheld: tuple[bool, bool]
-) -> tuple[CellSystem, dict[str, Coupling]]:
-    """Return the system of the blocks, and the couplings of larger levels.
+    workload: Workload, levels: tuple[str, ...], withheld: tuple[bool, bool]
+) -> tuple[CellSystem, tuple[Coupling, ...]]:
+    """Return the system of the first level, and the couplings of the others.
 
     Where some cell of the blocks, or of the larger places, is withheld, the rows of these are the
     published cells themselves.
     """
-    own = tuple(workload.at(level).values())
-    larger = {name: tuple(workload.at(name).values()) for name in above}
-    every = (*own, *itertools.chain(*larger.values()))
-    key = (workload.schema, tuple(above), withheld)
+    own, *larger = [
+        tuple(table for (name, _), table in workload.tables.items() if name == level)
+        for level in levels
+    ]
+    every = (*own, *itertools.chain(*larger))
+    key = (workload.schema, levels, withheld)
     for kept in _KEPT:
-        if kept[:3] == (workload.schema, tuple(above), withheld) and same_tables(
-            kept.tables, every
-        ):
+        if kept.key == key and same_tables(kept.tables, every):
             return kept.made
     space = space_of(workload.schema, own)
-    couplings: dict[str, Coupling] = {}
-    for name, tables in larger.items():
+    couplings: list[Coupling] = []
+    for tables in larger:
         coarse = None if withheld[1] else coarse_coupling(space, own, tables)
         if coarse is None:
             space = space_of(workload.schema, every)
-            couplings = {n: whole_coupling(space, ts) for n, ts in larger.items()}
+            couplings = [whole_coupling(space, tables) for tables in larger]
             break
-        couplings[name] = coarse
+        couplings.append(coarse)
     published = queries(space, own)
-    made = (raw_system if withheld[0] else reduced_system)(published), couplings
-    _KEPT.append(_KeptSystems(*key, every, made))
-    return made
+    system = raw_system(published) if withheld[0] else reduced_system(published)
+    _KEPT.append(_KeptSystems(key, every, (system, tuple(couplings))))
+    return system, tuple(couplings)
 
 
 # -----------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
     Problem,
     block_bounds,
-    published_problem,
 )
 from bayesrisk.reconstruction.records.solve import (
     Solution,
@@ -253,7 +252,7 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = published_problem(tables, scope=scope, taken_as_true=taken_as_true)
+    problem = Problem.from_tables(tables, scope=scope, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
     return _reconstructed(problem, bounds, scope, backend, time_limit, nearest=nearest)
 
@@ -632,7 +631,7 @@ def solution_variability(
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     known = level if scope == "block" else larger
-    problem = published_problem(tables, scope=known, taken_as_true=taken_as_true)
+    problem = Problem.from_tables(tables, scope=known, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
     if solution is None:
         solution = _reconstructed(problem, bounds, known, backend, time_limit)
