@@ -156,7 +156,7 @@ class Problem:
             system.cell_ptr, system.cell_row, system.cell_coef, system.family,
             system.rows_of(published), np.arange(geoids.size),
         )  # fmt: skip
-        return cls(
+        return Problem(
             level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
             assumed,
         )  # fmt: skip
