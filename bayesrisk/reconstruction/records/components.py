@@ -13,7 +13,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN, ProgramArrays, SearchWork
-from bayesrisk.reconstruction.records.problem import BlockBounds, Problem, RowSource
+from bayesrisk.reconstruction.records.problem import BlockBounds, PublishedRows, RowSource
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
@@ -227,13 +227,17 @@ def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntAr
 
 
 def open_program(
-    problem: Problem, bounds: BlockBounds, good: NDArray[np.bool_], *, bounds_only: bool = False
+    problem: PublishedRows,
+    bounds: BlockBounds,
+    good: NDArray[np.bool_],
+    *,
+    bounds_only: bool = False,
 ) -> tuple[Program, dict[int, int], IntArray, IntArray]:
     """Return the program that all rows leave open, contradictions, and the tightened bounds.
 
     Parameters
     ----------
-    problem : Problem
+    problem : PublishedRows
         Blocks and rows.
     bounds : BlockBounds
         Bounds of the cells that the rows of every block leave possible.
@@ -548,7 +552,7 @@ def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Li
 
 
 def farthest_solutions(
-    problem: Problem,
+    problem: PublishedRows,
     bounds: BlockBounds,
     solved: NDArray[np.bool_],
     star: sp.csr_array,

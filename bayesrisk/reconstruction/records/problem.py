@@ -89,7 +89,7 @@ class LargerLevel:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PublishedRows:
     """What published tables say of the histograms of blocks: made once, never changed.
 
     Attributes
@@ -123,43 +123,43 @@ class Problem:
         """The cells of a block."""
         return self.system.queries.space
 
-    @classmethod
-    def from_tables(
-        cls, tables: PublishedTables, *, scope: str, taken_as_true: bool = False
-    ) -> "Problem":
-        """Return what tables of the finest level, and of larger ones up to a scope, say.
 
-        Raises
-        ------
-        ArgumentError
-            If there are no tables at ``scope``, too many cells, or counts that need not be true.
-        """
-        if not isinstance(tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
-        workload = tables.workload
-        check.choice(scope, "scope", workload.levels)
-        rank = workload.schema.geography.levels.index
-        *coarser, level = workload.levels
-        above = [name for name in coarser if rank(scope) <= rank(name)]
-        keys = [key for key in workload.tables if key[0] in (level, *above)]
-        assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
-        published, *counts = [_stacked(tables, name) for name in (level, *above)]
-        system, couplings = _systems(
-            workload, (level, *above), (_withheld([published]), _withheld(counts))
-        )
-        geoids = tables.geoids[level]
-        larger = [
-            LargerLevel(name, tables.geoids[name], _places(tables, level, name), *rows)
-            for name, *rows in zip(above, counts, couplings, strict=True)
-        ]
-        rows = RowSource(
-            system.cell_ptr, system.cell_row, system.cell_coef, system.family,
-            system.rows_of(published), np.arange(geoids.size),
-        )  # fmt: skip
-        return Problem(
-            level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
-            assumed,
-        )  # fmt: skip
+def published_rows(
+    tables: PublishedTables, *, scope: str, taken_as_true: bool = False
+) -> PublishedRows:
+    """Return the problem that tables of the finest level, and of larger ones up to a scope, pose.
+
+    Raises
+    ------
+    ArgumentError
+        If there are no tables at ``scope``, too many cells, or counts that need not be true.
+    """
+    if not isinstance(tables, PublishedTables):
+        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    workload = tables.workload
+    check.choice(scope, "scope", workload.levels)
+    rank = workload.schema.geography.levels.index
+    *coarser, level = workload.levels
+    above = [name for name in coarser if rank(scope) <= rank(name)]
+    keys = [key for key in workload.tables if key[0] in (level, *above)]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
+    published, *counts = [_stacked(tables, name) for name in (level, *above)]
+    system, couplings = _systems(
+        workload, (level, *above), (_withheld([published]), _withheld(counts))
+    )
+    geoids = tables.geoids[level]
+    larger = [
+        LargerLevel(name, tables.geoids[name], _places(tables, level, name), *rows)
+        for name, *rows in zip(above, counts, couplings, strict=True)
+    ]
+    rows = RowSource(
+        system.cell_ptr, system.cell_row, system.cell_coef, system.family,
+        system.rows_of(published), np.arange(geoids.size),
+    )  # fmt: skip
+    return PublishedRows(
+        level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
+        assumed,
+    )  # fmt: skip
 
 
 def _places(tables: PublishedTables, level: str, larger: str) -> IntArray:
@@ -277,7 +277,7 @@ class BlockBounds:
     high: IntArray
 
 
-def block_bounds(problem: Problem) -> BlockBounds:
+def block_bounds(problem: PublishedRows) -> BlockBounds:
     """Return bounds of the cells of every block: the fixed point of interval propagation."""
     bounds = _bounds_of(problem, 0, problem.geoids.size, None)
     if not problem.larger or not np.any(bounds.status == LOOSE):
@@ -293,7 +293,9 @@ def block_bounds(problem: Problem) -> BlockBounds:
     return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
 
 
-def _bounds_of(problem: Problem, first: int, last: int, ceiling: IntArray | None) -> BlockBounds:
+def _bounds_of(
+    problem: PublishedRows, first: int, last: int, ceiling: IntArray | None
+) -> BlockBounds:
     """Return the bounds of the blocks from ``first`` to ``last``."""
     s, counts = problem.system, problem.rows[0].counts[first:last]
     size = last - first
@@ -313,7 +315,7 @@ def _bounds_of(problem: Problem, first: int, last: int, ceiling: IntArray | None
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
-def _ceiling(problem: Problem, block: int) -> IntArray:
+def _ceiling(problem: PublishedRows, block: int) -> IntArray:
     """Return the largest count of every cell that the tables of a block's larger places allow."""
     most = np.full(problem.space.size, UNBOUNDED, np.int64)
     for larger in problem.larger:

@@ -21,8 +21,9 @@ from bayesrisk.reconstruction.records.components import Farthest, Program, farth
 from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
-    Problem,
+    PublishedRows,
     block_bounds,
+    published_rows,
 )
 from bayesrisk.reconstruction.records.solve import (
     Solution,
@@ -46,7 +47,7 @@ class Reconstruction:
 
     Attributes
     ----------
-    problem : Problem
+    problem : PublishedRows
         The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
         proved is so only if the published counts were true.
     scope : str
@@ -72,7 +73,7 @@ class Reconstruction:
         Version of bayesrisk.
     """
 
-    problem: Problem
+    problem: PublishedRows
     scope: str
     status: tuple[str, ...]
     conflict: tuple[str, ...]
@@ -252,13 +253,13 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = Problem.from_tables(tables, scope=scope, taken_as_true=taken_as_true)
+    problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
     return _reconstructed(problem, bounds, scope, backend, time_limit, nearest=nearest)
 
 
 def _reconstructed(
-    problem: Problem,
+    problem: PublishedRows,
     bounds: BlockBounds,
     scope: str,
     solver: SolverBackend,
@@ -287,7 +288,7 @@ def _reconstructed(
 
 
 def _add_nearest(
-    problem: Problem,
+    problem: PublishedRows,
     solution: Solution,
     extra: dict[str, IntArray],
     deviation: IntArray,
@@ -631,7 +632,7 @@ def solution_variability(
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     known = level if scope == "block" else larger
-    problem = Problem.from_tables(tables, scope=known, taken_as_true=taken_as_true)
+    problem = published_rows(tables, scope=known, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
     if solution is None:
         solution = _reconstructed(problem, bounds, known, backend, time_limit)
@@ -662,7 +663,7 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
     return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
 
 
-def _histograms(problem: Problem, solution: Reconstruction) -> sp.csr_array:
+def _histograms(problem: PublishedRows, solution: Reconstruction) -> sp.csr_array:
     """Return the histograms of a solution over the cells of this problem, if it is one of it.
 
     The cells of the solution may be finer: tables of larger places can tell more apart.
@@ -701,7 +702,7 @@ def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]
 
 
 def _result(
-    problem: Problem,
+    problem: PublishedRows,
     program: Program,
     point: IntArray,
     answer: Farthest,

@@ -15,7 +15,7 @@ from bayesrisk.reconstruction.records.components import (
     solve_components,
 )
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import BlockBounds, LargerLevel, Problem
+from bayesrisk.reconstruction.records.problem import BlockBounds, LargerLevel, PublishedRows
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
@@ -56,7 +56,7 @@ class Solution:
         self.block, self.cell, self.count = self.block[kept], self.cell[kept], self.count[kept]
 
 
-def _bound_together(problem: Problem, chosen: Iterable[int]) -> dict[int, int]:
+def _bound_together(problem: PublishedRows, chosen: Iterable[int]) -> dict[int, int]:
     """Return the blocks that stand or fall with the chosen ones, and with which."""
     blocks = sorted(set(chosen))
     because: dict[int, int] = {}
@@ -70,7 +70,7 @@ def _bound_together(problem: Problem, chosen: Iterable[int]) -> dict[int, int]:
 
 
 def _give_up(
-    problem: Problem,
+    problem: PublishedRows,
     solution: Solution,
     causes: dict[int, tuple[str, str]],
     good: NDArray[np.bool_],
@@ -85,7 +85,7 @@ def _give_up(
 
 
 def solve(
-    problem: Problem, bounds: BlockBounds, *, solver: SolverBackend, seconds: float | None
+    problem: PublishedRows, bounds: BlockBounds, *, solver: SolverBackend, seconds: float | None
 ) -> Solution:
     """Return a solution of every block, with proof of uniqueness where there is one.
 
@@ -117,7 +117,7 @@ def solve(
     return solution
 
 
-def _unbounded(problem: Problem, bounds: BlockBounds) -> dict[int, str]:
+def _unbounded(problem: PublishedRows, bounds: BlockBounds) -> dict[int, str]:
     """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
@@ -127,7 +127,9 @@ def _unbounded(problem: Problem, bounds: BlockBounds) -> dict[int, str]:
     }
 
 
-def _note_statuses(problem: Problem, program: Program, found: IntArray, solution: Solution) -> None:
+def _note_statuses(
+    problem: PublishedRows, program: Program, found: IntArray, solution: Solution
+) -> None:
     """Note the status of every block from that of its components."""
     causes: dict[int, tuple[str, str]] = {}
     for k in np.flatnonzero(found != kernels.UNIQUE):
@@ -147,7 +149,7 @@ def _note_statuses(problem: Problem, program: Program, found: IntArray, solution
 # Rows in words, for blocks that no records fit.
 
 
-def _component_text(problem: Problem, program: Program, component: int) -> str:
+def _component_text(problem: PublishedRows, program: Program, component: int) -> str:
     """Return the rows of a component that has no solution though no single row contradicts."""
     first, last = program.arrays.first_row[component : component + 2]
     texts = [_program_row(problem, program, r) for r in range(first, min(last, first + 3))]
@@ -155,12 +157,12 @@ def _component_text(problem: Problem, program: Program, component: int) -> str:
     return f"together without a solution: {'; '.join(texts)}{more}"
 
 
-def _program_row(problem: Problem, program: Program, row: int) -> str:
+def _program_row(problem: PublishedRows, program: Program, row: int) -> str:
     source, group, own = program.source[row], program.group[row], program.row[row]
     return _row_text(problem, int(source), int(group), int(own))
 
 
-def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
+def _row_text(problem: PublishedRows, source: int, group: int, row: int) -> str:
     """Return the place and the published cells of a row."""
     if source == 0:
         return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
@@ -213,7 +215,7 @@ def first_differences(
     return texts
 
 
-def complete(problem: Problem, solution: Solution) -> dict[str, IntArray]:
+def complete(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
     """Check a solution against every published cell, and return finer attributes of its records.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
@@ -232,7 +234,7 @@ def complete(problem: Problem, solution: Solution) -> dict[str, IntArray]:
     return extra
 
 
-def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
+def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
     shape = (problem.geoids.size, problem.space.size)
     found = sp.csr_array((solution.count, (solution.block, solution.cell)), shape=shape)
@@ -255,7 +257,7 @@ def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
     return extra
 
 
-def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
+def _drop(problem: PublishedRows, solution: Solution, causes: dict[int, str]) -> None:
     """Take the records of some blocks, and of those bound to them, away."""
     gone = np.ones(problem.geoids.size, bool)
     _give_up(problem, solution, {b: (Status.INFEASIBLE, t) for b, t in causes.items()}, gone)
@@ -263,7 +265,7 @@ def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
 
 
 def _finer_columns(
-    problem: Problem, solution: Solution, larger: LargerLevel
+    problem: PublishedRows, solution: Solution, larger: LargerLevel
 ) -> tuple[dict[str, IntArray], dict[int, str]]:
     """Return the finer columns that a level gives, and the blocks of places that do not agree."""
     coupling, group = larger.coupling, larger.group

@@ -10,7 +10,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import Suppression
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import Problem
+from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -87,7 +87,7 @@ def test_joint_solutions_equal_enumeration(tables):
     for _ in range(25):
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth)
-        problem = Problem.from_tables(given, scope=largest)
+        problem = published_rows(given, scope=largest)
         rows, counts = all_rows(problem)
         size = rows.shape[1]
         high = np.array([counts[rows[:, j] > 0].min() for j in range(size)])
@@ -115,7 +115,7 @@ def test_levels_in_between_count_too():
     truth = np.random.default_rng(62).integers(0, 3, (3, 6))
     given = published(tables, truth)
     for scope, levels in (("city", ["city", "part"]), ("part", ["part"]), ("block", [])):
-        problem = Problem.from_tables(given, scope=scope)
+        problem = published_rows(given, scope=scope)
         assert [larger.level for larger in problem.larger] == levels
 
 
@@ -216,7 +216,7 @@ def test_withheld_cells_at_all_levels_equal_enumeration(tables, kind):
     while checked < 25:
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth, kind(rng, rng.choice([0.2, 0.5])))
-        problem = Problem.from_tables(given, scope=largest)
+        problem = published_rows(given, scope=largest)
         try:
             every, bound = everything_that_fits(problem)
         except MemoryError:
@@ -269,7 +269,7 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
         # The weighted counts are always there, so that no number is unbounded.
         given = published(tables, truth, lambda at, c, h=hide: h(at, c) & (c.shape[1] > 1))
         scope, level = ("tract-joint", largest) if joint else ("block", "block")
-        problem = Problem.from_tables(given, scope=level)
+        problem = published_rows(given, scope=level)
         every, _ = everything_that_fits(problem)
         result = reconstruct(given, scope=level)
         star = result.histogram().toarray()
@@ -297,7 +297,7 @@ def test_variability_where_only_a_weighted_count_is_published():
     given = published({("block", "W"): WEIGHED}, truth)
     result = reconstruct(given, scope="block")
     found = solution_variability(given, scope="block", solution=result)
-    every, _ = everything_that_fits(Problem.from_tables(given, scope="block"))
+    every, _ = everything_that_fits(published_rows(given, scope="block"))
     star = result.histogram().toarray()
     worst = largest_ratio([x.reshape(3, -1) for x in every], star)
     assert worst == 1.0

@@ -7,7 +7,7 @@ from oracles.reconstruction import people, person_tables, published_program
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import Problem
+from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.solvers import SolverResult
 
 SCOPES = ("block", "tract-bounds", "tract-joint")
@@ -51,7 +51,7 @@ def block_diagonal(problem):
 def test_joint_and_bounds_equal_the_published_program(seed):
     tables = tract_of(seed, [6, 8, 5], races=[1, 2, 3, 8], spread=1.0)
     solution = reconstruct(tables, scope="tract")
-    problem = Problem.from_tables(tables, scope="tract")
+    problem = published_rows(tables, scope="tract")
     rows, counts, across, totals = block_diagonal(problem)
     star = solution.histogram().toarray().ravel()
     both = sp.csr_array(sp.vstack([rows, across]))
