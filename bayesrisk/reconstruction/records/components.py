@@ -276,8 +276,12 @@ def open_program(
 
 def solve_components(
     program: Program, solver: SolverBackend, limits: Limits
-) -> tuple[IntArray, IntArray]:
-    """Return a solution (-1 where there is none) and what is known of every component."""
+) -> tuple[IntArray, dict[int, tuple[int, IntArray]]]:
+    """Return a solution, -1 where there is none, and what is known of its components.
+
+    Components whose solution is proved to be unique are left out; of each of the others one of the
+    kernels' findings (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``) and its blocks are returned.
+    """
     star = np.full(program.low.size, -1, np.int64)
     found = np.full(program.n_components, kernels.PENDING, np.int64)
     _search(program, star, found)
@@ -293,7 +297,10 @@ def solve_components(
             found[k] = kernels.SEVERAL
         elif answer.status == Status.INFEASIBLE:
             found[k] = kernels.UNIQUE
-    return star, found
+    return star, {
+        int(k): (int(found[k]), program.blocks_of(int(k)))
+        for k in np.flatnonzero(found != kernels.UNIQUE)
+    }
 
 
 def _nodes(program: Program, *, farthest: bool = False) -> IntArray:
@@ -500,30 +507,18 @@ def _solve_distance(
     """Return bounds of the largest distance within a component, records more, and the time."""
     problem = distance_model(program, star, component)
     start = time.perf_counter()
-    answer = solver.solve(
-        problem.model,
-        problem.objective,
-        limits=replace(limits, gap=1.99 if even else 0.99),
-    )
+    limits = replace(limits, gap=1.99 if even else 0.99)
+    answer = solver.solve(problem.model, problem.objective, limits=limits)
     lower, more = 0, 0
     if answer.value is not None and answer.values is not None:
         lower = int(answer.value)
         more = 2 * int(answer.values[: problem.gains].sum()) - lower
-    upper = _whole(answer.bound, even=even)
-    return (
-        lower,
-        max(lower, min(upper, int(problem.objective @ problem.model.high))),
-        more,
-        (time.perf_counter() - start),
-    )
-
-
-def _whole(bound: float, *, even: bool) -> int:
-    """Return the largest possible distance below a bound of a solver."""
-    if not np.isfinite(bound):
-        return _WITHOUT_END
-    step = 2 if even else 1
-    return step * int(np.floor((bound + BOUND_ERROR) / step))
+    upper = int(problem.objective @ problem.model.high)
+    if np.isfinite(answer.bound):
+        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
+        step = 2 if even else 1
+        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
+    return lower, max(lower, upper), more, time.perf_counter() - start
 
 
 def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Limits) -> Farthest:
@@ -536,10 +531,10 @@ def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Li
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
     found = np.full(k, kernels.PENDING, np.int64)
     answers = kernels.SearchAnswers(point, np.ones(k, np.int64), far, found, lower, upper)
-    nodes = _nodes(program, farthest=True)
-    kernels.search_components(program.arrays, program.work(), answers, _WITHOUT_END, nodes)
+    nodes, work = _nodes(program, farthest=True), program.work()
     taken, even, more = np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64)
-    kernels.mark_even(program.arrays, program.work(), even)
+    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    kernels.mark_even(program.arrays, work, even)
     np.add.at(more, program.component_of(), far - star)
     for component in np.flatnonzero(lower != upper):
         low, high, gained, taken[component] = _solve_distance(

@@ -138,20 +138,25 @@ def published_rows(
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload
     check.choice(scope, "scope", workload.levels)
-    rank = workload.schema.geography.levels.index
+    geography = workload.schema.geography
     *coarser, level = workload.levels
-    above = [name for name in coarser if rank(scope) <= rank(name)]
+    above = [n for n in coarser if geography.levels.index(scope) <= geography.levels.index(n)]
     keys = [key for key in workload.tables if key[0] in (level, *above)]
     assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
-    published, *counts = [_stacked(tables, name) for name in (level, *above)]
-    system, couplings = _systems(
-        workload, (level, *above), (_withheld([published]), _withheld(counts))
-    )
     geoids = tables.geoids[level]
-    larger = [
-        LargerLevel(name, tables.geoids[name], _places(tables, level, name), *rows)
-        for name, *rows in zip(above, counts, couplings, strict=True)
-    ]
+    ancestors = [geography.ancestors(geoids, name) for name in above]
+    published, *counts = [_stacked(tables, name) for name in (level, *above)]
+    withheld = _withheld([published]), _withheld(counts)
+    system, couplings = _systems(workload, (level, *above), withheld)
+    larger = []
+    for name, own, part, coupling in zip(above, ancestors, counts, couplings, strict=True):
+        places = tables.geoids[name]
+        group = np.minimum(np.searchsorted(places, own), places.size - 1)
+        missing = places[group] != own
+        if missing.any():
+            first = str(own[int(missing.argmax())])
+            raise ArgumentError(f"tables must have every {name}, got none of {shown(first)}")
+        larger.append(LargerLevel(name, places, group.astype(np.int64), part, coupling))
     rows = RowSource(
         system.cell_ptr, system.cell_row, system.cell_coef, system.family,
         system.rows_of(published), np.arange(geoids.size),
@@ -160,18 +165,6 @@ def published_rows(
         level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
         assumed,
     )  # fmt: skip
-
-
-def _places(tables: PublishedTables, level: str, larger: str) -> IntArray:
-    """Return the place at a larger level, by position, of every place of a level."""
-    places = tables.geoids[larger]
-    ancestors = tables.workload.schema.geography.ancestors(tables.geoids[level], larger)
-    group = np.minimum(np.searchsorted(places, ancestors), places.size - 1)
-    missing = places[group] != ancestors
-    if missing.any():
-        first = str(ancestors[int(missing.argmax())])
-        raise ArgumentError(f"tables must have every {larger}, got none of {shown(first)}")
-    return group.astype(np.int64)
 
 
 def _coupling_rows(larger: LargerLevel) -> RowSource:
@@ -228,7 +221,7 @@ def _systems(
     published cells themselves.
     """
     own, *larger = [
-        tuple(table for (name, _), table in workload.tables.items() if name == level)
+        tuple(workload.tables[key] for key in workload.tables if key[0] == level)
         for level in levels
     ]
     every = (*own, *itertools.chain(*larger))

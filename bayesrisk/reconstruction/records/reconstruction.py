@@ -20,16 +20,15 @@ from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.components import Farthest, Program, farthest_solutions
 from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.problem import (
-    BlockBounds,
     PublishedRows,
     block_bounds,
     published_rows,
 )
 from bayesrisk.reconstruction.records.solve import (
     Solution,
+    add_nearest,
+    check_solution,
     complete,
-    first_differences,
-    nearest_records,
     solve,
 )
 from bayesrisk.reconstruction.records.system import Queries
@@ -254,25 +253,11 @@ def reconstruct(
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
     problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
-    bounds = block_bounds(problem)
-    return _reconstructed(problem, bounds, scope, backend, time_limit, nearest=nearest)
-
-
-def _reconstructed(
-    problem: PublishedRows,
-    bounds: BlockBounds,
-    scope: str,
-    solver: SolverBackend,
-    seconds: float | None,
-    *,
-    nearest: bool = False,
-) -> Reconstruction:
-    """Return the records of a problem, by a solver that is ready."""
-    solution = solve(problem, bounds, solver=solver, seconds=seconds)
+    solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
     extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        _add_nearest(problem, solution, extra, deviation, solver, seconds)
+        deviation = add_nearest(problem, solution, extra, backend, time_limit)
     return Reconstruction(
         problem,
         scope,
@@ -283,43 +268,8 @@ def _reconstructed(
         solution.count,
         extra,
         deviation,
-        solver.name,
+        backend.name,
     )
-
-
-def _add_nearest(
-    problem: PublishedRows,
-    solution: Solution,
-    extra: dict[str, IntArray],
-    deviation: IntArray,
-    solver: SolverBackend,
-    seconds: float | None,
-) -> None:
-    """Give blocks that no records fit those of least deviation; their finer columns are -1."""
-    matrix = problem.system.queries.matrix
-    parts = [(solution.block, solution.cell, solution.count)]
-    for b, status in enumerate(solution.status):
-        if status != Status.INFEASIBLE:
-            continue
-        published = problem.published[[b]].toarray().ravel()
-        found = nearest_records(matrix, published, solver=solver, seconds=seconds)
-        if found.status == Status.UNKNOWN:
-            solution.status[b] = Status.UNKNOWN
-            continue
-        solution.status[b], deviation[b] = Status.NEAREST, found.deviation
-        if found.status != Status.PROVED:
-            solution.conflict[b] += f"; the least deviation is at least {found.bound}"
-        parts.append((np.full(found.cell.size, b), found.cell, found.count))
-    block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
-    before = int(solution.count.sum())
-    order = np.lexsort((cell, block))
-    records = np.repeat(np.arange(count.size), count)
-    rank = np.argsort(order)
-    by_place = np.argsort(rank[records], kind="stable")
-    for name, values in extra.items():
-        added = np.full(records.size - before, -1, np.int64)
-        extra[name] = np.concatenate([values, added])[by_place]
-    solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
 
 
 # -----------------------------------------------------------------------------
@@ -632,13 +582,19 @@ def solution_variability(
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     known = level if scope == "block" else larger
+    if solution is not None:
+        check.instance(solution, Reconstruction, "solution")
     problem = published_rows(tables, scope=known, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
     if solution is None:
-        solution = _reconstructed(problem, bounds, known, backend, time_limit)
-    star = _histograms(problem, solution)
-    solved = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
-    solved &= np.isin(bounds.status, (FIXED, OPEN))
+        star = solve(problem, bounds, solver=backend, seconds=time_limit)
+        complete(problem, star)
+    else:
+        star = Solution(
+            list(solution.status), block=solution.block, cell=solution.cell, count=solution.count
+        )
+        check_solution(problem, star, solution.geoids, solution.problem.space)
+    solved = star.solved & np.isin(bounds.status, (FIXED, OPEN))
     if scope == "tract-joint":
         for place in problem.larger:  # a place counts when all of its blocks do
             solved &= ~np.isin(place.group, place.group[~solved])
@@ -646,12 +602,12 @@ def solution_variability(
         problem,
         bounds,
         solved,
-        star,
+        star.histogram(problem),
         bounds_only=scope == "tract-bounds",
         solver=backend,
         limits=Limits(time_limit, nodes=node_limit),
     )
-    return _result(problem, program, point, answer, solution, solved, scope, backend.name)
+    return _result(problem, program, point, answer, star, solved, scope, backend.name)
 
 
 def checked_nodes(node_limit: int | None, solver: str) -> int | None:
@@ -661,35 +617,6 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
     if solver.startswith("pulp:"):
         raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
     return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
-
-
-def _histograms(problem: PublishedRows, solution: Reconstruction) -> sp.csr_array:
-    """Return the histograms of a solution over the cells of this problem, if it is one of it.
-
-    The cells of the solution may be finer: tables of larger places can tell more apart.
-    """
-    check.instance(solution, Reconstruction, "solution")
-    names, space = problem.space.schema.names, solution.problem.space
-    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
-    if not np.array_equal(problem.geoids, solution.geoids) or names != space.schema.names:
-        raise wrong
-    for name in names:
-        fine, coarse = space.bins[name], problem.space.bins[name]
-        if fine.size != coarse.size:
-            raise wrong
-        first = np.unique(fine, return_index=True)[1]
-        if not np.array_equal(coarse[first][fine], coarse):
-            raise wrong
-    cell = space.coarser(solution.cell, problem.space)
-    shape = (problem.geoids.size, problem.space.size)
-    star = sp.csr_array((solution.count, (solution.block, cell)), shape=shape)
-    star.sum_duplicates()
-    published = problem.system.queries
-    found = sp.csr_array(star @ published.matrix.T)
-    for block, text in first_differences(problem.published, found, published).items():
-        if solution.status[block] in (Status.UNIQUE, Status.FEASIBLE):
-            raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
-    return star
 
 
 def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
@@ -706,7 +633,7 @@ def _result(
     program: Program,
     point: IntArray,
     answer: Farthest,
-    solution: Reconstruction,
+    star: Solution,
     solved: NDArray[np.bool_],
     scope: str,
     solver: str,
@@ -717,7 +644,7 @@ def _result(
         largest = problem.larger[0]
         level, geoids, place = largest.level, largest.geoids, largest.group
     population = np.zeros(geoids.size, np.int64)
-    np.add.at(population, place, solution.population)
+    np.add.at(population, place[star.block], star.count)
     owner = place[program.block[program.arrays.first_var[:-1]]]
     seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
@@ -730,7 +657,7 @@ def _result(
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
     status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
     for b in np.flatnonzero(~solved):
-        reason = solution.status[b]
+        reason = star.status[b]
         status[place[b]] = (
             reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
         )

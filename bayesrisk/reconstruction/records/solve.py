@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import IntArray, TextArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.components import (
     Program,
@@ -16,7 +17,7 @@ from bayesrisk.reconstruction.records.components import (
 )
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import BlockBounds, LargerLevel, PublishedRows
-from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
+from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
@@ -50,6 +51,13 @@ class Solution:
     def solved(self) -> NDArray[np.bool_]:
         """Which blocks have a solution."""
         return np.isin(self.status, (Status.UNIQUE, Status.FEASIBLE))
+
+    def histogram(self, problem: PublishedRows) -> sp.csr_array:
+        """Return the histograms over the cells of a problem, blocks by cells."""
+        shape = (problem.geoids.size, problem.space.size)
+        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
+        found.sum_duplicates()
+        return found
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Leave out the cells that are not kept."""
@@ -104,7 +112,7 @@ def solve(
         if not wrong:
             break
         texts = {r: _program_row(problem, program, r) for r in set(wrong.values())}
-        causes = {b: (Status.INFEASIBLE, texts[r]) for b, r in wrong.items()}
+        causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
         _give_up(problem, solution, causes, good)
     star, found = solve_components(program, solver, Limits(seconds))
     _note_statuses(problem, program, found, solution)
@@ -128,15 +136,19 @@ def _unbounded(problem: PublishedRows, bounds: BlockBounds) -> dict[int, str]:
 
 
 def _note_statuses(
-    problem: PublishedRows, program: Program, found: IntArray, solution: Solution
+    problem: PublishedRows,
+    program: Program,
+    found: dict[int, tuple[int, IntArray]],
+    solution: Solution,
 ) -> None:
     """Note the status of every block from that of its components."""
     causes: dict[int, tuple[str, str]] = {}
-    for k in np.flatnonzero(found != kernels.UNIQUE):
-        for b in program.blocks_of(int(k)).tolist():
-            if found[k] == kernels.NONE:
-                causes[b] = (Status.INFEASIBLE, _component_text(problem, program, int(k)))
-            elif found[k] == kernels.UNKNOWN:
+    for k in found:
+        finding, blocks = found[k]
+        for b in blocks.tolist():
+            if finding == kernels.NONE:
+                causes[b] = (Status.INFEASIBLE, _component_text(problem, program, k))
+            elif finding == kernels.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
                 solution.conflict[b] = "a limit was reached before a solution was found"
@@ -229,20 +241,19 @@ def complete(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
         solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
     kept = ~np.isin(solution.block, gone)
     records = np.repeat(kept, solution.count)
-    extra = {name: values[records] for name, values in extra.items()}
+    extra = {name: extra[name][records] for name in extra}
     solution.keep(kept)
     return extra
 
 
 def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
-    shape = (problem.geoids.size, problem.space.size)
-    found = sp.csr_array((solution.count, (solution.block, solution.cell)), shape=shape)
+    found = solution.histogram(problem)
     names, solved = problem.system.queries, solution.solved
     differences = first_differences(problem.published, sp.csr_array(found @ names.matrix.T), names)
     causes = {
-        b: f"{problem.level} {problem.geoids[b]}: {text}"
-        for b, text in differences.items()
+        b: f"{problem.level} {problem.geoids[b]}: {differences[b]}"
+        for b in differences
         if solved[b]
     }
     _drop(problem, solution, causes)
@@ -260,7 +271,7 @@ def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
 def _drop(problem: PublishedRows, solution: Solution, causes: dict[int, str]) -> None:
     """Take the records of some blocks, and of those bound to them, away."""
     gone = np.ones(problem.geoids.size, bool)
-    _give_up(problem, solution, {b: (Status.INFEASIBLE, t) for b, t in causes.items()}, gone)
+    _give_up(problem, solution, {b: (Status.INFEASIBLE, causes[b]) for b in causes}, gone)
     solution.keep(gone[solution.block])
 
 
@@ -411,3 +422,75 @@ def nearest_records(
     bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0
     here = np.flatnonzero(found)
     return Nearest(answer.status, cell[here], found[here], deviation, bound)
+
+
+def add_nearest(
+    problem: PublishedRows,
+    solution: Solution,
+    extra: dict[str, IntArray],
+    solver: SolverBackend,
+    seconds: float | None,
+) -> IntArray:
+    """Give blocks that no records fit those of least deviation, and return every deviation.
+
+    Their finer columns in ``extra`` are -1.
+    """
+    deviation = np.zeros(problem.geoids.size, np.int64)
+    parts = [(solution.block, solution.cell, solution.count)]
+    for b, status in enumerate(solution.status):
+        if status != Status.INFEASIBLE:
+            continue
+        published = problem.published[[b]].toarray().ravel()
+        nearest = nearest_records(
+            problem.system.queries.matrix, published, solver=solver, seconds=seconds
+        )
+        if nearest.status == Status.UNKNOWN:
+            solution.status[b] = Status.UNKNOWN
+            continue
+        solution.status[b], deviation[b] = Status.NEAREST, nearest.deviation
+        if nearest.status != Status.PROVED:
+            solution.conflict[b] += f"; the least deviation is at least {nearest.bound}"
+        parts.append((np.full(nearest.cell.size, b), nearest.cell, nearest.count))
+    block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
+    before = int(solution.count.sum())
+    order = np.lexsort((cell, block))
+    records = np.repeat(np.arange(count.size), count)
+    by_place = np.argsort(np.argsort(order)[records], kind="stable")
+    added = np.full(records.size - before, -1, np.int64)
+    for name in extra:
+        extra[name] = np.concatenate([extra[name], added])[by_place]
+    solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
+    return deviation
+
+
+# -----------------------------------------------------------------------------
+# A solution that was found before, for tables that may tell less apart.
+
+
+def check_solution(
+    problem: PublishedRows, solution: Solution, geoids: TextArray, space: CellSpace
+) -> None:
+    """Put a solution on the cells of a problem; refuse one that breaks tables of its blocks.
+
+    Its own cells, those of ``space``, may be finer: tables of larger places can tell more apart.
+    """
+    names = problem.space.schema.names
+    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
+    if not np.array_equal(problem.geoids, geoids) or names != space.schema.names:
+        raise wrong
+    for name in names:
+        fine, coarse = space.bins[name], problem.space.bins[name]
+        if fine.size != coarse.size:
+            raise wrong
+        first = np.unique(fine, return_index=True)[1]
+        if not np.array_equal(coarse[first][fine], coarse):
+            raise wrong
+    solution.cell = space.coarser(solution.cell, problem.space)
+    published = problem.system.queries
+    counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
+    differences = first_differences(problem.published, counts, published)
+    for block in differences:
+        if solution.solved[block]:
+            raise ArgumentError(
+                f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
+            )
