@@ -14,7 +14,12 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.options import HOUSEHOLD, About, ClaimOptions, about_claims
+from bayesrisk.reconstruction.claims.options import (
+    HOUSEHOLD,
+    ClaimOptions,
+    ResolvedOptions,
+    resolve_options,
+)
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
@@ -193,7 +198,9 @@ class Claims:
         return found
 
 
-def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims]) -> Claims:
+def collected(
+    tables: PublishedTables, about: ResolvedOptions, found: Sequence[BlockClaims]
+) -> Claims:
     """Return the claims of all places as frames."""
     places = tables.geoids[about.level]
     per_claim = np.repeat(places, [len(f.patterns) for f in found])
@@ -238,14 +245,14 @@ def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims
 
 
 def _joined(parts: Sequence[NDArray[np.int16]], width: int) -> NDArray[np.int16]:
-    return np.concatenate([np.zeros((0, width), np.int16), *parts])
+    return np.concatenate([np.zeros((0, width), np.int16), *(p for p in parts if len(p))])
 
 
 def _flat(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
 
 
-def _decoded(about: About, patterns: NDArray[np.int16]) -> pd.DataFrame:
+def _decoded(about: ResolvedOptions, patterns: NDArray[np.int16]) -> pd.DataFrame:
     """Return groups of codes as codes, missing for any."""
     space, found = about.study.space, {}
     for name in about.columns:
@@ -307,7 +314,7 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
 
@@ -339,7 +346,7 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
     """
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     how = replace(about.study, verify=False, refuted=False)
     found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
@@ -385,7 +392,7 @@ def verify_claims(
     check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     asked = about.patterns(tables, frame)
     how = replace(about.study, verify=True, refuted=True)
     found = [

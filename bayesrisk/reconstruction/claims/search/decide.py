@@ -6,7 +6,8 @@ because a solver finds no solution with another value, confirmed a second way.  
 because there are two solutions, each checked against every count.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
-from bayesrisk.reconstruction.claims.search.kernels import pattern_counts
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
     Subsets,
     Universal,
     matches,
+    pattern_counts,
     readable_everywhere,
     readable_here,
     row_basis,
@@ -29,10 +30,8 @@ from bayesrisk.reconstruction.claims.search.lattice import (
 from bayesrisk.reconstruction.claims.search.space import (
     BlockSystem,
     ClaimSpace,
-    Conflict,
     block_system,
-    describe,
-    smallest_conflict,
+    conflict,
 )
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -380,6 +379,12 @@ class Study:
     verify: bool
     refuted: bool
 
+    @cached_property
+    def radix(self) -> IntArray:
+        """What a code of each column, counted from 1, adds to the key of a claim."""
+        sizes = self.space.sizes[self.sets.columns]
+        return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
+
 
 @dataclass(frozen=True)
 class BlockClaims:
@@ -404,22 +409,15 @@ class BlockClaims:
     """
 
     status: str
-    conflict: str
-    patterns: CodeArray
-    multiplicity: IntArray
-    decision: IntArray
-    needed: IntArray
-    readable: BoolArray
-    readable_here: BoolArray
-    rows: CodeArray
-    live: int
-
-
-def _nothing(study_: Study, status: str, text: str = "", live: int = 0) -> BlockClaims:
-    n = study_.space.codes.shape[1]
-    none, no = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    codes = np.zeros((0, n), np.int16)
-    return BlockClaims(status, text, codes, none, none, none, no, no, codes, live)
+    conflict: str = ""
+    patterns: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
+    multiplicity: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    decision: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    needed: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    readable: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    readable_here: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    rows: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
+    live: int = 0
 
 
 def study(
@@ -446,24 +444,23 @@ def study(
     """
     deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)
-    if isinstance(system, Conflict):
-        return _nothing(about, Status.INFEASIBLE, describe(system, about.space, counts))
+    if isinstance(system, str):
+        return BlockClaims(Status.INFEASIBLE, system)
     if not system.model.low.size:
         return _without_records(about, system, asked)
     if deadline.late:
-        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
-    decider = Decider(about.space, system, about.solver, deadline, about.sets, _radix(about))
+        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
+    decider = Decider(about.space, system, about.solver, deadline, about.sets, about.radix)
     found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
     if found == Status.INFEASIBLE:
-        conflict = smallest_conflict(system, about.solver, deadline)
-        text = describe(conflict, about.space, counts)
-        return _nothing(about, Status.INFEASIBLE, text, system.cells.size)
+        rows = smallest_conflict(system, about.solver, deadline)
+        text = conflict("contradict each other", rows, about.space, counts)
+        return BlockClaims(Status.INFEASIBLE, text, live=system.cells.size)
     if found == Status.UNKNOWN:
-        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
+        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
     records = decider.records(decider.solutions[0])
-    if asked is None:
-        return _decided(about, system, decider, _candidates(about, records), records)
-    return _decided(about, system, decider, _asked(about, *asked), records)
+    claimed = _candidates(about, records) if asked is None else _asked(about, *asked)
+    return _decided(about, system, decider, claimed, records)
 
 
 @dataclass(frozen=True)
@@ -477,19 +474,13 @@ class _Claimed:
     multiplicity: IntArray | None
 
 
-def _radix(about: Study) -> IntArray:
-    """Return what a code of each column, counted from 1, adds to the key of a claim."""
-    sizes = about.space.sizes[about.sets.columns]
-    return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
-
-
 def _candidates(about: Study, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
     rows = np.unique(records, axis=0)
     general = universal(space, rows, sets)
     member = sets.member()
-    codes = (rows[:, sets.columns].astype(np.int64) + 1) * _radix(about)
+    codes = (rows[:, sets.columns].astype(np.int64) + 1) * about.radix
     keys, first = np.unique(codes @ member.T.astype(np.int64), return_index=True)
     row, column = np.divmod(first, sets.bits.size)
     patterns = np.full((first.size, space.codes.shape[1]), -1, np.int16)
@@ -499,7 +490,7 @@ def _candidates(about: Study, records: CodeArray) -> _Claimed:
 
 def _asked(about: Study, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
     general = _universal_of(about, patterns)
-    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ _radix(about)
+    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
     return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
 
 
@@ -588,9 +579,8 @@ def _without_records(
     about: Study, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
-    empty = _nothing(about, Status.EMPTY, live=system.cells.size)
     if asked is None:
-        return empty
+        return BlockClaims(Status.EMPTY, live=system.cells.size)
     patterns, multiplicity = asked
     general = _universal_of(about, patterns)
     # Cells that no count binds can hold any number of records.
@@ -600,12 +590,56 @@ def _without_records(
     )
     decision = np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64)
     readable = readable_everywhere(space, patterns, general.size[:, 0])
-    return replace(
-        empty,
+    return BlockClaims(
+        Status.EMPTY,
         patterns=patterns,
         multiplicity=multiplicity,
         decision=decision,
         needed=general.needed[:, 0],
         readable=readable,
         readable_here=np.asarray(~loose),
+        live=system.cells.size,
     )
+
+
+# -----------------------------------------------------------------------------
+# Which published cells contradict each other, where no records fit them all.
+
+
+#: Seconds that a solver may take for one set of rows, and for all.
+_EACH, _ALL = 1.0, 10.0
+
+
+def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> IntArray:
+    """Return published cells without a solution together, none of which can be left out.
+
+    Rows that could not be tried within seconds stay in.
+    """
+    end = deadline.sooner(_ALL)
+    left = np.arange(system.query.size)
+    for row in left.tolist():
+        fewer = left[left != row]
+        if not end.late and _impossible(_rows(system.model, fewer), solver, end):
+            left = fewer
+    return system.query[left]
+
+
+def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
+    low, high = model.row_low[rows], model.row_high[rows]
+    # Bounds of a cell come from all rows: without some of them they must not stay.
+    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
+    return IntegerModel(model.low, free, model.rows[rows], low, high)
+
+
+def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
+    """Whether rows are proved to have no solution."""
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    if not model.row_low.size:
+        return False
+    nothing = np.zeros(model.low.size, np.int64)
+    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
+    if answer.ray is not None:
+        return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
+    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
+    return bool(found.status == Status.INFEASIBLE)
