@@ -1,10 +1,9 @@
 """Options of claims, checked once; frames of codes to patterns and back."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,34 +16,15 @@ from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.claims.search.decide import Study
 from bayesrisk.reconstruction.claims.search.lattice import subsets
-from bayesrisk.reconstruction.claims.search.space import ClaimSpace, claim_space
-from bayesrisk.reconstruction.records.system import same_tables
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
-from bayesrisk.tables import Table
 from bayesrisk.tables.published import PublishedTables, assumed_true
-from bayesrisk.tables.schema import Schema, household_cells
 
-#: Most possible cells that are listed.
-MAX_CELLS = 2_000_000
-HOUSEHOLD = "household-dhc"
-TENURES = ("merged", "cash", "four-way")
-_NO_RENT = 4
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.
 _MOST_CLAIMS = 2**62
 _OCCUPIED = {"vacancy": [0]}
-
-
-class _KeptSpace(NamedTuple):
-    """A space that was made, and what for."""
-
-    key: tuple[Schema, bool, str, tuple[tuple[str, tuple[int, ...]], ...]]
-    tables: tuple[Table, ...]
-    space: ClaimSpace
-
-
-_KEPT: deque[_KeptSpace] = deque(maxlen=4)
 
 
 @dataclass(frozen=True)
@@ -266,8 +246,12 @@ def resolve_options(tables: PublishedTables, options: ClaimOptions) -> ResolvedO
         lowest, highest = attribute.first, attribute.last
         array = check.count_array(given, f"among[{name!r}]", lower=lowest, upper=highest)
         kept[name] = tuple(array.tolist())
+    listed = None
+    if options.cells is not None:
+        listed = np.unique(check.count_array(options.cells, "cells", lower=0, upper=about.size - 1))
     columns = tuple(name for name in about.names if name in asked)
-    space = _space(about, tuple(workload.tables[key] for key in keys), options, kept)
+    rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
+    space = claim_space(about, tuple(workload.tables[key] for key in keys), rules, cells=listed)
     values = [int(space.sizes[about.names.index(name)]) + 1 for name in columns]
     if prod(values) > _MOST_CLAIMS:
         raise ArgumentError(
@@ -285,48 +269,3 @@ def resolve_options(tables: PublishedTables, options: ClaimOptions) -> ResolvedO
         refuted=options.refuted,
     )
     return ResolvedOptions(level, columns, kept, study, assumed)
-
-
-def _space(
-    about: Schema,
-    tables: tuple[Table, ...],
-    options: ClaimOptions,
-    among: Mapping[str, tuple[int, ...]],
-) -> ClaimSpace:
-    """Return the space of claims; the last few of the package's own rules are kept."""
-    key = (about, options.structural_rules, options.tenure, tuple(among.items()))
-    single = ["tenure"] if options.tenure == "four-way" else []
-    if options.cells is not None:
-        listed = check.count_array(options.cells, "cells", lower=0, upper=about.size - 1)
-        return claim_space(about, tables, cells=np.unique(listed), single_codes=single, among=among)
-    for kept in _KEPT:
-        if kept.key == key and same_tables(kept.tables, tables):
-            return kept.space
-    cells = _possible_cells(about, options)
-    space = claim_space(about, tables, cells=cells, single_codes=single, among=among)
-    _KEPT.append(_KeptSpace(key, tables, space))
-    return space
-
-
-def _possible_cells(schema: Schema, options: ClaimOptions) -> IntArray:
-    """Return the schema cells that a record can lie in, sorted."""
-    if schema.name != HOUSEHOLD:
-        if schema.size > MAX_CELLS:
-            raise ArgumentError(
-                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
-                "give the possible ones as cells"
-            )
-        return np.arange(schema.size, dtype=np.int64)
-    if options.structural_rules:
-        cells = household_cells()
-    else:  # every combination of the codes of occupied units, and the vacant units
-        vacancy, shape = schema.names.index("vacancy"), schema.shape
-        codes = [np.arange(1, size) for size in shape]
-        vacant = [codes[a] if a == vacancy else np.zeros(1, np.int64) for a in range(len(shape))]
-        codes[vacancy] = np.zeros(1, np.int64)
-        every = [np.ravel_multi_index(np.ix_(*c), shape).ravel() for c in (codes, vacant)]
-        cells = np.sort(np.concatenate(every))
-    if options.tenure == "cash":
-        tenure = np.unravel_index(cells, schema.shape)[schema.names.index("tenure")]
-        cells = cells[tenure != _NO_RENT]
-    return cells

@@ -15,7 +15,6 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.claims.options import (
-    HOUSEHOLD,
     ClaimOptions,
     ResolvedOptions,
     resolve_options,
@@ -28,6 +27,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
     study,
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import Release
 from bayesrisk.tables.published import PublishedTables

@@ -23,7 +23,6 @@ from bayesrisk.reconstruction.records.system import (
     queries,
     raw_system,
     reduced_system,
-    same_tables,
     space_of,
     whole_coupling,
 )
@@ -227,7 +226,7 @@ def _systems(
     every = (*own, *itertools.chain(*larger))
     key = (workload.schema, levels, withheld)
     for kept in _KEPT:
-        if kept.key == key and same_tables(kept.tables, every):
+        if kept.key == key and kept.tables == every:
             return kept.made
     space = space_of(workload.schema, own)
     couplings: list[Coupling] = []

@@ -119,13 +119,6 @@ class Queries:
         return cells, weight
 
 
-def same_tables(some: Sequence[Table], other: Sequence[Table]) -> bool:
-    """Return whether two sequences hold the same tables in the same order."""
-    return len(some) == len(other) and all(
-        a is b or a == b for a, b in zip(some, other, strict=True)
-    )
-
-
 def merged_codes(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]:
     """Return for every attribute a number for each code, equal where no table tells two apart.
 

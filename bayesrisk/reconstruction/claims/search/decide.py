@@ -30,8 +30,8 @@ from bayesrisk.reconstruction.claims.search.lattice import (
 from bayesrisk.reconstruction.claims.search.space import (
     BlockSystem,
     ClaimSpace,
+    Conflict,
     block_system,
-    conflict,
 )
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -216,20 +216,24 @@ class Decider:
         rows: CodeArray = self.space.codes[cells[self.space.eligible[cells]]]
         return rows
 
-    def exchange(self, keys: IntArray) -> Exchange:
-        """Return claims by their keys, and their counts in the solutions found so far."""
+    def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
+        """Return claims by their keys, refuted by the solutions so far, and by a walk.
+
+        The walk of exchanges begins at the last solution, and ends after ``idle`` rounds without
+        a refutation; there is none without a number.
+        """
         codes = np.ascontiguousarray(self.space.codes[self.cells][:, self.sets.columns])
         eligible = self.space.eligible[self.cells]
-        found = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
+        claims = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
         for solution in self.solutions:
-            found.load(solution)
-        return found
+            claims.load(solution)
+        if idle is not None:
+            self.walk(claims, idle)
+        return claims
 
-    def walk(self, claims: Exchange, *, idle: int = _BRIEF) -> BoolArray:
-        """Refute claims by exchanges that begin at the last solution; return which ones."""
-        before = claims.settled.copy()
+    def walk(self, claims: Exchange, idle: int) -> None:
+        """Refute claims by exchanges that begin at the last solution."""
         self.take(claims.walk(self.solutions[-1], idle=idle, deadline=self.deadline))
-        return np.asarray(claims.settled & ~before, np.bool_)
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
@@ -276,8 +280,8 @@ class Decider:
         left = np.flatnonzero(status == UNDECIDED)
         if not left.size or self.deadline.late:
             return
-        claims = self.exchange(keys[left])
-        status[left[claims.settled | self.walk(claims, idle=_LONG)]] = REFUTED
+        claims = self.exchange(keys[left], idle=_LONG)
+        status[left[claims.settled]] = REFUTED
         used = self._refute(patterns, value, status, 0)
         for at in left.tolist():
             if status[at] != UNDECIDED or self.deadline.late:
@@ -286,7 +290,9 @@ class Decider:
             if len(self.solutions) > used:
                 used = self._refute(patterns, value, status, used)
                 claims.settled |= status[left] != UNDECIDED
-                status[left[self.walk(claims)]] = REFUTED
+                before = claims.settled.copy()
+                self.walk(claims, _BRIEF)
+                status[left[claims.settled & ~before]] = REFUTED
 
     def _refute(
         self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8], used: int
@@ -444,8 +450,8 @@ def study(
     """
     deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)
-    if isinstance(system, str):
-        return BlockClaims(Status.INFEASIBLE, system)
+    if isinstance(system, Conflict):
+        return BlockClaims(Status.INFEASIBLE, _in_words(system, about.space, counts))
     if not system.model.low.size:
         return _without_records(about, system, asked)
     if deadline.late:
@@ -453,8 +459,7 @@ def study(
     decider = Decider(about.space, system, about.solver, deadline, about.sets, about.radix)
     found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
     if found == Status.INFEASIBLE:
-        rows = smallest_conflict(system, about.solver, deadline)
-        text = conflict("contradict each other", rows, about.space, counts)
+        text = _in_words(_smallest_conflict(system, about.solver, deadline), about.space, counts)
         return BlockClaims(Status.INFEASIBLE, text, live=system.cells.size)
     if found == Status.UNKNOWN:
         return BlockClaims(Status.UNKNOWN, live=system.cells.size)
@@ -569,9 +574,7 @@ def _refute(
         )
         decision[loose > 0] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
-    claims = decider.exchange(keys)
-    if about.verify:
-        decider.walk(claims)
+    claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)
     decision[claims.settled[at]] = REFUTED
 
 
@@ -610,7 +613,7 @@ def _without_records(
 _EACH, _ALL = 1.0, 10.0
 
 
-def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> IntArray:
+def _smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
     """Return published cells without a solution together, none of which can be left out.
 
     Rows that could not be tried within seconds stay in.
@@ -621,7 +624,7 @@ def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Dead
         fewer = left[left != row]
         if not end.late and _impossible(_rows(system.model, fewer), solver, end):
             left = fewer
-    return system.query[left]
+    return Conflict("contradict each other", system.query[left])
 
 
 def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
@@ -643,3 +646,9 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
         return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
     found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
     return bool(found.status == Status.INFEASIBLE)
+
+
+def _in_words(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:
+    """Return a conflict with the published cells and their counts."""
+    names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in conflict.query.tolist())
+    return f"{conflict.reason}: {names}"

@@ -6,9 +6,11 @@ zero rules out a cell takes one look-up for each such family of tables.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +22,13 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.system import merged_codes
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables import Table
-from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.schema import Schema, household_cells
 
+#: Most possible cells that are listed.
+MAX_CELLS = 2_000_000
+HOUSEHOLD = "household-dhc"
+TENURES = ("merged", "cash", "four-way")
+_NO_RENT = 4
 #: Possible cells that are looked at together: more would take memory, fewer time.
 _AT_ONCE = 2**18
 #: Most cells of the cross of a family of tables.
@@ -303,45 +310,90 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     return found
 
 
+class Rules(NamedTuple):
+    """Which records are possible: structural rules of households or not, tenures, codes.
+
+    ``among`` are the codes, for some attributes, of the records that claims are about.
+    """
+
+    structural: bool
+    tenure: str
+    among: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class _KeptSpace(NamedTuple):
+    """A space that was made, and what for."""
+
+    schema: Schema
+    tables: tuple[Table, ...]
+    rules: Rules
+    space: ClaimSpace
+
+
+_KEPT: deque[_KeptSpace] = deque(maxlen=4)
+
+
 def claim_space(
-    schema: Schema,
-    tables: Sequence[Table],
-    *,
-    cells: IntArray,
-    single_codes: Sequence[str],
-    among: Mapping[str, Sequence[int]],
+    schema: Schema, tables: tuple[Table, ...], rules: Rules, *, cells: IntArray | None = None
 ) -> ClaimSpace:
     """Return the space of claims about tables of one level.
 
-    Parameters
-    ----------
-    schema : Schema
-        Attributes of the records.
-    tables : sequence of Table
-        The published tables.
-    cells : ndarray of int64
-        Possible schema cells.
-    single_codes : sequence of str
-        Attributes whose codes are kept apart even where no table does.
-    among : mapping of str to sequence of int
-        Codes of the records that claims are about; empty for all.
+    ``cells`` are the possible schema cells; by default those of the rules, whose last few spaces
+    are kept.
 
     Raises
     ------
     ArgumentError
-        If tables cross too many cells.
+        If tables cross too many cells, or more than two million cells are possible.
     """
+    if cells is not None:
+        return _claim_space(schema, tables, rules, cells)
+    for kept in _KEPT:
+        if (kept.schema, kept.tables, kept.rules) == (schema, tables, rules):
+            return kept.space
+    space = _claim_space(schema, tables, rules, _possible_cells(schema, rules))
+    _KEPT.append(_KeptSpace(schema, tables, rules, space))
+    return space
+
+
+def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
+    """Return the schema cells that a record can lie in, sorted."""
+    if schema.name != HOUSEHOLD:
+        if schema.size > MAX_CELLS:
+            raise ArgumentError(
+                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
+                "give the possible ones as cells"
+            )
+        return np.arange(schema.size, dtype=np.int64)
+    if rules.structural:
+        cells = household_cells()
+    else:  # every combination of the codes of occupied units, and the vacant units
+        vacancy, shape = schema.names.index("vacancy"), schema.shape
+        codes = [np.arange(1, size) for size in shape]
+        vacant = [codes[a] if a == vacancy else np.zeros(1, np.int64) for a in range(len(shape))]
+        codes[vacancy] = np.zeros(1, np.int64)
+        every = [np.ravel_multi_index(np.ix_(*c), shape).ravel() for c in (codes, vacant)]
+        cells = np.sort(np.concatenate(every))
+    if rules.tenure == "cash":
+        tenure = np.unravel_index(cells, schema.shape)[schema.names.index("tenure")]
+        cells = cells[tenure != _NO_RENT]
+    return cells
+
+
+def _claim_space(
+    schema: Schema, tables: Sequence[Table], rules: Rules, cells: IntArray
+) -> ClaimSpace:
     groups = merged_codes(schema, tables)
     first = {attribute.name: attribute.first for attribute in schema.attributes}
-    for name in single_codes:
-        groups[name] = np.arange(groups[name].size)
+    if rules.tenure == "four-way":  # kept apart even where no table does
+        groups["tenure"] = np.arange(groups["tenure"].size)
     sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
     found = []
     for begin in range(0, len(cells), _AT_ONCE):
         part = cells[begin : begin + _AT_ONCE]
         index = dict(zip(schema.names, np.unravel_index(part, schema.shape), strict=True))
         about = np.ones(part.size, np.int64)
-        for name, kept in among.items():
+        for name, kept in rules.among:
             about &= np.isin(index[name] + first[name], list(kept))
         key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
         found.append(np.unique(_flat(key, np.append(sizes, 2))))
@@ -447,14 +499,21 @@ class BlockSystem:
         return self.cells[self.order[self.start[-1] :]]
 
 
-def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> BlockSystem | str:
+class Conflict(NamedTuple):
+    """Published cells, by position, that contradict each other, and how."""
+
+    reason: str
+    query: IntArray
+
+
+def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> BlockSystem | Conflict:
     """Return the system of a block, or the published cells that no possible cell can fill.
 
-    These are in words: a count is negative, or positive though zeros rule out all its cells.
+    A conflict is where a count is negative, or positive though zeros rule out all its cells.
     ``hidden`` says which counts are withheld.
     """
     if (counts < 0).any():
-        return conflict("negative", np.flatnonzero(counts < 0), space, counts)
+        return Conflict("negative", np.flatnonzero(counts < 0))
     cells = space.alive(counts, hidden)
     chosen = np.flatnonzero((counts > 0) & ~hidden)
     label, bound = space.classes(cells, chosen)
@@ -470,8 +529,7 @@ def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> Bloc
     rows = sp.csr_array(columns)
     empty = np.diff(rows.indptr) == 0
     if empty.any():
-        reason = "all possible records are ruled out by zeros"
-        return conflict(reason, chosen[empty], space, counts)
+        return Conflict("all possible records are ruled out by zeros", chosen[empty])
     kept_rows = _different_rows(rows, counts[chosen])
     right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
     high = np.full(start.size - 1, top)
@@ -492,9 +550,3 @@ def _different_rows(rows: sp.csr_array, right: IntArray) -> IntArray:
         key.update(rows.data[part].tobytes())
         seen.setdefault((key.digest(), int(right[row])), row)
     return np.array(sorted(seen.values()), dtype=np.int64)
-
-
-def conflict(reason: str, query: IntArray, space: ClaimSpace, counts: IntArray) -> str:
-    """Return in words which published cells, with their counts, contradict each other."""
-    names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in query.tolist())
-    return f"{reason}: {names}"
