@@ -389,24 +389,7 @@ def person_frame(
 ) -> pd.DataFrame:
     """Return the named columns of persons, and ``agebin`` after ``age``; a frame is checked.
 
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        A row for each person.
-    columns : sequence of str
-        Columns of :class:`Persons`.
-    source : str
-        How messages call a frame; persons have a name of their own.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns, rows numbered from 0.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value of a frame is out of range.
+    ``source`` is what messages call a frame; persons have a name of their own.
     """
     if isinstance(records, Persons):
         check.frame(records.frame, records.source, columns)
@@ -459,9 +442,6 @@ def race_ethnicity(frame: pd.DataFrame) -> NDArray[np.int64]:
     return cells
 
 
-# -----------------------------------------------------------------------------
-
-
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 
@@ -495,11 +475,6 @@ def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
     -------
     ndarray of int64
         Cells ``2 (race - 1) + hisp``, one for each record.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
 
     Examples
     --------
@@ -556,11 +531,6 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
     pandas.DataFrame
         The same blocks, sexes and ages.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
-
     Examples
     --------
     >>> records = pd.DataFrame(
@@ -589,11 +559,6 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
     -------
     pandas.DataFrame
         The same blocks, sexes and ages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
 
     Examples
     --------
@@ -661,11 +626,6 @@ class Guesses:
         -------
         Guesses
             To be handed to every table of one report, so that all have one baseline.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a value is out of range.
 
         Examples
         --------

@@ -123,20 +123,11 @@ class ClaimOptions:
 
 @dataclass(frozen=True)
 class ResolvedOptions:
-    """What a call is about.
+    """Options that were checked against tables.
 
-    Attributes
-    ----------
-    level : str
-        Level of the places.
-    columns : tuple of str
-        Columns of claims.
-    among : Mapping of str to tuple
-        Codes of the records that claims are about.
-    study : Study
-        How places are studied.
-    taken_as_true : bool
-        Whether some counts are of a release that does not say that they are true.
+    ``level`` is that of the places, ``columns`` are those of claims, ``among`` the codes of the
+    records that claims are about, ``study`` how places are studied; ``taken_as_true`` says
+    whether some counts are of a release that does not say that they are true.
     """
 
     level: str

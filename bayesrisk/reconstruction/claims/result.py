@@ -287,12 +287,6 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     Claims
         Claims with status, and a status of every place.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a column is unknown, there are too many cells, or counts
-        of a release need not be true and ``taken_as_true`` is not set.
-
     Notes
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
@@ -371,11 +365,6 @@ def verify_claims(
     -------
     Claims
         The same claims, place after place, with their status.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a column or place is unknown, or a code is.
 
     Examples
     --------
@@ -613,12 +602,6 @@ class ClaimsAttack:
         -------
         Claims
             What is certain of the tables: of the people, if published counts are true counts.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is out of range for these tables, or their counts need not be true and
-            ``taken_as_true`` is not set.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

@@ -8,7 +8,6 @@ people empty wherever one is present: a few cases instead of a switch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -123,8 +122,6 @@ class OccupancyDetection:
         pandas.DataFrame
             Columns ``block, subsidised, status, way, conflict``.
         """
-        import pandas as pd  # slow to import
-
         columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
         for name in ("status", "way", "conflict"):
             columns[name] = list(getattr(self, name))
@@ -321,26 +318,19 @@ def detect_occupancy(
     least = check.integer(adults, "adults", lower=0, upper=1)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    answers = list(
-        _decisions(blocks, least, check.flag(open_end, "open_end"), make_solver(solver), time_limit)
-    )
+    open_end, backend = check.flag(open_end, "open_end"), make_solver(solver)
+    answers = []
+    if len(blocks):
+        detector = _Detector(
+            blocks,
+            adults=least,
+            open_end=open_end,
+            solver=backend,
+            limits=Limits(seconds=time_limit),
+        )
+        answers = [detector.decide(block) for block in range(len(blocks))]
     status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
     return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, conflict)
-
-
-def _decisions(
-    blocks: OccupancyStatistics,
-    adults: int,
-    open_end: bool,
-    solver: SolverBackend,
-    seconds: float | None,
-) -> Iterator[tuple[str, str, str]]:
-    if not len(blocks):
-        return
-    limits = Limits(seconds=seconds)
-    detector = _Detector(blocks, adults=adults, open_end=open_end, solver=solver, limits=limits)
-    for block in range(len(blocks)):
-        yield detector.decide(block)
 
 
 # -----------------------------------------------------------------------------
@@ -400,13 +390,6 @@ class OccupancyAttack:
         OccupancyDetection
             A status for each block: proved of the tables, and of the households if published
             counts are true counts.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is out of range, a table is missing, or counts need not be true.
-        DataError
-            If a count is negative or suppressed.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

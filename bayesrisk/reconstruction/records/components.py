@@ -148,21 +148,10 @@ def _rows(
 def build_program(
     sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
 ) -> Program:
-    """Return the program of the cells whose bounds are apart.
+    """Return the program of the cells (of ``block``, ``cell``) whose bounds are apart.
 
-    Parameters
-    ----------
-    sources : sequence of RowSource
-        Where rows come from.
-    block, cell : ndarray of int64
-        Block and cell of everything that is known to be possible.
-    low, high : ndarray of int64
-        Bounds; settled cells are taken off the counts.
-
-    Returns
-    -------
-    Program
-        Variables and rows sorted by component.
+    Counts of settled cells, ``low == high``, are taken off the counts of their rows.  Variables and
+    rows are sorted by component.
     """
     free = low < high
     parts = [_rows(source, block, cell, low, free) for source in sources]
@@ -235,25 +224,9 @@ def open_program(
 ) -> tuple[Program, dict[int, int], IntArray, IntArray]:
     """Return the program that all rows leave open, contradictions, and the tightened bounds.
 
-    Parameters
-    ----------
-    problem : PublishedRows
-        Blocks and rows.
-    bounds : BlockBounds
-        Bounds of the cells that the rows of every block leave possible.
-    good : ndarray of bool
-        Blocks to look at.
-    bounds_only : bool, default False
-        Whether coupling rows hold for every block as upper bounds only.
-
-    Returns
-    -------
-    program : Program
-        Free cells.
-    wrong : dict of int to int
-        Blocks of components that have no solution, with the row of the program that contradicts.
-    low, high : ndarray of int64
-        Bounds of the cells of ``bounds``.
+    Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
+    block as upper bounds.  Contradictions are the blocks of components without a solution, each
+    with the row of the program that contradicts; the bounds are those of the cells of ``bounds``.
     """
     sources = list(problem.rows)
     if bounds_only:
@@ -399,14 +372,8 @@ def solution_model(program: Program, components: Sequence[int]) -> IntegerModel:
 class DistanceModel:
     """A model whose largest value is the largest distance from a solution.
 
-    Attributes
-    ----------
-    model : IntegerModel
-        Gains, losses, and a binary for every cell that could do either.
-    objective : ndarray of int64
-        Gains plus losses.
-    gains : int
-        How many variables, the first ones, are gains.
+    Its variables are gains (the first ``gains`` of them), losses, and a binary for every cell
+    that could do either; the objective is gains plus losses.
     """
 
     model: IntegerModel
@@ -473,19 +440,11 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
 
 @dataclass
 class Farthest:
-    """What is known about the largest distance from a solution, component by component.
+    """Bounds of the largest distance from a solution, component by component.
 
-    Attributes
-    ----------
-    lower, upper : ndarray of int64
-        Bounds of the largest distance.
-    seconds : ndarray
-        Time that a solver took.
-    fixed : ndarray of bool
-        Whether all solutions have as many records: then they gain what they lose.
-    more : ndarray of int64
-        How many records more than the solution the farthest one found has, at the distance
-        ``lower``.
+    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
+    ``more`` is how many records more than the solution the farthest one found has, at the
+    distance ``lower``; ``seconds`` is the time that a solver took.
     """
 
     lower: IntArray

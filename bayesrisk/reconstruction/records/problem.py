@@ -66,18 +66,9 @@ class RowSource:
 class LargerLevel:
     """The tables of a larger level, which couple the blocks.
 
-    Attributes
-    ----------
-    level : str
-        Its name.
-    geoids : ndarray of str
-        Its places.
-    group : ndarray of int64
-        The place of every block.
-    published : scipy.sparse.csr_array
-        Published counts of the places, ``HIDDEN`` where suppressed.
-    coupling : Coupling
-        Rows of a place over the cells of its blocks.
+    ``group`` is the place of every block, by position among ``geoids``; ``published`` are the
+    counts of the places, ``HIDDEN`` where suppressed; ``coupling`` are rows of a place over the
+    cells of its blocks.
     """
 
     level: str
@@ -249,16 +240,10 @@ def _systems(
 
 @dataclass(frozen=True)
 class BlockBounds:
-    """Possible cells of every block with their bounds, and what propagation proved.
+    """Every cell that can hold somebody with its bounds, and a status of each block.
 
-    Attributes
-    ----------
-    status : ndarray of int64
-        ``FIXED``, ``OPEN``, ``INFEASIBLE`` or ``LOOSE`` of the kernels.
-    culprit : ndarray of int64
-        Row that contradicts, or -1.
-    block, cell, low, high : ndarray of int64
-        Every cell that can hold somebody.
+    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE`` or ``LOOSE`` of the kernels; ``culprit`` is
+    the row that contradicts, or -1.
     """
 
     status: IntArray

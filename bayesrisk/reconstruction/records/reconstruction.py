@@ -143,8 +143,6 @@ class Reconstruction:
             The block and the attributes; ``agebin`` where the tables tell only bins of age
             apart, and ``age`` where a larger place publishes single years.
         """
-        import pandas as pd  # slow to import
-
         block, cell = np.repeat(self.block, self.count), np.repeat(self.cell, self.count)
         columns = {**self.problem.space.columns(cell), **self.extra}
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
@@ -157,8 +155,6 @@ class Reconstruction:
         pandas.DataFrame
             Columns: the block, ``population``, ``status``, ``deviation``, ``conflict``.
         """
-        import pandas as pd  # slow to import
-
         return pd.DataFrame(
             {
                 self.problem.level: self.geoids,
@@ -208,14 +204,6 @@ def reconstruct(
     -------
     Reconstruction
         Records, and a status for every block.
-
-    Raises
-    ------
-    ArgumentError
-        If ``scope`` has no tables, the solver is unknown, there are too many cells, or counts
-        that are used need not be true.
-    MissingDependencyError
-        If the solver is not installed.
 
     Notes
     -----
@@ -295,11 +283,6 @@ class ReconstructionAttack:
     taken_as_true : bool, default False
         Whether counts that need not be true are read as if they were (:func:`reconstruct`).
 
-    Raises
-    ------
-    MissingDependencyError
-        If the solver is not installed.
-
     Examples
     --------
     >>> ReconstructionAttack(scope="block").name
@@ -341,11 +324,6 @@ class ReconstructionAttack:
         -------
         Reconstruction
             Records, and a status for every block.
-
-        Raises
-        ------
-        ArgumentError
-            If the release has no tables at the scope, or counts that need not be true.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
@@ -482,8 +460,6 @@ class SolutionVariability:
         pandas.DataFrame
             Columns: the place, ``population``, ``lower``, ``upper``, ``status``, ``seconds``.
         """
-        import pandas as pd  # slow to import
-
         return pd.DataFrame(
             {
                 self.level: self.geoids,
@@ -545,14 +521,6 @@ def solution_variability(
     -------
     SolutionVariability
         One interval and status for each place.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, ``solution`` does not fit the tables, or counts that are
-        used need not be true.
-    MissingDependencyError
-        If the solver is not installed.
 
     Notes
     -----

@@ -350,18 +350,9 @@ def detailed_cells(
 
 @dataclass(frozen=True)
 class Nearest:
-    """Records of the least total deviation.
+    """Records of the least total deviation: a histogram, its deviation, and a lower bound of it.
 
-    Attributes
-    ----------
-    status : str
-        ``proved``, ``feasible`` (a limit was reached) or ``unknown``.
-    cell, count : ndarray of int64
-        The histogram.
-    deviation : int
-        Sum of absolute deviations from the published counts.
-    bound : int
-        Lower bound of the least deviation.
+    The status is ``proved``, ``feasible`` (a limit was reached) or ``unknown``.
     """
 
     status: str

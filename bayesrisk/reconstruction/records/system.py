@@ -29,12 +29,7 @@ MAX_CELLS = 2_000_000
 class CellSpace:
     """The cells of a schema after values that no query distinguishes are put together.
 
-    Attributes
-    ----------
-    schema : Schema
-        What the records have.
-    bins : Mapping of str to ndarray
-        For every attribute the bin of each value, numbered in order of first appearance.
+    ``bins`` has for every attribute the bin of each value, numbered in order of first appearance.
     """
 
     schema: Schema
@@ -76,18 +71,10 @@ class CellSpace:
 
 @dataclass(frozen=True)
 class Queries:
-    """Published cells of one level, in product form over a cell space.
+    """Published cells (``names``: table and cell) of one level, in product form over a cell space.
 
-    Attributes
-    ----------
-    space : CellSpace
-        Where they live.
-    names : tuple of (str, str)
-        Table and cell of every query.
-    factors : Mapping of str to ndarray
-        For every attribute an array (queries, bins).
-    table_sizes : tuple of int
-        How many queries each table has, in order.
+    ``factors`` has for every attribute an array (queries, bins); ``table_sizes`` says how many
+    queries each table has, in order.
     """
 
     space: CellSpace
@@ -192,15 +179,7 @@ ADULT = 18
 
 @dataclass(frozen=True)
 class RowFamily:
-    """Rows that share no cell.
-
-    Attributes
-    ----------
-    derivation : scipy.sparse.csr_array
-        Rows in terms of published cells.
-    rows : scipy.sparse.csr_array
-        Rows in terms of cells, all coefficients one.
-    """
+    """Rows that share no cell: of published cells, and of cells, all coefficients one."""
 
     derivation: sp.csr_array
     rows: sp.csr_array
@@ -420,9 +399,6 @@ def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_
         )
         done |= (units == 0) & ~cut & (covered == np.diff(matrix.indptr))
     return done
-
-
-# -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

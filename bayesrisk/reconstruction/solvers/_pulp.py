@@ -42,15 +42,8 @@ class PulpSolver:
     **options : object
         Options of that solver, as PuLP takes them.
 
-    Attributes
-    ----------
-    name : str
-        ``"pulp:"`` and the solver.
-
     Raises
     ------
-    ArgumentError
-        If PuLP knows no such solver.
     MissingDependencyError
         If it is not installed.
     """
@@ -74,28 +67,7 @@ class PulpSolver:
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
-        """Maximise ``objective`` over the model.
-
-        Parameters
-        ----------
-        model : IntegerModel
-            Bounds and rows.
-        objective : ndarray of int64
-            Coefficients of the variables.
-        limits : Limits, optional
-            Time and gap; a limit of nodes is refused.
-
-        Returns
-        -------
-        SolverResult
-            Checked in integer arithmetic; infeasibility was confirmed without presolve where the
-            solver has such a switch.
-
-        Raises
-        ------
-        ArgumentError
-            If there is a limit of nodes: what solvers say of one cannot be told from a proof here.
-        """
+        """Maximise; infeasibility is confirmed without presolve where there is such a switch."""
         limits = limits or Limits()
         if limits.nodes is not None:
             raise ArgumentError(

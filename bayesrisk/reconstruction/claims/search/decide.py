@@ -58,36 +58,30 @@ _AT_ONCE = 2**22
 
 @dataclass
 class Decider:
-    """Solutions of one block and what was proved about it.
+    """Solutions of one block and the claims that were decided by them.
 
-    Parameters
+    Attributes
     ----------
-    space : ClaimSpace
-        Possible cells.
-    system : BlockSystem
-        The block.
+    space, system : ClaimSpace, BlockSystem
+        Possible cells, and the block.
     solver : SolverBackend
-        For what searches over the relaxation do not settle.
+        For questions that searches over the relaxation do not settle.
     deadline : Deadline
         When to stop.
     sets : Subsets
         Sets of columns that claims are about.
     radix : ndarray of int64
         What a code of each column, counted from 1, adds to the key of a claim.
-
-    Attributes
-    ----------
+    solutions : list of ndarray of int64
+        Records in each class that is left; each was checked against every count.
     model : IntegerModel
         The block without the classes that hold nobody in any solution, and without rows that
         follow from the others.
-    start : ndarray of int64
-        Where the cells of each class that is left begin in ``cells``, and where the last end.
-    cells : ndarray of int64
-        Cells of the classes that are left, class by class, as positions in the space.
+    start, cells : ndarray of int64
+        Where the cells of each class that is left begin and end, and those cells, class by class,
+        as positions in the space.
     columns : scipy.sparse.csc_array
         All rows, for the classes that are left.
-    solutions : list of ndarray of int64
-        Records in each class that is left; each was checked against every count.
     """
 
     space: ClaimSpace
@@ -99,20 +93,7 @@ class Decider:
     solutions: list[IntArray] = field(default_factory=list)
 
     def find(self, n_solutions: int, rng: np.random.Generator) -> str:
-        """Look for solutions near vertices of random objectives.
-
-        Parameters
-        ----------
-        n_solutions : int
-            How many.
-        rng : Generator
-            Where the objectives come from.
-
-        Returns
-        -------
-        str
-            ``feasible``, ``infeasible`` (proved) or ``unknown``.
-        """
+        """Look for solutions near vertices of random objectives; return a status."""
         from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
 
         possible = self._possible()
@@ -251,18 +232,11 @@ class Decider:
     def decide(
         self, patterns: CodeArray, keys: IntArray, value: IntArray, status: NDArray[np.int8]
     ) -> None:
-        """Decide which claims are the same in every solution, in place.
+        """Decide which claims are the same in every solution, where ``status`` is undecided.
 
-        Parameters
-        ----------
-        patterns : ndarray of int16
-            Claims, by the value of every attribute, -1 for any; they match no unbound cell.
-        keys : ndarray of int64
-            Their keys, all different.
-        value : ndarray of int64
-            Matching records of the first solution: the only value a claim can have everywhere.
-        status : ndarray of int8
-            ``VERIFIED``, ``REFUTED`` or ``UNDECIDED``; only the last are looked at.
+        ``patterns`` (-1 for any value) match no unbound cell, ``keys`` are all different, and
+        ``value`` is the number of matching records of the first solution: no other value can be
+        that of every solution.
         """
         width = max(self.cells.size, 1)
         classes = np.arange(self.start.size - 1)
@@ -432,21 +406,10 @@ def study(
     hidden: BoolArray,
     asked: tuple[CodeArray, IntArray] | None = None,
 ) -> BlockClaims:
-    """Return the claims of a block.
+    """Return the claims of a block: candidates, or those asked for, with decisions.
 
-    Parameters
-    ----------
-    about : Study
-        How.
-    counts, hidden : ndarray
-        Its published cells, and which are withheld.
-    asked : tuple, optional
-        Patterns and multiplicities to decide, instead of candidates of its own.
-
-    Returns
-    -------
-    BlockClaims
-        Candidates with decisions.
+    ``counts`` are its published cells, ``hidden`` says which are withheld; ``asked`` are patterns
+    and multiplicities to decide instead of candidates.
     """
     deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)

@@ -95,27 +95,10 @@ class ClaimCounts(NamedTuple):
 class Exchange:
     """Claims, and the number of records of a data set that each describes.
 
-    Parameters
-    ----------
-    columns : scipy.sparse.csc_array
-        Weights of the classes in the published cells, (published, classes).
-    start : ndarray of int64
-        Where the cells of each class begin, and where the last ones end.
-    codes : ndarray of int16
-        Codes of the cells in the columns of claims, class by class.
-    eligible : ndarray of bool
-        Cells that claims can be about.
-    sets : Subsets
-        Sets of columns.
-    radix : ndarray of int64
-        What a code of each column, counted from 1, adds to the key of a claim.
-    keys : ndarray of int64
-        Keys of the claims, all different.
-
-    Attributes
-    ----------
-    settled : ndarray of bool
-        Claims whose count was seen to change, or of which no more is to be known.
+    ``columns`` are the weights of the classes in the published cells, ``start`` says where the
+    cells of each class begin, ``codes`` and ``eligible`` are of the cells, class by class;
+    ``keys`` are those of the claims, all different, made with ``radix``.  ``settled`` are claims
+    whose count was seen to change, or of which no more is to be known.
     """
 
     def __init__(

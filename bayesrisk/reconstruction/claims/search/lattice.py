@@ -311,16 +311,9 @@ def pattern_supports(cells: CellBits, patterns: CodeArray, found: Numbering) -> 
 
 @dataclass(frozen=True)
 class Supports:
-    """Cells that patterns match; patterns that match the same ones have one number.
+    """Cells that patterns match; patterns that match the same ones have one ``number``.
 
-    Attributes
-    ----------
-    number : ndarray of int64
-        Number of the support of each pattern.
-    first : ndarray of int64
-        First pattern of each number.
-    size : ndarray of int64
-        Cells of each number.
+    ``first`` is the first pattern of each number, ``size`` how many cells it matches.
     """
 
     number: IntArray
@@ -429,14 +422,10 @@ def lattice_counts(
 
 @dataclass(frozen=True)
 class Universal:
-    """What partial assignments say whatever was published.
+    """What partial assignments say whatever was published, (rows, sets).
 
-    Attributes
-    ----------
-    size : ndarray of int64
-        Possible eligible cells that match, (rows, sets).
-    needed : ndarray of int64
-        Smallest number of the columns that imply the others.
+    ``size`` is how many possible eligible cells match, ``needed`` the smallest number of the
+    columns that imply the others.
     """
 
     size: IntArray

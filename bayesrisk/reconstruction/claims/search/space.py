@@ -37,16 +37,10 @@ _MAX_CROSS = 2_000_000
 
 @dataclass(frozen=True)
 class CrossedTables:
-    """Tables that cross some of the same attributes.
+    """Tables that cross some of the same attributes: their published cells, by position among all.
 
-    Attributes
-    ----------
-    query : ndarray of int64
-        Their published cells, by position among all.
-    weight : ndarray of int16
-        Weight of each of those cells in the cross of the attributes.
-    place : ndarray of int32
-        Where in the cross each possible cell lies.
+    ``weight`` is that of each of them in the cross of the attributes, ``place`` where in the
+    cross each possible cell lies.
     """
 
     query: IntArray
