@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.search.decide import Study
+from bayesrisk.reconstruction.claims.search.decide import BlockStudy
 from bayesrisk.reconstruction.claims.search.lattice import subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
@@ -133,7 +133,7 @@ class ResolvedOptions:
     level: str
     columns: tuple[str, ...]
     among: Mapping[str, tuple[int, ...]]
-    study: Study
+    study: BlockStudy
     taken_as_true: bool
 
     @property
@@ -249,7 +249,7 @@ def resolve_options(tables: PublishedTables, options: ClaimOptions) -> ResolvedO
             f"columns must have at most 2**62 partial assignments, got {prod(values)}"
         )
     most = len(columns) if options.max_columns is None else options.max_columns
-    study = Study(
+    study = BlockStudy(
         space,
         subsets([about.names.index(name) for name in columns], min(most, len(columns))),
         make_solver(options.solver),

@@ -35,16 +35,8 @@ _WITHOUT_END = 2**60
 class Program:
     """Free cells with their bounds, and the rows that bind them.
 
-    Attributes
-    ----------
-    arrays : ProgramArrays
-        Columns, rows and components.
-    low, high : ndarray of int64
-        Bounds of the variables.
-    entry, block, cell : ndarray of int64
-        Where each variable comes from: which of the given cells, its block and cell.
-    source, group, row : ndarray of int64
-        Where each row comes from: which source, which group and which row of it.
+    ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
+    ``group`` and ``row`` where each row comes from.
     """
 
     arrays: ProgramArrays

@@ -85,6 +85,7 @@ def live_cells(s: BlockRows, w: BlockWork, rows: IntArray) -> int:
             candidate = cover_cell[at]
             most = UNBOUNDED
             for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
+                # A cell x of weight a in a row of count c has a x <= c: x <= floor(c / a).
                 count = value[cell_row[k]]
                 if count == HIDDEN:
                     continue
@@ -124,10 +125,11 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
                 if count == HIDDEN:
                     continue
                 coef = cell_coef[k]
-                # The row minus the most (least) that its other cells can hold.
+                # sum a_i x_i = c with l <= x <= h, so for each cell
+                # c - sum_{i != j} a_i h_i <= a_j x_j <= c - sum_{i != j} a_i l_i.
                 needed = count - most[row] + coef * high[j]
                 room = count - least[row] + coef * low[j]
-                if coef != 1:
+                if coef != 1:  # whole numbers: ceil of the lower, floor of the upper bound
                     needed = -(-needed // coef)
                     room = room // coef
                 if needed > new_low:
@@ -140,6 +142,7 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
                 continue
             if new_low > new_high:
                 return tight
+            # Sums of bounds of its rows follow: sum a l and sum a h.
             for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
                 row = cell_row[k]
                 least[row] += cell_coef[k] * (new_low - low[j])
@@ -153,9 +156,11 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
 def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the row at fault and how many cells."""
     value, least, most, cell, low, high = w
+    # No records add up to a negative count.
     for row in rows:
         if value[row] < 0 and value[row] != HIDDEN:
             return INFEASIBLE, row, 0
+    # Bounds to begin with: 0 <= x <= min over its rows of floor(c / a).
     found = live_cells(s, w, rows)
     status = FIXED
     for row in rows:
@@ -178,6 +183,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     for row in rows:
         if value[row] != HIDDEN and (least[row] > value[row] or most[row] < value[row]):
             return INFEASIBLE, row, 0
+    # One solution is left where every l = h.
     for j in range(found):
         if status == FIXED and low[j] < high[j]:
             status = OPEN
@@ -293,6 +299,7 @@ def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: in
         w.trail[length, 1] = w.low[var]
         w.trail[length, 2] = w.high[var]
         w.state[0] = length + 1
+    # sum a l and sum a h of each of its rows change by a (l' - l) and a (h' - h).
     for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
         row = p.var_row[k]
         w.least[row] += p.var_coef[k] * (new_low - w.low[var])
@@ -308,6 +315,7 @@ def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: in
 @kernel
 def tighten_row(p: ProgramArrays, w: SearchWork, row: int) -> bool:
     """Tighten the variables of one row; return False when the row cannot hold."""
+    # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
     if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
         return False
     if w.least[row] == w.most[row]:
@@ -316,7 +324,7 @@ def tighten_row(p: ProgramArrays, w: SearchWork, row: int) -> bool:
         var, coef = p.row_var[k], p.row_coef[k]
         if w.low[var] == w.high[var]:
             continue
-        # The row minus the most (least) that its other variables can hold.
+        # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
         needed = p.row_low[row] - w.most[row] + coef * w.high[var]
         room = p.row_high[row] - w.least[row] + coef * w.low[var]
         if coef != 1:
@@ -358,6 +366,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
         w.state[0] -= 1
         at = w.state[0]
         var, old_low, old_high = w.trail[at, 0], w.trail[at, 1], w.trail[at, 2]
+        # The sums of its rows go back with the bounds.
         for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
             row = p.var_row[k]
             w.least[row] += p.var_coef[k] * (old_low - w.low[var])
@@ -370,6 +379,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
     w.state[:] = 0
+    # Sums of bounds from nothing, and every row in the queue.
     for row in range(p.first_row[component], p.first_row[component + 1]):
         w.least[row] = 0
         w.most[row] = 0
@@ -396,11 +406,13 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
     """Mark the families whose rows are equations of ones that hold every variable once."""
     w.usable[:] = 0
     for row in range(p.first_row[component], p.first_row[component + 1]):
+        # An equation of ones: x_1 + ... + x_m = c.
         sound = p.row_low[row] == p.row_high[row]
         for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
             sound = sound and p.row_coef[k] == 1
         if sound:
             w.usable[p.family[row]] += p.row_ptr[row + 1] - p.row_ptr[row]
+    # Rows of a family share no variable: as many variables as there are is each of them once.
     n_vars = p.first_var[component + 1] - p.first_var[component]
     for label in range(w.usable.size):
         w.usable[label] = 1 if w.usable[label] == n_vars else 0
@@ -426,6 +438,7 @@ def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArr
     for row in range(p.first_row[component], p.first_row[component + 1]):
         if w.usable[p.family[row]] == 0:
             continue
+        # sum |x - x*| <= 2 min(sum (h - x*)+, sum (x* - l)+) over the row.
         gain, loss = 0, 0
         for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
             var = p.row_var[k]
@@ -459,6 +472,7 @@ def next_child(p: ProgramArrays, w: SearchWork, depth: int, star: IntArray) -> i
     Returns the depth of the search afterwards: 0 when nothing is left to try, and with a minus sign
     when the new value contradicts a row.
     """
+    # Nodes whose values were all tried are left.
     while depth > 0 and w.stack[depth - 1, 1] > w.stack[depth - 1, 2]:
         depth -= 1
     if depth == 0:
@@ -466,6 +480,7 @@ def next_child(p: ProgramArrays, w: SearchWork, depth: int, star: IntArray) -> i
     top = depth - 1
     undo(p, w, w.stack[top, 3])
     var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
+    # The end of l..h that is farther from x*; the node keeps the rest of the values.
     if abs(largest - star[var]) < abs(smallest - star[var]):
         value = smallest
         w.stack[top, 1] = smallest + 1
@@ -506,6 +521,7 @@ def search(
         if nodes > limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
+        # A node whose bound is no better than the best distance is cut off.
         bound = distance_bound(p, w, component, star) if maximise else -1
         if bound < 0 or bound > best:
             branch = choose(p, w, component)
@@ -516,6 +532,7 @@ def search(
                 w.stack[depth, 3] = w.state[0]
                 depth += 1
             else:
+                # Nothing is free: a solution, at sum |x - x*|.
                 distance = 0
                 for var in range(first, last):
                     distance += abs(w.low[var] - star[var]) if maximise else 0
@@ -558,6 +575,7 @@ def search_components(
                 found[component] = NONE if complete else UNKNOWN
                 continue
             has_star[component] = 1
+        # The farthest solution; 0 with all seen proves that there is no other.
         best, complete = search(p, w, component, star, True, stop, limit[component], far)
         distance[component] = best
         if complete:

@@ -34,22 +34,12 @@ from bayesrisk.tables.workload import Workload
 
 @dataclass(frozen=True)
 class RowSource:
-    """Rows that every group of cells (a block, a tract) has.
+    """Rows that every group of cells (a block, a tract) has, and their counts, groups by rows.
 
-    Attributes
-    ----------
-    cell_ptr, cell_row, cell_coef : ndarray of int64
-        The rows of every cell.
-    family : ndarray of int64
-        The family of each row: rows of one family share no cell.
-    counts : scipy.sparse.csr_array
-        Counts, groups by rows.
-    group : ndarray of int64
-        The group of every block.
-    equal : bool
-        Whether the cells add up to the count, or to at most the count.
-    own : bool
-        Whether a group is one block's: cells of other blocks do not enter its rows.
+    The rows of cell j are ``cell_row[cell_ptr[j]:cell_ptr[j + 1]]``, with coefficients; rows of
+    one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to the
+    count where ``equal``, else to at most the count; where ``own`` a group is one block's, and
+    cells of other blocks do not enter its rows.
     """
 
     cell_ptr: IntArray

@@ -25,19 +25,13 @@ from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 @dataclass
 class Solution:
-    """A solution for every block that has one, and what is known about it.
+    """A solution for every block that has one, and its status.
 
-    Attributes
-    ----------
-    status : list of str
-        For every block ``unique``, ``feasible``, ``infeasible`` or ``unknown``.
-    conflict : dict of int to str
-        For blocks without a solution why: the published cells that contradict.
-    block, cell, count : ndarray of int64
-        The histograms.
-    unbounded : dict of int to str
-        Blocks with a cell that no published count holds, and what says so.  Their other cells
-        have values here, which the rows of larger places need, until these were checked.
+    ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
+    blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
+    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
+    holds, in words; their other cells have values, which the rows of larger places need, until
+    these were checked.
     """
 
     status: list[str]

@@ -84,7 +84,7 @@ class PulpSolver:
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 
-    def _solver(self, limits: Limits, *, presolve: bool) -> Any:
+    def _solver(self, limits: Limits, *, presolve: bool) -> pulp.LpSolver:
         settings: dict[str, Any] = {"msg": False, **self._options}
         if self._kind in ("HiGHS", "PULP_CBC_CMD", "COIN_CMD"):
             settings |= {"threads": 1, "gapRel": 0.0}
@@ -129,7 +129,7 @@ class PulpSolver:
         return _answer(problem, variables, objective, self._kind, stopped=stopped)
 
 
-def _made(kind: str, **settings: Any) -> Any:
+def _made(kind: str, **settings: Any) -> pulp.LpSolver:
     with warnings.catch_warnings():
         # The bundled CBC says that it will go; it is asked for only where there is no other.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -137,7 +137,12 @@ def _made(kind: str, **settings: Any) -> Any:
 
 
 def _answer(
-    problem: Any, variables: list[Any], objective: IntArray, kind: str, *, stopped: bool
+    problem: pulp.LpProblem,
+    variables: list[pulp.LpVariable],
+    objective: IntArray,
+    kind: str,
+    *,
+    stopped: bool,
 ) -> Raw:
     """Return what the solver said; a time limit is called optimal by ``status`` alone."""
     proved = problem.sol_status == pulp.LpSolutionOptimal

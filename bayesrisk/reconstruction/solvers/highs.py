@@ -27,7 +27,7 @@ _PRESOLVED = 100_000
 _FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
 
 
-def _made(**options: Any) -> Any:
+def _made(**options: Any) -> highspy.Highs:
     """Return HiGHS, which has no types, with options."""
     kind: Any = highspy.Highs
     highs = kind()
@@ -115,7 +115,7 @@ class HighsSolver:
 class _Bounded:
     """A relaxation with changing bounds of the variables, each solved from the last basis."""
 
-    _highs: Any
+    _highs: highspy.Highs
     _low: IntArray
     _high: IntArray
     _deadline: Deadline
@@ -150,7 +150,7 @@ class _Linear(_Bounded):
     """The relaxation of a model that a solver looks at once."""
 
     def __init__(
-        self, highs: Any, model: IntegerModel, objective: IntArray, deadline: Deadline
+        self, highs: highspy.Highs, model: IntegerModel, objective: IntArray, deadline: Deadline
     ) -> None:
         self._highs, self._deadline = highs, deadline
         self._low, self._high = model.low, model.high
@@ -158,7 +158,7 @@ class _Linear(_Bounded):
         highs.passModel(translated(model, objective, whole=False))
 
 
-def stop_at(highs: Any, deadline: Deadline) -> None:
+def stop_at(highs: highspy.Highs, deadline: Deadline) -> None:
     """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
@@ -182,7 +182,7 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     return np.array(highs.getSolution().col_value)
 
 
-def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> Any:
+def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> highspy.HighsLp:
     """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
     n_rows, n_vars = model.rows.shape
     program = highspy.HighsLp()
@@ -236,7 +236,7 @@ class HighsWarm(_Bounded):
         self.aim(objective)
         return self.relax(self._low, self._high)
 
-    def aim(self, objective: NDArray[Any]) -> None:
+    def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
         self._highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
 
@@ -278,7 +278,7 @@ class Sifted:
         self._inside, self._feasible = np.zeros(0, np.int64), False
         self._let_in(among)
 
-    def aim(self, objective: NDArray[Any]) -> None:
+    def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
         self._objective = objective.astype(np.float64)
         at = np.arange(self._inside.size, dtype=np.int32)

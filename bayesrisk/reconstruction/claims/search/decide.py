@@ -327,27 +327,13 @@ def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerMode
 
 
 @dataclass(frozen=True)
-class Study:
+class BlockStudy:
     """How blocks are studied.
 
-    Attributes
-    ----------
-    space : ClaimSpace
-        Possible cells and tables.
-    sets : Subsets
-        Sets of columns that claims are about.
-    solver : SolverBackend
-        For what the relaxation does not settle.
-    time_limit : float or None
-        Seconds for a block.
-    n_solutions : int
-        Solutions that candidates must hold in.
-    seed : int
-        Of the objectives near whose optima solutions are looked for.
-    verify : bool
-        Whether candidates are decided.
-    refuted : bool
-        Whether refuted candidates are kept.
+    ``sets`` are the sets of columns that claims are about, ``solver`` decides what the relaxation
+    does not settle, ``time_limit`` is in seconds for a block.  Candidates must hold in
+    ``n_solutions`` solutions, near optima of objectives drawn with ``seed``; they are decided
+    where ``verify`` says so, and the refuted ones kept where ``refuted`` does.
     """
 
     space: ClaimSpace
@@ -370,22 +356,12 @@ class Study:
 class BlockClaims:
     """Claims of one block.
 
-    Attributes
-    ----------
-    status : str
-        ``decided``, ``undecided``, ``infeasible``, ``unknown`` or ``empty``.
-    conflict : str
-        The published cells that contradict.
-    patterns : ndarray of int16
-        Value of every attribute in each claim, -1 for any.
-    multiplicity, decision, needed : ndarray of int64
-        How many records match, what was decided, and the number of columns that say it all.
-    readable, readable_here : ndarray of bool
-        Whether a table states the claim, always or with these zeros.
-    rows : ndarray of int16
-        The records of one solution that claims can be about, one row each.
-    live : int
-        Live cells.
+    The status is ``decided``, ``undecided``, ``infeasible`` (with the published cells that
+    contradict), ``unknown`` or ``empty``.  ``patterns`` have the value of every attribute in each
+    claim, -1 for any; ``needed`` is the number of columns that say it all; a claim is
+    ``readable`` where a table states it always, ``readable_here`` where one does with these
+    zeros.  ``rows`` are the records of one solution that claims can be about, ``live`` the number
+    of live cells.
     """
 
     status: str
@@ -401,7 +377,7 @@ class BlockClaims:
 
 
 def study(
-    about: Study,
+    about: BlockStudy,
     counts: IntArray,
     hidden: BoolArray,
     asked: tuple[CodeArray, IntArray] | None = None,
@@ -442,7 +418,7 @@ class _Claimed:
     multiplicity: IntArray | None
 
 
-def _candidates(about: Study, records: CodeArray) -> _Claimed:
+def _candidates(about: BlockStudy, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
     rows = np.unique(records, axis=0)
@@ -456,13 +432,13 @@ def _candidates(about: Study, records: CodeArray) -> _Claimed:
     return _Claimed(patterns, keys, general.size[row, column], general.needed[row, column], None)
 
 
-def _asked(about: Study, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
+def _asked(about: BlockStudy, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
     general = _universal_of(about, patterns)
     key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
     return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
 
 
-def _universal_of(about: Study, patterns: CodeArray) -> Universal:
+def _universal_of(about: BlockStudy, patterns: CodeArray) -> Universal:
     """Return what each pattern says whatever was published."""
     sets = about.sets
     size, needed = np.empty((len(patterns), 1), np.int64), np.empty((len(patterns), 1), np.int64)
@@ -478,7 +454,7 @@ def _universal_of(about: Study, patterns: CodeArray) -> Universal:
 
 
 def _decided(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
+    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
     space, patterns = about.space, claimed.patterns
@@ -523,7 +499,7 @@ def _decided(
 
 
 def _refute(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
+    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
     space = about.space
@@ -542,7 +518,7 @@ def _refute(
 
 
 def _without_records(
-    about: Study, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
+    about: BlockStudy, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     if asked is None:

@@ -214,6 +214,7 @@ def _forget(lists: CellLists) -> None:
 
 @kernel
 def _slot(key: np.uint64, slots: int) -> np.int64:
+    """Return the first slot of a key: multiplicative hashing, slots a power of two."""
     return np.int64((key * _ODD) >> np.uint64(24)) & np.int64(slots - 1)
 
 
@@ -221,6 +222,7 @@ def _slot(key: np.uint64, slots: int) -> np.int64:
 def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) -> None:
     for i in range(keys.size):
         at = _slot(keys[i], own.size)
+        # Linear probing: the next slot where one is taken.
         while place[at] >= 0:
             at = (at + 1) & (own.size - 1)
         own[at], place[at] = keys[i], position[i]
@@ -243,6 +245,7 @@ def _keys(claims: OpenClaims, cell: int, out: WordArray) -> None:
     codes, radix = claims.codes[cell], claims.radix
     without, lowest = claims.sets.without, claims.sets.lowest
     for s in range(without.size):
+        # key(s) = key(s without its lowest column c) + (code_c + 1) radix_c.
         before = np.uint64(0) if without[s] < 0 else out[without[s]]
         out[s] = before + np.uint64(codes[lowest[s]] + 1) * radix[lowest[s]]
 
@@ -296,6 +299,7 @@ def _balanced(classes: CellClasses, four: IntArray, left: IntArray) -> bool:
     ``left`` has a zero for every published cell, before and after.
     """
     indptr, indices, data = classes.indptr, classes.indices, classes.data
+    # a_0 + a_1 - a_2 - a_3 over the published cells of the four.
     for w in range(4):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
             left[indices[i]] += data[i] if w < 2 else -data[i]
@@ -314,6 +318,7 @@ def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
+    # The published cell of either that counts the fewest classes: one that fills in is among them.
     row, fewest = np.int64(-1), np.int64(hashes.size + 1)
     for w in range(2):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
@@ -322,6 +327,7 @@ def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
                 row, fewest = np.int64(indices[i]), size
     if row < 0:
         return
+    # From a random place on: h(a_2) + h(a_3) = h(a_0) + h(a_1), modulo 2**64.
     total = hashes[four[0]] + hashes[four[1]]
     place = _random(state, fewest)
     for _probe in range(min(fewest, _PROBES)):
@@ -358,12 +364,14 @@ def _exchange(
         _fill_in(classes, four, state)
         if not _balanced(classes, four, left):
             continue
+        # Any cell of the classes that fill in, at random.
         moved[0], moved[1] = cells[i], cells[j]
         for w in range(2, 4):
             moved[w] = start[four[w]] + _random(state, start[four[w] + 1] - start[four[w]])
         cells[i], cells[j] = moved[2], moved[3]
         if moved[0] == moved[2] and moved[1] == moved[3]:
             continue
+        # Claims about the cells that leave count one less, those about the new ones one more.
         n_touched = 0
         for w in range(4):
             _list(claims, lists, moved[w])
@@ -372,6 +380,7 @@ def _exchange(
                 count[at] += -1 if w < 2 else 1
                 touched[n_touched] = at
                 n_touched += 1
+        # A claim with another count than in the first solution is false in one of the two.
         for t in range(n_touched):
             at = touched[t]
             if not counts.settled[at] and count[at] != counts.base[at]:

@@ -80,6 +80,7 @@ def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
 
 @kernel
 def _power(base: np.int64, exponent: np.int64) -> np.int64:
+    """Return ``base ** exponent`` modulo the prime, by squaring; ``p - 2`` gives the inverse."""
     found = np.int64(1)
     while exponent:
         if exponent & 1:
@@ -116,6 +117,7 @@ def _eliminate(
     n_rows = inverse.shape[0]
     mixed, column = weights % _PRIME, np.empty(n_rows, np.int64)
     for g in range(indptr.size - 1):
+        # r' M a_g = 0 for random weights r: almost surely no row that is left has class g.
         if _dot(mixed, indptr[g], indptr[g + 1], indices, data) == 0:
             continue
         chosen = -1
@@ -125,6 +127,7 @@ def _eliminate(
                 chosen = r
         if chosen < 0:
             continue
+        # The pivot row is divided by its head, then taken off the others: M <- M - c m_pivot.
         pivots[chosen] = g
         head = _power(column[chosen], np.int64(_PRIME - 2))
         for i in range(n_rows):
@@ -153,11 +156,13 @@ def _combine(
     n_rows = right.size
     raw, times = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     for t in range(sums.shape[0]):
+        # A sum s is y' A with y = sum of the pivots' combinations that s has, modulo the prime.
         raw[:] = 0
         for k in range(pivots.size):
             if sums[t, pivots[k]]:
                 for i in range(n_rows):
                     raw[i] = (raw[i] + inverse[k, i]) % _PRIME
+        # Whole multiples: the smallest d for which all d y are small after centring.
         parts = 0
         for d in range(1, _PARTS + 1):
             small = True
@@ -182,6 +187,7 @@ def _combine(
             if total != (parts if sums[t, g] else 0):
                 same = False
                 break
+        # d s = y' A in whole numbers, so s x = y' c / d in every solution.
         if same:
             total = np.int64(0)
             for i in range(n_rows):
@@ -197,16 +203,10 @@ def _combine(
 class Subsets(NamedTuple):
     """Sets of columns, each made from a smaller one by adding its lowest column.
 
-    Attributes
-    ----------
-    columns : ndarray of int64
-        Positions of the columns in the schema.
-    bits : ndarray of int64
-        Each set as a bit mask over ``columns``, increasing; not the empty one.
-    position : ndarray of int64
-        Where each bit mask is among ``bits``, -1 where it is not.
-    without, lowest : ndarray of int64
-        The set without its lowest column (-1 for the empty set), and that column.
+    ``columns`` are positions in the schema, ``bits`` the sets as bit masks over these,
+    increasing, without the empty one; ``position`` is where each bit mask is among ``bits``, or
+    -1; ``without`` is the set without its lowest column (-1 for the empty set), ``lowest`` that
+    column.
     """
 
     columns: IntArray
@@ -273,6 +273,7 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
             own = cells.bits[cells.offset[a] + pattern[a]]
             for w in range(out.size):
                 out[w] &= own[w]
+    # FNV-1a over the words, mixed: equal supports have equal hashes; the rest is compared.
     hashed = np.uint64(1469598103934665603)
     for w in range(out.size):
         hashed = (hashed ^ out[w]) * np.uint64(0x9E3779B97F4A7C15)
@@ -394,6 +395,7 @@ def lattice_counts(
         for c in range(columns.size):
             if rows[r, columns[c]] >= 0:
                 given |= np.int64(1) << c
+        # Cells of a set are those of the set without its lowest column, and of that column.
         for s in range(bits_of.size):
             if bits_of[s] & given != bits_of[s]:
                 continue
@@ -405,6 +407,7 @@ def lattice_counts(
                 count += _ones(own[s, w])
             times[s] = (total if smaller < 0 else times[smaller]) // free_values[columns[lowest[s]]]
             out[r, s] = count * times[s]
+            # needed(s) = min over c in s of needed(s - c) where s - c has as many cells; else |s|.
             least = np.int64(0)
             for c in range(columns.size):
                 if bits_of[s] >> c & 1:
@@ -529,6 +532,7 @@ def sums_of_patterns(
                 if value[q, asked[i]] != patterns[s, asked[i]]:
                     inside = False
                     break
+            # Cells of one table that are inside and apart: sizes add up.
             if inside:
                 total += width[q]
                 if total == size[s]:

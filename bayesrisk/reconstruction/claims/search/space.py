@@ -50,17 +50,11 @@ class CrossedTables:
 
 @dataclass(frozen=True)
 class Stated:
-    """What published cells say of the cells of the space that they count.
+    """The codes and the number of the cells of the space that published cells (``query``) count.
 
-    Attributes
-    ----------
-    query : ndarray of int64
-        The published cells, by position among all.
-    value : ndarray of int16
-        The code of each attribute that all cells share, -1 where they differ.
-    width : ndarray of int64
-        How many cells there are; -1 where a published cell is no plain count of cells that claims
-        can be about.
+    ``value`` is the code of each attribute that all cells share, -1 where they differ; ``width``
+    how many cells there are, -1 where a published cell is no plain count of cells that claims can
+    be about.
     """
 
     query: IntArray
@@ -266,6 +260,7 @@ def _common_values(
     n_places, n_codes = weight.shape[1], codes.shape[1]
     common = np.full((n_places, n_codes), -2, np.int16)
     number, plain = np.zeros(n_places, np.int64), np.ones(n_places, np.bool_)
+    # The code that all cells at a place share, -1 where they differ, -2 where there is none.
     for cell in range(place.size):
         p = place[cell]
         number[p] += 1
@@ -275,6 +270,7 @@ def _common_values(
                 common[p, a] = codes[cell, a]
             elif common[p, a] != codes[cell, a]:
                 common[p, a] = -1
+    # The same of the places that a published cell counts, each once.
     for q in range(weight.shape[0]):
         total = np.int64(0)
         value[q, :] = -2
@@ -458,21 +454,10 @@ def _cross(
 class BlockSystem:
     """Whole numbers of records in classes of live cells, and the published counts they add up to.
 
-    Attributes
-    ----------
-    cells : ndarray of int64
-        Live cells, as positions in the space.
-    order : ndarray of int64
-        Live cells, as positions among ``cells``, class by class; last those that no published
-        count binds, because all their counts are withheld.
-    start : ndarray of int64
-        Where each class begins in ``order``, and where the last ends.
-    query : ndarray of int64
-        Published cell of each row (the first of those with equal rows).
-    published : ndarray of int64
-        Published cells that are positive.
-    model : IntegerModel
-        Rows with their counts, bounds of the classes.
+    ``cells`` are live cells, as positions in the space; ``order`` lists them class by class, last
+    those that no published count binds, because all their counts are withheld; ``start`` says
+    where each class begins in ``order``.  ``query`` is the published cell of each row (the first
+    of those with equal rows), ``published`` are the published cells that are positive.
     """
 
     cells: IntArray
