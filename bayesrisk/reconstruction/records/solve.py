@@ -1,6 +1,6 @@
 """A solution of every block, what is proved of it, and records where no solution is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,7 +74,7 @@ def _bound_together(problem: PublishedRows, chosen: Iterable[int]) -> dict[int, 
 def _give_up(
     problem: PublishedRows,
     solution: Solution,
-    causes: dict[int, tuple[str, str]],
+    causes: Mapping[int, tuple[str, str]],
     good: NDArray[np.bool_],
 ) -> None:
     """Note status and reason of blocks without a solution, and of those that are bound to them.

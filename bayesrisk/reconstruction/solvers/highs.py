@@ -27,8 +27,8 @@ _PRESOLVED = 100_000
 _FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
 
 
-def _made(**options: Any) -> highspy.Highs:
-    """Return HiGHS, which has no types, with options."""
+def _made(**options: Any) -> Any:
+    """Return HiGHS, whose types lack methods, with options."""
     kind: Any = highspy.Highs
     highs = kind()
     for option, value in options.items():
@@ -115,7 +115,7 @@ class HighsSolver:
 class _Bounded:
     """A relaxation with changing bounds of the variables, each solved from the last basis."""
 
-    _highs: highspy.Highs
+    _highs: Any
     _low: IntArray
     _high: IntArray
     _deadline: Deadline
@@ -150,7 +150,7 @@ class _Linear(_Bounded):
     """The relaxation of a model that a solver looks at once."""
 
     def __init__(
-        self, highs: highspy.Highs, model: IntegerModel, objective: IntArray, deadline: Deadline
+        self, highs: Any, model: IntegerModel, objective: IntArray, deadline: Deadline
     ) -> None:
         self._highs, self._deadline = highs, deadline
         self._low, self._high = model.low, model.high
@@ -158,7 +158,7 @@ class _Linear(_Bounded):
         highs.passModel(translated(model, objective, whole=False))
 
 
-def stop_at(highs: highspy.Highs, deadline: Deadline) -> None:
+def stop_at(highs: Any, deadline: Deadline) -> None:
     """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left

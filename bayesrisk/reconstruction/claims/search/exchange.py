@@ -319,19 +319,19 @@ def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
     # The published cell of either that counts the fewest classes: one that fills in is among them.
-    row, fewest = np.int64(-1), np.int64(hashes.size + 1)
+    row, fewest = -1, hashes.size + 1
     for w in range(2):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
-            size = np.int64(first[indices[i] + 1] - first[indices[i]])
+            size = int(first[indices[i] + 1] - first[indices[i]])
             if size < fewest:
-                row, fewest = np.int64(indices[i]), size
+                row, fewest = int(indices[i]), size
     if row < 0:
         return
     # From a random place on: h(a_2) + h(a_3) = h(a_0) + h(a_1), modulo 2**64.
     total = hashes[four[0]] + hashes[four[1]]
-    place = _random(state, fewest)
+    place = int(_random(state, fewest))
     for _probe in range(min(fewest, _PROBES)):
-        place = np.int64(place + 1 if place + 1 < fewest else 0)
+        place = place + 1 if place + 1 < fewest else 0
         at = np.int64(classes.within[first[row] + place])
         if at != four[0] and at != four[1]:
             other = _find(total - hashes[at], classes.table)
