@@ -4,7 +4,7 @@ A passage may stop, to be taken up again at the same segment, with one of these 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -551,7 +551,6 @@ def _unit_tables(
     unit_of: IntArray,
     laws: FloatArray,
     tables: Sequence[LogTable | None],
-    node_tables: Mapping[int, LogTable],
 ) -> tuple[list[LogTable | None], dict[int, LogTable]]:
     """Return the table of each leaf, and those of other units: priors and exact counts together.
 
@@ -561,7 +560,7 @@ def _unit_tables(
         int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
     }
     inner: dict[int, LogTable] = {}
-    for node, table in [*node_tables.items(), *exact.items()]:
+    for node, table in [*tree.tables.items(), *exact.items()]:
         unit = int(unit_of[node])
         inner[unit] = _product(inner[unit], table) if unit in inner else table
     leaf_tables = list(tables)
@@ -574,6 +573,9 @@ def _unit_tables(
             known = _product(own, known)
         elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
             raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
+        else:
+            weights = known.log_pmf + _log_law(laws[i], known.start, known.stop - 1)
+            known = LogTable(known.start, weights)
         leaf_tables[i] = known
     return leaf_tables, inner
 
@@ -582,12 +584,10 @@ def make_plan(
     tree: Tree,
     laws: FloatArray,
     tables: Sequence[LogTable | None],
-    node_tables: Mapping[int, LogTable],
 ) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
-    ``tables[i]`` is the table of the i-th leaf, None where it has a law; ``node_tables`` are those
-    of inner nodes.
+    ``tables[i]`` is the table of the i-th leaf, None where it has a law.
     """
     unit_of, parent, lam, y, frac = units(tree)
     n = lam.size
@@ -604,7 +604,7 @@ def make_plan(
     parts: list[FloatArray] = [np.zeros(0)]
     placed: dict[int, int] = {}
     total = 0
-    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
+    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables)
     leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
     bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
     if tree.is_bounded:

@@ -194,7 +194,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
             if tree.known_count[leaf] >= 0:
                 p = float(tree.prior[leaf])
                 tables[i] = LogTable.of_target(int(tree.known_count[leaf]), p)
-    return make_plan(tree, laws, tables, {}), name
+    return make_plan(tree, laws, tables), name
 
 
 def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import two_level_questions as questions
+from paths import sample_path
 from scipy import stats
 
 from bayesrisk import (
@@ -20,7 +21,7 @@ from bayesrisk import (
     to_arviz,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import Samples, diagnose, sample_path
+from bayesrisk.inference import Samples, diagnose
 from bayesrisk.inference.sampling import chains
 from bayesrisk.plotting.hierarchy import _ranked
 
@@ -104,7 +105,7 @@ def test_paths_have_levels():
         chains=4,
         rng=1,
     )
-    assert to_arviz(samples)["posterior"]["count"].sizes["level"] == 3
+    assert to_arviz(samples)["posterior"]["count"].sizes["node"] == 3
     assert diagnose(samples).verdict == "converged"
 
 
