@@ -271,28 +271,9 @@ FLAT = LogTable(0, np.empty(0))
 def log_table(
     law: Any, name: str, *, negative: bool = False, largest: int | None = None
 ) -> LogTable:
-    """Return the table of a law on the counts from 0.
+    """Return the table of a single law, from its first count >= 0 to its last, or to ``largest``.
 
-    Parameters
-    ----------
-    law : CountLaw
-        A single law.
-    name : str
-        What it is called in messages.
-    negative : bool, default False
-        Whether mass on negative counts is left out; else it is refused.
-    largest : int, optional
-        Counts beyond are left out.
-
-    Returns
-    -------
-    LogTable
-        From the first count >= 0 of the law's support to its last, or to ``largest``.
-
-    Raises
-    ------
-    ArgumentError
-        If the law allows no such count, needs more than 2**24 entries, or is several laws.
+    With ``negative`` mass on negative counts is left out; else it is refused.
     """
     low, high = (float(end) for end in single_law(law, name).support())
     if low < 0.0 and not negative and float(law.cdf(-1)) > 0.0:

@@ -115,18 +115,7 @@ class Samples:
         return [*lines, "Read diagnose() before using them."]
 
     def of(self, label: str) -> IntArray:
-        """Return the draws of one variable, shape (chains, draws).
-
-        Parameters
-        ----------
-        label : str
-            One of ``labels``.
-
-        Returns
-        -------
-        ndarray of int64
-            Draws.
-        """
+        """Return the draws of one variable, shape (chains, draws)."""
         if not isinstance(label, str) or label not in self.labels:
             some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
             raise ArgumentError(f"label must be one of {some}, got {shown(label)}")
@@ -143,18 +132,7 @@ class Samples:
         return float(standard_error(self._target()))
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the probability of the target with its error and an interval of the normal law.
-
-        Parameters
-        ----------
-        confidence : float
-            Confidence of the interval, in (0, 1).
-
-        Returns
-        -------
-        Estimate
-            ``target_probability`` with ``target_error``.
-        """
+        """Return the probability of the target with its error and an interval of the normal law."""
         if np.isnan(self.target_error):
             raise ArgumentError(
                 f"the draws must differ for an error, got {self._target().size:,} equal ones"
@@ -176,11 +154,6 @@ class Samples:
 
     def pmf(self, label: str) -> pd.DataFrame:
         """Return how often each count was drawn, with Monte Carlo standard errors.
-
-        Parameters
-        ----------
-        label : str
-            One of ``labels``.
 
         Returns
         -------

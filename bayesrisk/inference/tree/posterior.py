@@ -86,23 +86,9 @@ class TreePosterior:
         ]
 
     def pmf(self, node: Any) -> pd.Series:
-        """Return the posterior of one node's count.
+        """Return the posterior of one node's count: probability by count.
 
-        Parameters
-        ----------
-        node : hashable
-            Name of the node.
-
-        Returns
-        -------
-        pandas.Series
-            Probability by count, on consecutive counts; what is not listed is within
-            ``truncation_bound``.
-
-        Raises
-        ------
-        DataError
-            If the tree has no such node.
+        What is not listed is within ``truncation_bound``.
         """
         v = self.tree.index(node)
         low, offset, size = int(self.lowest[v]), int(self.offset[v]), int(self.size[v])
@@ -111,23 +97,7 @@ class TreePosterior:
         return pd.Series(pmf, index=index, name="probability")
 
     def law(self, node: Any) -> FiniteLaw:
-        """Return the posterior of one node's count as a law.
-
-        Parameters
-        ----------
-        node : hashable
-            Name of the node.
-
-        Returns
-        -------
-        FiniteLaw
-            With ``truncation_bound`` and rounding as its error bound.
-
-        Raises
-        ------
-        DataError
-            If the tree has no such node.
-        """
+        """Return the posterior of one node's count as a law."""
         pmf = self.pmf(node)
         bound = min(self.truncation_bound + self.rounding_bound + pmf.size * 2.0**-52, 1.0)
         return FiniteLaw(int(pmf.index[0]), pmf.to_numpy(), error_bound=bound)
@@ -135,20 +105,10 @@ class TreePosterior:
     def quantile(self, q: ArrayLike) -> NDArray[np.int64]:
         """Return the smallest count of each node whose cumulative probability reaches ``q``.
 
-        Parameters
-        ----------
-        q : array_like
-            Levels in (0, 1).
-
         Returns
         -------
         ndarray of int64, shape (..., nodes)
             Quantiles; the axes of ``q`` come first.
-
-        Raises
-        ------
-        ArgumentError
-            If a level is outside (0, 1).
         """
         levels = check.probability(q, "q")
         out = np.empty((levels.size, self.tree.n_nodes), dtype=np.int64)

@@ -24,14 +24,7 @@ from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 
 
 def frame_of_release(release: Release, table: str, cell: str, place: str | None) -> pd.DataFrame:
-    """Return a row for each place of every level that has the table.
-
-    Raises
-    ------
-    ArgumentError
-        If the table, cell or place is unknown, there is no one place at the top, or a count has
-        neither Gaussian noise nor none.
-    """
+    """Return a row for each place of every level that has the table."""
     published = check.instance(release, Release, "release").tables
     workload, geography = published.workload, published.workload.schema.geography
     names = tuple(dict.fromkeys(name for _, name in workload.tables))
@@ -186,23 +179,7 @@ class Tree:
         )
 
     def index(self, name: Any) -> int:
-        """Return the position of a node.
-
-        Parameters
-        ----------
-        name : hashable
-            Name of the node.
-
-        Returns
-        -------
-        int
-            Its index in every array of the tree.
-
-        Raises
-        ------
-        DataError
-            If the tree has no such node.
-        """
+        """Return the position of a node."""
         try:
             hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
@@ -232,11 +209,6 @@ class Tree:
             count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Returns
-        -------
-        Tree
-            The hierarchy with its releases.
 
         Raises
         ------
