@@ -99,7 +99,7 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
 
 
 @kernel
-def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
+def fill_discrete_gaussian(rng: np.random.Generator, sigma2: FloatArray, out: IntArray) -> None:
     """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
 
     sigma < 2: inversion, outwards from zero.  Above: exact rejection from a rounded normal of
@@ -162,7 +162,12 @@ def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
 
 @kernel
 def add_ripples(
-    left: Any, left_n: int, right: Any, right_n: int, precision: float, out: Any
+    left: FloatArray,
+    left_n: int,
+    right: FloatArray,
+    right_n: int,
+    precision: float,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians.
 

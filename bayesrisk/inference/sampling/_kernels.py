@@ -39,7 +39,9 @@ def log_fall(precision: float, step: float, lean: float) -> float:
 
 
 @kernel
-def draw_offset(rng: Any, centre: float, precision: float, low: Any, high: Any) -> Any:
+def draw_offset(
+    rng: np.random.Generator, centre: float, precision: float, low: Any, high: Any
+) -> Any:
     """Draw a whole d in [low, high] with weight exp(-precision (d - centre)**2), exactly.
 
     Rejection from a flat top and two geometric tails.  The log weight is concave, so beyond any
@@ -92,7 +94,7 @@ def draw_offset(rng: Any, centre: float, precision: float, low: Any, high: Any) 
 
 
 @kernel
-def draw_weighted(rng: Any, log_weight: Any, size: int) -> int:
+def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -> int:
     """Draw an index below ``size`` with probability proportional to exp(log_weight[index]).
 
     Overwrites ``log_weight`` with the weights; returns -1 if none is positive.
@@ -118,7 +120,7 @@ def draw_weighted(rng: Any, log_weight: Any, size: int) -> int:
 
 
 @kernel
-def _invert(u: float, cdf: Any, guide: Any) -> Any:
+def _invert(u: float, cdf: FloatArray, guide: IntArray) -> Any:
     """Return the first index whose cdf exceeds u; the guide says where to begin."""
     i = guide[np.int64(u * guide.size)]
     while u >= cdf[i]:
@@ -127,7 +129,9 @@ def _invert(u: float, cdf: Any, guide: Any) -> Any:
 
 
 @kernel
-def fill_two_levels(rng: Any, tables: Any, state: Any, skip: int, out: Any) -> None:
+def fill_two_levels(
+    rng: np.random.Generator, tables: TwoLevelTables, state: IntArray, skip: int, out: IntArray
+) -> None:
     """Fill ``out`` with draws (block, group); x has two values, so every law is a table.
 
     ``state`` holds x, and N - base or, before the first sweep, -1; it is kept for the next call.
@@ -305,7 +309,8 @@ def _draw_tabulated(
         for j in range(passed):
             value += tables[work.at[j] + work.side[j] * d]
         work.log_weight[i] = value
-    return low + draw_weighted(rng, work.log_weight, high - low + 1)
+    drawn: int = low + draw_weighted(rng, work.log_weight, high - low + 1)
+    return drawn
 
 
 @kernel

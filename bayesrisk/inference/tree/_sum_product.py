@@ -226,10 +226,9 @@ class Passage:
 
     def improve(self) -> None:
         """Tilt so that the messages of the last passage up would have met where they should."""
-        low, offset, size = self.spot[self.plan.root].T.copy()
-        mean = np.empty(low.size)
-        kernels.message_means(low, offset, size, self.store, mean)
-        self.tilt_by(find_tilts(self.plan, self.tilts, mean))
+        windows = self.spot[self.plan.root].tolist()
+        means = [low + np.arange(n) @ self.store[start : start + n] for low, start, n in windows]
+        self.tilt_by(find_tilts(self.plan, self.tilts, np.array(means)))
 
     def up(self, log_eps: float) -> float:
         """Fill the messages; return the bound on the posterior mass that is cut off."""

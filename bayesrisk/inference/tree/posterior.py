@@ -112,8 +112,11 @@ class TreePosterior:
         """
         levels = check.probability(q, "q")
         out = np.empty((levels.size, self.tree.n_nodes), dtype=np.int64)
+        windows = np.stack([self.lowest, self.offset, self.size], axis=1).tolist()
         for row, level in zip(out, levels.reshape(-1).tolist(), strict=True):
-            kernels.quantiles(self.offset, self.size, self.lowest, self.probabilities, level, row)
+            for v, (low, start, size) in enumerate(windows):
+                reached = np.cumsum(self.probabilities[start : start + size]).searchsorted(level)
+                row[v] = low + min(int(reached), size - 1)
         return out.reshape((*levels.shape, self.tree.n_nodes))
 
     def to_frame(self) -> pd.DataFrame:

@@ -375,12 +375,12 @@ def posterior_given(
     shape = check.broadcast(**releases, **known.arrays)
     settings = known.checked
     d, n, total = model.relative_releases(settings, **releases)
-    answers = (
-        model.target_probability(settings, d, n, total),
-        model.block_probability(settings, d),
-    )
-    arrays = (np.broadcast_to(array, shape) for array in (*releases.values(), *answers))
-    return HierarchicalPosterior(known, *arrays)
+    arrays: dict[str, Any] = releases | {
+        "target_probability": model.target_probability(settings, d, n, total),
+        "block_probability": model.block_probability(settings, d),
+    }
+    full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+    return HierarchicalPosterior(settings=known, **full)
 
 
 # -----------------------------------------------------------------------------
