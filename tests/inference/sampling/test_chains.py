@@ -35,7 +35,7 @@ def test_effective_size_of_an_autoregression(phi):
 @pytest.mark.parametrize("draws", [50, 501])
 def test_errors_agree_with_arviz(phi, draws):
     sample = autoregression(np.random.default_rng(2), 4, draws, phi)
-    theirs = arviz_io._arviz().statistic("mcse", sample)
+    theirs = arviz_io._statistic("mcse", sample)
     assert standard_error(sample) == pytest.approx(theirs, rel=0.02)
 
 
