@@ -350,8 +350,6 @@ def _move(
             slack += model.peak[v] - model.tables[place]
             passed += 1
     meeting = up
-    if low >= high:  # staying is always possible, and here nothing else is
-        return
     centre = pull / weight if weight > 0.0 else 0.0
     if passed == 0:
         d = draw_offset(rng, centre, weight, low, high)

@@ -451,18 +451,6 @@ def streams(rng: Any, size: int) -> list[np.random.Generator]:
     return list(generator(rng).spawn(size))
 
 
-def drawn_answers(question: Question) -> tuple[FloatArray, FloatArray]:
-    """Return correct, gained, lost and marginal posterior as columns, and standard errors."""
-    size = int(np.prod(question.shape))
-    mean, error = np.empty((size, 4)), np.zeros((size, 4))
-    for one, truths, members in question.groups():
-        for truth, j in zip(truths, members, strict=True):
-            mean[j], error[j] = simulate(
-                one, truth, question.releases, question.rng[j], question.ties
-            )
-    return mean, error
-
-
 def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     """Return the answers of the adversary who reads the block alone."""
     out = np.empty(int(np.prod(question.shape)))
@@ -570,20 +558,24 @@ class HierarchicalRisk(AverageAnswer):
 
 
 def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the average that is asked for, enumerated or drawn, and its Monte Carlo error."""
-    size = int(np.prod(question.shape))
-    value, error = np.empty(size), np.zeros(size)
-    if question.method == "exact":
-        for one, truths, members in question.groups():
-            if decision:
-                value[members] = decisions(one, truths, question.ties)[:, 0]
-            else:
-                value[members] = marginal_posteriors(one, truths)
-    else:
-        mean, errors = drawn_answers(question)
-        column = 0 if decision else 3
-        value, error = mean[:, column], errors[:, column]
-    return np.minimum(value, 1.0).reshape(question.shape), error.reshape(question.shape)
+    """Return correct, gained and lost along a last axis, or the posterior of the truth; and errors.
+
+    Monte Carlo errors are 0 where releases are enumerated.
+    """
+    columns = slice(0, 3) if decision else slice(3, 4)
+    value = np.empty((int(np.prod(question.shape)), columns.stop - columns.start))
+    error = np.zeros_like(value)
+    for one, truths, members in question.groups():
+        if question.method == "exact" and decision:
+            value[members] = decisions(one, truths, question.ties)
+        elif question.method == "exact":
+            value[members] = marginal_posteriors(one, truths)[:, None]
+        else:
+            for truth, j in zip(truths, members, strict=True):
+                drawn = simulate(one, truth, question.releases, question.rng[j], question.ties)
+                value[j], error[j] = (column[columns] for column in drawn)
+    shape = (*question.shape, value.shape[1])
+    return np.minimum(value, 1.0).reshape(shape), error.reshape(shape)
 
 
 def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
@@ -592,10 +584,10 @@ def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
     return HierarchicalRisk(
         question=question,
         quantity="correct decision" if decision else "posterior of the truth",
-        value=value,
+        value=value[..., 0],
         without_hierarchy=without_hierarchy(question, decision=decision),
         without_release=_without_release(question, decision=decision),
-        standard_error=error,
+        standard_error=error[..., 0],
     )
 
 
@@ -621,7 +613,7 @@ def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> Hi
     hold one more.
     """
     both = _with_and_without_target(question, rng)
-    value, error = evaluate(both, decision=True)
+    value, error = (columns[..., 0] for columns in evaluate(both, decision=True))
     alone = without_hierarchy(both, decision=True)
     p = question.arrays["prior"]
     return HierarchicalRisk(

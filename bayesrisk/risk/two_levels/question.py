@@ -35,7 +35,7 @@ from bayesrisk.risk.two_levels.averages import (
     Question,
     accuracy_of,
     average_of,
-    drawn_answers,
+    evaluate,
     read_question,
 )
 
@@ -262,18 +262,10 @@ def _release_probability(
 
 def gain_of(question: Question) -> HierarchicalGain:
     """Return how often the hierarchy sets a decision right, and how often it spoils one."""
-    shape = question.shape
-    values = np.empty((int(np.prod(shape)), 3))
-    errors = np.zeros_like(values)
-    if question.method == "exact":
-        for one, truths, members in question.groups():
-            values[members] = grid.decisions(one, truths, question.ties)
-    else:
-        mean, error = drawn_answers(question)
-        values, errors = mean[:, :3], error[:, :3]
-    correct, gain, loss = (values[:, i].reshape(shape) for i in range(3))
+    value, error = evaluate(question, decision=True)
+    correct, gain, loss = np.moveaxis(value, -1, 0)
+    _, gain_error, loss_error = np.moveaxis(error, -1, 0)
     # Gains and losses exclude each other: Var(G - L) = Var G + Var L + 2 E G E L.
-    gain_error, loss_error = (errors[:, i].reshape(shape) for i in (1, 2))
     covariance = 2.0 * gain * loss / question.releases if question.releases else 0.0
     return HierarchicalGain(
         question=question,
