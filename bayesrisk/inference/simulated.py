@@ -44,7 +44,7 @@ def whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Work:
-    """What one worker does: draw a range of streams under every hypothesis."""
+    """The work of one process: draw a range of streams under every hypothesis."""
 
     simulate: Simulator
     hypotheses: int
@@ -126,7 +126,7 @@ SUPPRESSED = -(2**63)
 @displayed
 @dataclass(frozen=True)
 class SimulatedPosterior:
-    """What the adversary believes after one release, with Monte Carlo errors.
+    """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
     Attributes
     ----------

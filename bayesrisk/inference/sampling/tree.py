@@ -378,6 +378,9 @@ def sample_tree(
         \prod_{\text{nodes } v} e^{-\tau_v (y_v - c_v)^2}, \quad
         c_v = \sum_{i \text{ below } v} c_i
 
+    A leaf with a target counts ``known_count`` or one more, the latter with its ``prior``, as in
+    :func:`tree_posterior`; a total that is known (``exact_count``) stays what it is.
+
     Parameters
     ----------
     tree : Tree
@@ -405,17 +408,13 @@ def sample_tree(
         Variables are nodes; ``target`` is that of the one leaf with a target (of :meth:`Tree.path`,
         for example), if it is kept.
 
-    Raises
-    ------
-    DataError
-        If ``nodes`` names a node that is not there.
-
     Notes
     -----
     A sweep redraws each leaf from its exact conditional, which changes all totals above it, and
     then moves counts between it and a random leaf below one of its ancestors, from the exact
     conditional along that line.  Any feasible state can be reached leaf by leaf, because leaves
-    are independent a priori and every likelihood is positive.  Cost of a sweep: leaves times depth.
+    are independent a priori and every likelihood is positive; where totals are known, by moves
+    between two leaves.  Cost of a sweep: leaves times depth.
 
     Examples
     --------

@@ -335,7 +335,7 @@ def rough_moments(
 
 
 class Leaves(NamedTuple):
-    """What is known of the leaves' counts, apart from tilts; all but ``units`` go by unit.
+    """Evidence and priors of the leaves' counts, apart from tilts; all but ``units`` go by unit.
 
     ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
     """
@@ -395,7 +395,7 @@ class Releases(NamedTuple):
 
 @kernel
 def newton_direction(
-    of: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
+    releases: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
 ) -> float:
     """Fill ``step`` with Newton's step for the tilts, return its slope.
 
@@ -403,7 +403,7 @@ def newton_direction(
     release, the log of the largest value of its factor: a bound on the evidence, convex in the
     tilts, whose curvature couples a unit with the next release above it only.
     """
-    owner, released, lam = of.owner, of.released, of.lam
+    owner, released, lam = releases.owner, releases.released, releases.lam
     # Children first: gradient and curvature, each unit eliminated into the release above it.
     grad = np.zeros(lam.size)
     curve = np.zeros(lam.size)
@@ -411,7 +411,7 @@ def newton_direction(
     for u in range(lam.size - 1, -1, -1):
         o = owner[u]
         above = tilt[o] if o >= 0 else 0.0
-        if of.leaf[u]:
+        if releases.leaf[u]:
             if o >= 0:
                 grad[o] += mean[u]
                 pure[o] += mean[u]
@@ -419,15 +419,15 @@ def newton_direction(
         elif released[u]:
             # The factor's own count at these tilts: centre + (theta - tilt) / (2 lam).
             loose = 0.5 / lam[u]
-            count = of.centre[u] + (above - tilt[u]) * loose
+            count = releases.centre[u] + (above - tilt[u]) * loose
             grad[u] -= count
             pure[u] -= count
             # Schur complement: curvature of u alone is inner + loose, coupled to o by -loose.
             inner = curve[u]
             curve[u] = inner + loose
             if o >= 0:
-                grad[o] += count + of.bias[u] + loose * (grad[u] / curve[u])
-                pure[o] += count + of.bias[u]
+                grad[o] += count + releases.bias[u] + loose * (grad[u] / curve[u])
+                pure[o] += count + releases.bias[u]
                 curve[o] += loose * (inner / curve[u])
     # Parents first: back-substitution for the step, and its slope.
     slope = 0.0

@@ -1,4 +1,4 @@
-"""What the adversary believes about a leaf's count before any release."""
+"""Priors of the counts of a tree's leaves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
             raise ArgumentError(
                 f"place must be given, as the table is of {rows.size} places of level {level!r}"
             )
-        at = workload.tables[level, table].cells.index(cell)
+        column = workload.tables[level, table].cells.index(cell)
         law = release.spec.likelihood(level, table)
         known = isinstance(law, TrueCounts | SuppressedCounts)
         if not known and not (isinstance(law, NoiseSpec) and law.law == "discrete-gaussian"):
@@ -56,8 +56,8 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
                 f"table {table!r} at level {level!r} must have Gaussian noise or none, got "
                 f"{law.kind}"
             )
-        counts = published.counts[level, table][rows, :][:, [at]].toarray()[:, 0].astype(float)
-        told = ~published.hidden(level, table)[rows, :][:, [at]].toarray()[:, 0]
+        counts = published.counts[level, table][rows, :][:, [column]].toarray()[:, 0].astype(float)
+        published_here = ~published.hidden(level, table)[rows, :][:, [column]].toarray()[:, 0]
         codes = geoids[rows].astype(object)
         names_here = np.where(codes == "", level, codes)
         parents: list[str | None] = [None] * rows.size
@@ -69,9 +69,9 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
                 {
                     "node": names_here,
                     "parent": parents,
-                    "noisy_count": np.where(told & (not known), counts, np.nan),
+                    "noisy_count": np.where(published_here & (not known), counts, np.nan),
                     "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
-                    "exact_count": np.where(told & known, counts, np.nan),
+                    "exact_count": np.where(published_here & known, counts, np.nan),
                 }
             )
         )

@@ -22,7 +22,7 @@ from bayesrisk.inference.tree.structure import Tree
 @displayed
 @dataclass(frozen=True, eq=False)
 class TargetPosteriors:
-    """What the releases of a whole tree say about the target in each of its leaves.
+    """Posterior probability of the target in each leaf, given all releases of a tree.
 
     Arrays have one entry per leaf with a target.
 

@@ -43,7 +43,7 @@ class Releases(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """What sums over t read of the law of the siblings' noise and of the prior of the group.
+    """Law of the siblings' noise and prior of the group, as the sums over t read them.
 
     ``ripple`` is a period as in ``gaussian_sums``; an empty ``log_prior`` is flat; ``reach`` is
     the exponent at which sums end.

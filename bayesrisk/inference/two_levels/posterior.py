@@ -379,7 +379,7 @@ def posterior_given(
         "target_probability": model.target_probability(settings, d, n, total),
         "block_probability": model.block_probability(settings, d),
     }
-    full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+    full: dict[str, Any] = {name: np.broadcast_to(a, shape) for name, a in arrays.items()}
     return HierarchicalPosterior(settings=known, **full)
 
 
@@ -390,7 +390,7 @@ def posterior_given(
 @displayed
 @dataclass(frozen=True)
 class ApproximationCost:
-    """What the approximate law of the siblings' noise changes, release by release.
+    """Change of the posteriors by the approximate law of the siblings' noise, by release.
 
     Attributes
     ----------
