@@ -70,7 +70,6 @@ OTHERWISE = {
 CALLERS = {
     ("write_ppmf", "records", "raises"),
     ("write_record_form", "records", "raises"),
-    ("write_ipums_1940", "records", "raises"),
     ("sample_tree", "leaf_prior", "type"),
 }
 

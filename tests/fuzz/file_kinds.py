@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from files import agency_forms
 from oracles import hud_files
 from oracles import readers as oracle
 from studies import run_reconstruction, run_sweep
@@ -118,32 +119,32 @@ def form(ending, dialect="schema"):
 def ipums_fixed(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file = folder / "EXT1940USCB.dat"
-    br.readers.write_ipums_1940(records, file)
+    agency_forms.write_ipums_1940(records, file)
     return Example([file], lambda: _length(br.readers.iter_ipums_1940(file)))
 
 
 def ipums_csv(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file = folder / "usa.csv"
-    br.readers.write_ipums_1940(records, file)
+    agency_forms.write_ipums_1940(records, file)
     return Example([file], lambda: _length(br.readers.iter_ipums_1940(file)))
 
 
 def ipums_ddi(folder):
     records = oracle.records_1940(np.random.default_rng(1), 5)
     file, book = folder / "usa.dat", folder / "usa.xml"
-    br.readers.write_ipums_1940(records, file, ddi=book)
+    agency_forms.write_ipums_1940(records, file, ddi=book)
     return Example([book, file], lambda: _length(br.readers.iter_ipums_1940(file, ddi=book)))
 
 
 def sf1_zip(folder):
     file = folder / "vt2010.sf1.zip"
-    br.readers.write_sf1(tables(), file)
+    agency_forms.write_sf1(tables(), file)
     return Example([file], lambda: br.readers.read_sf1(file, workload=P1))
 
 
 def sf1_folder(folder):
-    br.readers.write_sf1(tables(), folder / "vt2010.sf1.zip")
+    agency_forms.write_sf1(tables(), folder / "vt2010.sf1.zip")
     place = folder / "vt"
     with zipfile.ZipFile(folder / "vt2010.sf1.zip") as archive:
         archive.extractall(place)
@@ -152,12 +153,12 @@ def sf1_folder(folder):
 
 def nhgis_zip(folder):
     file = folder / "nhgis0001_csv.zip"
-    br.readers.write_nhgis(tables(), file, described=True)
+    agency_forms.write_nhgis(tables(), file, described=True)
     return Example([file], lambda: br.readers.read_nhgis(file, workload=P1))
 
 
 def nhgis_folder(folder):
-    br.readers.write_nhgis(tables(), folder / "nhgis0001_csv.zip")
+    agency_forms.write_nhgis(tables(), folder / "nhgis0001_csv.zip")
     with zipfile.ZipFile(folder / "nhgis0001_csv.zip") as archive:
         for info in archive.infolist():
             (folder / info.filename.rsplit("/", 1)[-1]).write_bytes(archive.read(info))
@@ -173,7 +174,7 @@ def nhgis_several(folder):
     with zipfile.ZipFile(file, "w") as archive:
         for level in ("block", "tract"):
             part = tabulate(people(), work.select(levels=[level]))
-            br.readers.write_nhgis(part, folder / f"{level}.zip")
+            agency_forms.write_nhgis(part, folder / f"{level}.zip")
             with zipfile.ZipFile(folder / f"{level}.zip") as one:
                 for info in one.infolist():
                     archive.writestr(info.filename, one.read(info))
@@ -184,7 +185,7 @@ def nhgis_several(folder):
 def nhgis_2020(folder):
     work = Workload.named("pl94-tables").select(tables=["P1", "P5"])
     file = folder / "nhgis0003_csv.zip"
-    br.readers.write_nhgis(tabulate(voters(), work), file, dataset="2020_PL94171")
+    agency_forms.write_nhgis(tabulate(voters(), work), file, dataset="2020_PL94171")
     return Example([file], lambda: br.readers.read_nhgis(file, workload=work))
 
 
@@ -196,7 +197,7 @@ def voters(n=ROWS):
 
 def pl94_folder(folder):
     work = Workload.named("pl94-tables")
-    br.readers.write_pl94(tabulate(voters(), work), folder / "vt2020.pl.zip")
+    agency_forms.write_pl94(tabulate(voters(), work), folder / "vt2020.pl.zip")
     place = folder / "vt"
     with zipfile.ZipFile(folder / "vt2020.pl.zip") as archive:
         archive.extractall(place)
@@ -205,7 +206,7 @@ def pl94_folder(folder):
 
 def dhc_zip(folder):
     file = folder / "vt2020.dhc.zip"
-    br.readers.write_dhc(tables(), file)
+    agency_forms.write_dhc(tables(), file)
     return Example([file], lambda: br.readers.read_dhc(file, workload=P1))
 
 

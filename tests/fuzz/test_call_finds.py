@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fuzz.calls import _is_called, _is_nan
-from fuzz.file_kinds import P1, people, tables
+from fuzz.file_kinds import P1, people
 
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, plotting, readers, risk
@@ -98,18 +98,8 @@ CALLS = {
     "state": ("state", lambda: state_code(ARRAY)),
     "workload of a reader": ("workload", lambda: readers.read_nhgis("a.csv", workload=3)),
     "path of a writer": ("path", lambda: readers.write_ppmf(people(), 1.5, vintage="2020")),
-    "path with a zero": ("path", lambda: readers.write_sf1(tables(), "a\0b")),
+    "path with a zero": ("path", lambda: readers.write_ppmf(people(), "a\0b", vintage="2020")),
     "records of a writer": ("records", lambda: write_records(np.array(1))),
-    "tables of a writer": ("tables", lambda: readers.write_nhgis({}, "a.zip")),
-    "described": ("described", lambda: readers.write_nhgis(tables(), "a.zip", described=ARRAY)),
-    "frame of a writer": ("frame", lambda: readers.write_hud(3.5, "a.csv")),
-    "pieces of a writer": ("frame", lambda: readers.write_hud([1], "a.csv")),
-    "columns of a writer twice": ("frame", lambda: readers.write_hud(
-        pd.DataFrame([[1, 2]], columns=["a", "a"]), "a.csv")),
-    "columns of a writer in levels": ("frame", lambda: readers.write_hud(
-        pd.DataFrame({("a", "b"): [1]}), "a.csv")),
-    "columns of a writer without reasons": ("frame", lambda: readers.write_hud(
-        pd.DataFrame({"pct_occupied": [1]}), "a.csv")),
     "widths without a level": (
         "widths", lambda: readers.spine_ancestor(["0"], "County", widths={})),
     # Studies.

@@ -145,35 +145,6 @@ def read_codebook(source: Source) -> Codebook:
     return Codebook(found, tuple(sources), year, dataset, name)
 
 
-def describe(tables: dict[str, tuple[str, int]], data: str, about: Product) -> str:
-    """Return a codebook in the form of NHGIS, for tables with their code and number of cells."""
-    name, dataset = DATASETS[about.ending]
-    rule = "-" * 80
-    lines = [
-        rule,
-        f"Codebook for NHGIS data file '{data}'",
-        rule,
-        " ",
-        "Data Summary",
-        rule,
-        " ",
-        f"Year:             {about.year}",
-        f"Dataset:          {about.year} Census: {about.title}",
-        f"   NHGIS code:    {name}",
-        f"   NHGIS ID:      {dataset}",
-        " ",
-        rule,
-        "Data Dictionary",
-        rule,
-        " ",
-    ]
-    for place, (table, (code, cells)) in enumerate(tables.items(), 1):
-        lines += [f"Table {place}:     {table}", f"Source code: {table}", f"NHGIS code:  {code}"]
-        lines += [f"    {code}{number:03d}:      {number}" for number in range(1, cells + 1)]
-        lines.append(" ")
-    return "\n".join(lines) + "\n"
-
-
 def as_source(path: str | Path) -> Source:
     """Return a codebook file that the caller names."""
     return list_sources(path)[0]

@@ -37,6 +37,7 @@ from bayesrisk.readers.text.tables import (
     characters,
     check_state,
     check_total,
+    combined,
     csv_pieces,
     digit_matrix,
     piece_of_tables,
@@ -501,3 +502,193 @@ def _whole(
         rule = f"a count: '{_NOT_THERE}' says that {table.name} is not published at this level"
         raise piece.fail(column, row, rule)
     return faults.counts_of(piece, column, _LARGEST)
+
+
+# -----------------------------------------------------------------------------
+# The public readers of summary files.
+
+
+def iter_sf1(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2010 Summary File 1, some places at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        The ZIP archive of a state as published, or a folder with its files: the geographic header
+        (fixed width, latin-1) and the segments that the tables are in (comma-separated).
+    workload : Workload
+        Which tables at which levels, such as ``Workload.named("sf1-block")``; all
+        tables of counts are in ``sf1-tables`` and ``sf1-tract-tables``.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
+    chunk : int, optional
+        Records of places in memory at a time.
+
+    Yields
+    ------
+    PublishedTables
+        Tables of different places; at least one piece.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, a line broken, a place there twice, in another state or without its
+        counts, a count negative and ``on_error`` is ``"refuse"``, or the cells of a table do not
+        add up to its total.
+
+    Warns
+    -----
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
+
+    Notes
+    -----
+    Memory grows with the number of records (17 bytes for each place of the state) and with
+    ``chunk``.  Where a workload holds all leaves of a table, their sum must be the published total:
+    columns that moved do not pass.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_sf1
+    >>> from bayesrisk.tables import Workload
+    >>> try:
+    ...     list(iter_sf1("no-such-file.zip", workload=Workload.named("sf1-block")))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.zip: no such file
+    """
+    yield from iter_segments(SF1, path, workload, chunk, on_error)
+
+
+def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2010 Summary File 1 into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_sf1`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "al2010.sf1.zip"
+    >>> readers.read_sf1(file, workload=tables.Workload.named("sf1-block"))  # doctest: +SKIP
+    """
+    return combined(iter_sf1(path, workload=workload, on_error=on_error), workload, path)
+
+
+def iter_pl94(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
+
+    Parameters
+    ----------
+    path, on_error, chunk
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``.
+    workload : Workload
+        Which tables at which levels: ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or
+        some of them.
+
+    Yields
+    ------
+    PublishedTables
+        As from :func:`iter_sf1`.
+
+    Notes
+    -----
+    Summary levels 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
+    places only (geographic component and variant ``00``).  A count that the file does not publish
+    at a level (``.``) is refused.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> work = tables.Workload.named("pl94-tables")
+    >>> for piece in readers.iter_pl94("vt2020.pl.zip", workload=work):  # doctest: +SKIP
+    ...     print(piece)
+    """
+    yield from iter_segments(PL94, path, workload, chunk, on_error)
+
+
+def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2020 redistricting file into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_pl94`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "vt2020.pl.zip"
+    >>> readers.read_pl94(file, workload=tables.Workload.named("pl94-tables"))  # doctest: +SKIP
+    """
+    return combined(iter_pl94(path, workload=workload, on_error=on_error), workload, path)
+
+
+def iter_dhc(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+
+    Parameters
+    ----------
+    path, on_error, chunk
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``.
+    workload : Workload
+        Which tables at which levels: ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or
+        ``dhc-tract`` (PCT12, PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+
+    Yields
+    ------
+    PublishedTables
+        As from :func:`iter_sf1`, of summary levels 040, 050, 140, 150 and 100 (blocks).
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> work = tables.Workload.named("dhc-block")
+    >>> for piece in readers.iter_dhc("vt2020.dhc.zip", workload=work):  # doctest: +SKIP
+    ...     print(piece)
+    """
+    yield from iter_segments(DHC, path, workload, chunk, on_error)
+
+
+def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_dhc`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "vt2020.dhc.zip"
+    >>> readers.read_dhc(file, workload=tables.Workload.named("dhc-block"))  # doctest: +SKIP
+    """
+    return combined(iter_dhc(path, workload=workload, on_error=on_error), workload, path)

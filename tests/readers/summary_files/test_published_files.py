@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from files.agency_forms import write_nhgis, write_sf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import readers as oracle
@@ -12,7 +13,7 @@ from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import CodebookWarning, DataWarning
-from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1, write_nhgis, write_sf1
+from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1
 from bayesrisk.readers.summary_files.nhgis import built_in_columns
 from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
@@ -299,23 +300,6 @@ def test_extracts_and_codebooks_that_do_not_fit(tmp_path):
     book.write_text("Source code: P1\nNHGIS code:  H7X\n")
     with pytest.raises(DataError, match="must have a column 'H7X001'"):
         read_nhgis(file, workload=P1)
-
-
-def test_negative_and_suppressed_counts_are_not_written(tmp_path):
-    tables = tabulate(people(1, 9), P1)
-    noisy = PublishedTables(P1, tables.geoids, {("block", "P1"): -tables.counts["block", "P1"]})
-    for write, name in ((write_sf1, "a.zip"), (write_nhgis, "b.zip")):
-        with pytest.raises(ArgumentError, match="no suppressed and no negative"):
-            write(noisy, tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_same_tables_give_the_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_sf1(both(3, 20), tmp_path / f"{name}.zip")
-        write_nhgis(tabulate(people(3, 20), P1), tmp_path / f"n{name}.zip")
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
-    assert (tmp_path / "na.zip").read_bytes() == (tmp_path / "nb.zip").read_bytes()
 
 
 def test_names_of_cells():
