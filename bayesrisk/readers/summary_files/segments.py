@@ -595,11 +595,13 @@ def iter_pl94(
 
     Parameters
     ----------
-    path, on_error, chunk
+    path : path-like
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``.
     workload : Workload
         Which tables at which levels: ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or
         some of them.
+    on_error, chunk
+        As for :func:`iter_sf1`.
 
     Yields
     ------
@@ -651,11 +653,13 @@ def iter_dhc(
 
     Parameters
     ----------
-    path, on_error, chunk
+    path : path-like
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``.
     workload : Workload
         Which tables at which levels: ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or
         ``dhc-tract`` (PCT12, PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+    on_error, chunk
+        As for :func:`iter_sf1`.
 
     Yields
     ------
