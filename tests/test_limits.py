@@ -32,8 +32,8 @@ ROWS = {
     "counts that `path_posterior`": (posterior._MAX_ENTRIES,),
     "probabilities in the messages": (_tree_engine.MAX_ENTRIES,),
     "draws of all chains": (chains.MAX_VALUES,),
-    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES, _parse.JSON_KEYS),
-    "a TOML document": (_parse.TOML_BYTES, _parse.TOML_POINTS),
+    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES),
+    "a TOML document": (_parse.TOML_BYTES,),
 }
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from bayesrisk._files.parquet import check_kinds, check_lists, check_pages, is_text, plain_kind
+from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
 from bayesrisk._files.parquet import opened as parquet_file
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
@@ -339,11 +339,8 @@ def batches(
     with opened(file) as source:
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
-        if lists := [name for name in columns if name in _LISTS]:
-            check_lists(file, lists)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
         found = _groups(source, within)
-        check_pages(file, columns, found)
         for groups in _runs(found):
             start = sum(sizes[: groups[0]])
             for batch in source.iter_batches(
