@@ -1,4 +1,4 @@
-"""Files and folders that are whole or as before, digests, and rows put down meanwhile."""
+"""Files and folders that are whole or as before, and digests of them."""
 
 import contextlib
 import errno
@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-
 from bayesrisk._files.text import Fault, named, read_json
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
@@ -27,24 +25,6 @@ _UNFINISHED = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 _NEW, _OLD = "new", "old"  # in an unfinished folder: what is being made, and what it replaces
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
-
-
-def spill(file: Path, table: pa.Table) -> None:
-    """Put rows down behind those that are there."""
-    with file.open("ab") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
-        writer.write_table(table)
-
-
-def spilled(file: Path) -> pa.Table | None:
-    """Return all rows that were put down; None where nothing was."""
-    if not file.exists():
-        return None
-    found, size = [], file.stat().st_size
-    with file.open("rb") as stream:
-        while stream.tell() < size:
-            with pa.ipc.open_stream(stream) as reader:
-                found.append(reader.read_all())
-    return pa.concat_tables(found)
 
 
 # Digests of files, and JSON documents that carry their own.

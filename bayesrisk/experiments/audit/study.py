@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import named, own_text, shown
+from bayesrisk._files.delimited import own_text
+from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, PartFileError
