@@ -417,13 +417,6 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     pandas.DataFrame
         As :func:`iter_hud` yields.
 
-    Raises
-    ------
-    ArgumentError
-        As for :func:`iter_hud`.
-    DataError
-        As for :func:`iter_hud`.
-
     Examples
     --------
     >>> import pathlib, tempfile

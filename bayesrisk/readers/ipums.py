@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,6 @@ from bayesrisk.readers.text.source import (
     list_sources,
     named,
     one_source,
-    parse,
 )
 from bayesrisk.readers.text.tables import (
     CHUNK,
@@ -86,15 +86,9 @@ def records_of(places: Any, columns: dict[str, IntArray]) -> Records:
     return Records(Schema.named("census-1940"), pa.table(table))
 
 
-# -----------------------------------------------------------------------------
-# The DDI codebook of an IPUMS extract: where each variable stands in a line.
-#
-# XML from elsewhere is not trusted: a document type, and with it every entity, is refused.
-
+# The DDI codebook of an extract says where each variable stands in a line.
 
 _CODEBOOK_BYTES = 2**26
-_PIECE = 2**16
-_SPACE = "ddi:codebook:2_5"
 
 
 @dataclass(frozen=True)
@@ -110,61 +104,39 @@ def read_ddi(path: str | Path) -> dict[str, Variable]:
     """Return the variables of a rectangular extract by their names, in capitals."""
     source = list_sources(path)[0]
     name = source.name
-    book = _Codebook(name)
-    with source.raw() as (stream, _):
-        size = 0
-        for _ in parse(
-            name, iter(lambda: stream.read(_PIECE), b""), start=book.start, end=book.end
-        ):
-            size += _PIECE
-            if size > _CODEBOOK_BYTES:
-                raise DataError(f"{name}: must be at most {_CODEBOOK_BYTES} bytes long, got more")
-    if not book.found:
-        raise DataError(f"{name}: must describe variables, got none")
-    return book.found
-
-
-class _Codebook:
-    """What has been read of a codebook."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.found: dict[str, Variable] = {}
-        self.root: str | None = None
-        self.title: str | None = None
-        self.place: dict[str, str] | None = None
-
-    def start(self, tag: str, about: dict[str, str]) -> None:
-        """Take in a tag."""
-        if self.root is None:
-            self.root = tag
-            if tag != "codeBook":
-                raise DataError(f"{self.name}: must be a DDI codebook, got {shown(tag)}")
-        elif tag == "fileStrc" and about.get("type", "rectangular") != "rectangular":
+    with named(name, also=(ElementTree.ParseError, LookupError)):
+        root = ElementTree.fromstring(source.read(_CODEBOOK_BYTES))  # noqa: S314 - resolves nothing
+    if _plain(root.tag) != "codeBook":
+        raise DataError(f"{name}: must be a DDI codebook, got {shown(_plain(root.tag))}")
+    found: dict[str, Variable] = {}
+    for entry in root.iter():
+        kind = entry.get("type", "rectangular")
+        if _plain(entry.tag) == "fileStrc" and kind != "rectangular":
             raise DataError(
-                f"{self.name}: must describe a rectangular file, "
-                f"got {shown(about['type'])}; ask for "
-                "a rectangular extract"
+                f"{name}: must describe a rectangular file, got {shown(kind)}; ask for a "
+                "rectangular extract"
             )
-        elif tag == "var":
-            self.title, self.place = (about.get("name") or about.get("ID") or "").upper(), None
-        elif tag == "location" and self.place is None:
-            self.place = about
+        if _plain(entry.tag) == "var":
+            title = (entry.get("name") or entry.get("ID") or "").upper()
+            found[title] = _variable(f"{name}: variable {title!r}", title, entry)
+    if not found:
+        raise DataError(f"{name}: must describe variables, got none")
+    return found
 
-    def end(self, tag: str) -> None:
-        """Take in the end of a variable."""
-        if tag != "var" or self.title is None:
-            return
-        title, place = self.title, self.place
-        where = f"{self.name}: variable {title!r}"
-        if not title or place is None:
-            raise DataError(f"{where}: must have a name and a location")
-        with named(where):
-            start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
-        if not 1 <= start <= stop <= MAX_LINE:
-            raise DataError(f"{where}: must be in a line, got {start}-{stop}")
-        self.found[title] = Variable(title, start - 1, stop)
-        self.title = None
+
+def _plain(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _variable(where: str, title: str, entry: ElementTree.Element) -> Variable:
+    place = next((part for part in entry if _plain(part.tag) == "location"), None)
+    if not title or place is None:
+        raise DataError(f"{where}: must have a name and a location")
+    with named(where):
+        start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
+    if not 1 <= start <= stop <= MAX_LINE:
+        raise DataError(f"{where}: must be in a line, got {start}-{stop}")
+    return Variable(title, start - 1, stop)
 
 
 # -----------------------------------------------------------------------------
@@ -294,13 +266,6 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     -------
     Records
         Schema ``census-1940``.
-
-    Raises
-    ------
-    ArgumentError
-        If a codebook is given with a CSV file.
-    DataError
-        As for :func:`iter_ipums_1940`.
 
     Examples
     --------

@@ -316,11 +316,6 @@ def iter_ppmf(
         Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110
         and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
 
-    Raises
-    ------
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -359,13 +354,6 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     -------
     Records
         Schema ``pl94`` or ``sf1-person``.
-
-    Raises
-    ------
-    ArgumentError
-        If ``state`` names no state.
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
 
     Examples
     --------
@@ -446,13 +434,6 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
         File to be made; it must not exist.
     vintage : str
         One of these six.  Columns that the records do not hold are left empty.
-
-    Raises
-    ------
-    ArgumentError
-        If the vintage is unknown or the records have another schema or no column ``gq``.
-    OutputError
-        If the file exists or cannot be written.
 
     Examples
     --------
@@ -536,11 +517,6 @@ def iter_ppmf_units(
     Records
         Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
 
-    Raises
-    ------
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Examples
     --------
     >>> from bayesrisk import DataError
@@ -575,13 +551,6 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
     -------
     Records
         Schema ``pl94-units`` or ``household-dhc``.
-
-    Raises
-    ------
-    ArgumentError
-        If ``state`` names no state.
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
 
     Examples
     --------
@@ -635,13 +604,6 @@ def write_ppmf_units(
         File to be made; it must not exist.
     vintage : str
         One of these four.  Columns that the records do not hold are left empty.
-
-    Raises
-    ------
-    ArgumentError
-        If the vintage is unknown or the records have another schema.
-    OutputError
-        If the file exists or cannot be written.
 
     Examples
     --------

@@ -165,29 +165,7 @@ def rows_between(
     high: str,
     queries: tuple[str, ...] | None = None,
 ) -> dict[str, QueryRows]:
-    """Return the rows of all queries, or of some, in the units of a range, by query.
-
-    Parameters
-    ----------
-    nmf : NoisyMeasurements
-        The folder.
-    level, kind : str
-        Level, and ``DPQuery`` or ``Constraint``.
-    low, high : str
-        Beginnings of the first and the last geocode.
-    queries : tuple of str, optional
-        Names without their ending.
-
-    Returns
-    -------
-    dict of str to QueryRows
-        All rows, in memory at once.
-
-    Raises
-    ------
-    DataError
-        If a row breaks the format, or a unit occurs twice for a query.
-    """
+    """Return the rows of all queries, or of some, in the units of a range, by query."""
     axes = tuple(nmf.universe.axes)
     extra = "sign" if kind == "Constraint" else "variance"
     columns = ("geocode", "query_name", *axes, "query_shape", "value", extra)
@@ -379,16 +357,6 @@ def cell_bounds(
         Of two that say the same the first is named.
     where : str
         For messages.
-
-    Returns
-    -------
-    CellBounds
-        Bounds, the same rows of constraints being looked at once.
-
-    Raises
-    ------
-    DataError
-        If the constraints of a unit contradict each other; unit and constraints are named.
     """
     table, columns = _stacked(atoms, units, rows)
     distinct, pattern = np.unique(table, axis=0, return_inverse=True)

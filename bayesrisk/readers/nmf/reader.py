@@ -395,11 +395,6 @@ class NoisyMeasurements:
         -------
         NoisyMeasurements
             The folder, of which only the columns of one file and a row of each level were read.
-
-        Raises
-        ------
-        DataError
-            If it is not such a folder.
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
@@ -427,11 +422,6 @@ class NoisyMeasurements:
         -------
         dict of pathlib.Path to int
             Rows by file, in the order in which they are read.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged.
         """
         found = {}
         for file, _ in files_of(self.folder, self._level(level), "DPQuery"):
@@ -464,11 +454,6 @@ class NoisyMeasurements:
         -------
         tuple of str
             Names without the ending ``_dpq``, sorted.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a name does not end in ``_dpq``.
         """
         return self._names(level, "DPQuery")
 
@@ -484,11 +469,6 @@ class NoisyMeasurements:
         -------
         tuple of str
             Names without the ending ``_con``, sorted.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a name does not end in ``_con``.
         """
         return self._names(level, "Constraint")
 
@@ -548,13 +528,6 @@ class NoisyMeasurements:
         ------
         MeasurementBatch
             Rows of one file, about 2**20 cells.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such level or query, or the budget does not have it.
-        DataError
-            If a row breaks the format: file, row and column are named.
         """
         self._check_query(level, "DPQuery", query)
         chain = None if self.budget is None else budget_chain(self.budget, level, query)
@@ -580,11 +553,6 @@ class NoisyMeasurements:
         ------
         ConstraintBatch
             Rows of one file.
-
-        Raises
-        ------
-        DataError
-            If a row breaks the format: file, row and column are named.
         """
         self._check_query(level, "Constraint", query)
         for rows, codes, shape in self._rows(level, "Constraint", query, "sign"):
@@ -614,11 +582,6 @@ class NoisyMeasurements:
         ------
         ndarray of str
             Sorted geocodes, each once.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a geocode is not one of the level.
         """
         files: dict[str | None, list[Path]] = {}
         for file, state in files_of(self.folder, self._level(level), "Constraint"):
@@ -650,11 +613,6 @@ class NoisyMeasurements:
         ndarray of str
             Geocodes, each once; in memory at once, so for a nation of blocks
             use :meth:`iter_units`.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a geocode is not one of the level.
         """
         return np.concatenate(list(self.iter_units(level)))
 
@@ -670,11 +628,6 @@ class NoisyMeasurements:
         -------
         mapping of str to ndarray of int64
             For each axis, the position of cell 0, 1, ...
-
-        Raises
-        ------
-        ArgumentError
-            If it does not have one entry for each axis.
         """
         axes = tuple(self.universe.axes)
         if len(shape) != len(axes):

@@ -365,15 +365,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 class Rows:
-    """The rows of one query in one file, checked, as NumPy arrays.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        Where they are from, for messages.
-    table : pyarrow.RecordBatch
-        The rows, with their numbers in a column of our own.
-    """
+    """The rows of one query in one file, checked, as NumPy arrays."""
 
     def __init__(self, file: Path, table: pa.RecordBatch) -> None:
         self.file = file

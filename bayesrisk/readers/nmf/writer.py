@@ -436,11 +436,6 @@ def write_nmf(
     SyntheticMeasurements
         Folder, units and true counts.
 
-    Raises
-    ------
-    OutputError
-        If the folder exists or cannot be written.
-
     Examples
     --------
     >>> import tempfile
