@@ -1,7 +1,7 @@
 """Persons of the 1940 Census from IPUMS USA: a hierarchical test file, and extracts."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +25,6 @@ from bayesrisk.readers.text.source import (
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Lines,
-    Picked,
     Piece,
     csv_pieces,
     digit_matrix,
@@ -49,6 +48,9 @@ ADULT = 18  # as in the 2020 redistricting data, not the voting age of 1940
 QUARTERS = (0, 2, 3, 4, 6, 7, 8, 9)
 #: General codes of Hispanic origin; 9 is "not reported".
 HISPANIC = (0, 1, 2, 3, 4, 9)
+_CODES = MappingProxyType(
+    {"GQTYPE": (QUARTERS, "0, 2 to 4 or 6 to 9"), "HISPAN": (HISPANIC, "0 to 4 or 9")}
+)
 RACES = 9
 GQ_CODES = 6
 _HOUSEHOLDS = (1, 2, 5)
@@ -282,14 +284,12 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     return joined(iter_ipums_1940(path, ddi=ddi), path)
 
 
-def _from_columns(
-    whole: Callable[[str, int, int], IntArray], check_codes: Callable[[str, Any, str], None]
-) -> Records:
-    """Return records from the columns of an extract."""
-    values = {name: whole(name, *bounds) for name, bounds in EXTRACT.items()}
-    check_codes("STATEFIP", known_states(_two_digits(values["STATEFIP"])), "a state")
-    check_codes("GQTYPE", np.isin(values["GQTYPE"], QUARTERS), "0, 2 to 4 or 6 to 9")
-    check_codes("HISPAN", np.isin(values["HISPAN"], HISPANIC), "0 to 4 or 9")
+def _from_columns(piece: Piece | Lines, names: Mapping[str, str]) -> Records:
+    """Return records from the columns of an extract, by what the file calls them."""
+    values = {name: piece.whole(names[name], *bounds) for name, bounds in EXTRACT.items()}
+    piece.check(names["STATEFIP"], known_states(_two_digits(values["STATEFIP"])), "a state")
+    for name, (codes, rule) in _CODES.items():
+        piece.check(names[name], np.isin(values[name], codes), rule)
     values["hhgq"] = hhgq_of(values["GQ"], values["GQTYPE"])
     place = (values[n] for n in ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST"))
     return records_of(place_of(*place), values)
@@ -305,14 +305,7 @@ def _from_csv(source: Source, chunk: int) -> Iterator[Records]:
     _check_variables(names, source.name)
     wanted = [names[name] for name in EXTRACT]
     for piece in csv_pieces(source, header, wanted=wanted, whole=wanted, chunk=chunk):
-
-        def whole(name: str, low: int, high: int, piece: Piece = piece) -> IntArray:
-            return piece.whole(names[name], low, high)
-
-        def check_codes(name: str, good: Any, rule: str, piece: Piece = piece) -> None:
-            piece.check(names[name], good, rule)
-
-        yield _from_columns(whole, check_codes)
+        yield _from_columns(piece, names)
 
 
 def _check_variables(names: Any, source: str) -> None:
@@ -325,19 +318,10 @@ def _from_fixed(
     source: Source, variables: dict[str, Variable], ddi: str, chunk: int
 ) -> Iterator[Records]:
     _check_variables(variables, ddi)
-    width = max(v.stop for v in variables.values()) + 1
-    for lines in line_pieces(source, min(chunk * width, _BYTES)):
-        rows = Picked(lines, np.arange(len(lines)))
-
-        def whole(name: str, low: int, high: int, rows: Picked = rows) -> IntArray:
-            place = variables[name]
-            return rows.whole(name, place.start, place.stop, low, high)
-
-        def check_codes(name: str, good: Any, rule: str, rows: Picked = rows) -> None:
-            place = variables[name]
-            rows.check(name, good, rule, rows.text(place.start, place.stop))
-
-        yield _from_columns(whole, check_codes)
+    fields = {name: (v.start, v.stop) for name, v in variables.items()}
+    width = max(stop for _, stop in fields.values()) + 1
+    for lines in line_pieces(source, fields, min(chunk * width, _BYTES)):
+        yield _from_columns(lines, {name: name for name in fields})
 
 
 class _Households:
@@ -348,16 +332,15 @@ class _Households:
         self.serial = self.hhgq = self.persons = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.int64)
 
-    def follow(self, houses: Picked) -> None:
+    def follow(self, houses: Lines) -> None:
         """Keep the last household and add those of the next piece."""
-        fields = [houses.digits(name, *HOUSEHOLD[name]) for name in _PLACE]
-        houses.check("STATEFIP", known_states(fields[0]), "a state", fields[0])
-        gq = houses.whole("GQ", *HOUSEHOLD["GQ"], 0, GQ_CODES)
-        gqtype = houses.whole("GQTYPE", *HOUSEHOLD["GQTYPE"], 0, 9)
-        field = houses.text(*HOUSEHOLD["GQTYPE"])
-        houses.check("GQTYPE", np.isin(gqtype, QUARTERS), "0, 2 to 4 or 6 to 9", field)
-        serial = houses.whole("SERIAL", *HOUSEHOLD["SERIAL"], 1, 10**8 - 1)
-        persons = houses.whole("NUMPREC", *HOUSEHOLD["NUMPREC"], 0, _MANY)
+        fields = [houses.matrix(n, w) for n, w in zip(_PLACE, WIDTHS, strict=True)]
+        houses.check("STATEFIP", known_states(fields[0]), "a state")
+        gq = houses.whole("GQ", 0, GQ_CODES)
+        gqtype = houses.whole("GQTYPE", 0, 9)
+        houses.check("GQTYPE", np.isin(gqtype, QUARTERS), _CODES["GQTYPE"][1])
+        serial = houses.whole("SERIAL", 1, 10**8 - 1)
+        persons = houses.whole("NUMPREC", 0, _MANY)
         self.place = np.concatenate([self.place[-1:], np.hstack(fields)])
         self.serial = np.concatenate([self.serial[-1:], serial])
         self.hhgq = np.concatenate([self.hhgq[-1:], hhgq_of(gq, gqtype)])
@@ -380,7 +363,7 @@ class _Households:
 def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
     households = _Households()
     empty = True
-    for lines in line_pieces(source, min(chunk * _LINE, _BYTES)):
+    for lines in line_pieces(source, {"RECTYPE": (0, 1)}, min(chunk * _LINE, _BYTES)):
         empty = False
         yield _persons(lines, households)
     if empty:
@@ -389,24 +372,20 @@ def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
 
 
 def _persons(lines: Lines, households: _Households) -> Records:
-    kind = Picked(lines, np.arange(len(lines)))
-    first = kind.text(0, 1)
-    kind.check("RECTYPE", (first[:, 0] == _H) | (first[:, 0] == _P), "H or P", first)
-    house_rows = np.flatnonzero(first[:, 0] == _H)
-    person_rows = np.flatnonzero(first[:, 0] == _P)
+    kind = lines.text("RECTYPE")[:, 0]
+    lines.check("RECTYPE", (kind == _H) | (kind == _P), "H or P")
+    house_rows, person_rows = np.flatnonzero(kind == _H), np.flatnonzero(kind == _P)
     carried = int(households.serial.size > 0)
-    households.follow(lines.take(house_rows))
-    persons = lines.take(person_rows)
+    households.follow(replace(lines, fields=HOUSEHOLD).take(house_rows))
+    persons = replace(lines, fields=PERSON).take(person_rows)
     owner = np.searchsorted(house_rows, person_rows) - 1 + carried
-    field = persons.text(*PERSON["SERIAL"])
-    persons.check("SERIAL", owner >= 0, "after the line of its household", field)
-    serial = persons.whole("SERIAL", *PERSON["SERIAL"], 1, 10**8 - 1)
-    persons.check("SERIAL", serial == households.serial[owner], "that of its household", field)
+    persons.check("SERIAL", owner >= 0, "after the line of its household")
+    serial = persons.whole("SERIAL", 1, 10**8 - 1)
+    persons.check("SERIAL", serial == households.serial[owner], "that of its household")
     households.seen += np.bincount(owner, minlength=households.seen.size)
     households.check_complete(lines.name, last=False)
-    bounds = {name: EXTRACT[name] for name in ("PERNUM", "SEX", "AGE", "RACE", "HISPAN")}
-    columns = {n: persons.whole(n, *PERSON[n], *limits) for n, limits in bounds.items()}
-    origin = persons.text(*PERSON["HISPAN"])
-    persons.check("HISPAN", np.isin(columns["HISPAN"], HISPANIC), "0 to 4 or 9", origin)
+    needed = ("PERNUM", "SEX", "AGE", "RACE", "HISPAN")
+    columns = {name: persons.whole(name, *EXTRACT[name]) for name in needed}
+    persons.check("HISPAN", np.isin(columns["HISPAN"], HISPANIC), _CODES["HISPAN"][1])
     columns |= {"SERIAL": serial, "hhgq": households.hhgq[owner]}
     return records_of(texts(households.place[owner]), columns)

@@ -27,7 +27,7 @@ import bayesrisk
 from bayesrisk import readers
 
 #: Examples that write into a folder of their own, and their place in that of a call.
-_OUTPUTS = {"write_nmf": {"folder": "nmf"}, "split_by_place": {"output": "places"}}
+_OUTPUTS = {"write_nmf": {"folder": "nmf"}, "split_by_place": {"folder": "places"}}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A record number says which place a line of a segment is of.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
@@ -27,20 +26,19 @@ from bayesrisk.readers.summary_files.sf1_cells import (
     SUMMARY_LEVELS,
     Block,
     Header,
-    numbered,
     read_header,
 )
 from bayesrisk.readers.text.source import Source, find_source, first_lines, list_sources
 from bayesrisk.readers.text.tables import (
     STATES,
     Faults,
+    Lines,
     Piece,
-    characters,
-    check_state,
     check_total,
     combined,
     csv_pieces,
     digit_matrix,
+    line_pieces,
     piece_of_tables,
     place_texts,
 )
@@ -60,15 +58,15 @@ _NAMES = (
 #: The first columns, in their order, of 97.
 FIELDS = tuple(_NAMES.split())
 COLUMNS = 97
-_CHUNK = 2**15
-_WIDTHS = {"STATE": 2, "COUNTY": 3, "TRACT": 6, "BLKGRP": 1, "BLOCK": 4}
-_WHOLE = "00"  # geographic component and variant: the whole place, not a part of it
+#: Places in memory at a time, where the caller does not say.
+CHUNK = 2**15
+_BYTES = 2**24  # of a header of fixed width in memory at a time
 
 
-def read_header_2020(
-    source: Source, levels: tuple[str, ...], state: str | None, summary: Mapping[str, str]
-) -> Header:
-    """Return the records of a geographic header; each number and each place once."""
+def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
+    """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
+    if year == 2010:
+        return line_pieces(source, cells.FIELDS, _BYTES)
     _, line = first_lines(source, None)
     held = line.count(b"|") + 1
     if not len(FIELDS) <= held <= MAX_COLUMNS:
@@ -76,59 +74,16 @@ def read_header_2020(
             f"{source.name}: must have {len(FIELDS)} to {MAX_COLUMNS} fields between '|', got "
             f"{held}"
         )
-    names = [*FIELDS, *(str(i) for i in range(len(FIELDS) + 1, held + 1))]
-    wanted = ["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *_WIDTHS]
-    records, found, codes = [], [], []
-    for piece in csv_pieces(
-        source, names, wanted=wanted, whole=["LOGRECNO"], chunk=_CHUNK, header=False,
-        delimiter="|", quotes=False,
-    ):  # fmt: skip
-        record = piece.whole("LOGRECNO", 1, 9_999_999)
-        level = _level_of(piece, levels, summary)
-        code = np.full(len(piece), -1, dtype=np.int64)
-        for place, name in enumerate(levels):
-            rows = np.flatnonzero(level == place)
-            code[rows] = _codes(piece.take(rows), name, state)
-        if record.size:
-            records.append(record)
-            found.append(level)
-            codes.append(code)
-    return numbered(source.name, levels, summary, records, found, codes, "row")
-
-
-def _level_of(
-    piece: Piece, levels: tuple[str, ...], summary: Mapping[str, str]
-) -> NDArray[np.int8]:
-    whole = pc.and_(
-        pc.equal(piece.table.column("GEOVAR"), _WHOLE),
-        pc.equal(piece.table.column("GEOCOMP"), _WHOLE),
-    ).to_numpy()
-    found = np.full(len(piece), -1, dtype=np.int8)
-    for place, level in enumerate(levels):
-        here = pc.equal(piece.table.column("SUMLEV"), summary[level]).to_numpy()
-        found[here & whole] = place
-    return found
-
-
-def _codes(chosen: Piece, level: str, state: str | None) -> NDArray[np.int64]:
-    """Return the codes of places of one level as numbers."""
-    code = np.zeros(len(chosen), dtype=np.int64)
-    fields: dict[str, NDArray[np.uint8]] = {}
-    wanted = (*PARTS[level], "BLKGRP") if level == "block" else PARTS[level]
-    for name in wanted:
-        field = characters(chosen.digits(name, _WIDTHS[name]), _WIDTHS[name])
-        if field is None:
-            raise chosen.fail(name, 0, f"{_WIDTHS[name]} digits")
-        fields[name] = field
-    if "STATE" in fields:
-        check_state(chosen, "STATE", fields["STATE"], state)
-    for name in PARTS[level]:
-        for place in range(fields[name].shape[1]):
-            code = code * 10 + (fields[name][:, place] - np.uint8(48))
-    if level == "block":
-        same = fields["BLKGRP"][:, 0] == fields["BLOCK"][:, 0]
-        chosen.check("BLKGRP", same, "the first digit of BLOCK")
-    return code
+    return csv_pieces(
+        source,
+        [*FIELDS, *(str(i) for i in range(len(FIELDS) + 1, held + 1))],
+        wanted=["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *PARTS["block"], "BLKGRP"],
+        whole=["LOGRECNO"],
+        chunk=CHUNK,
+        header=False,
+        delimiter="|",
+        quotes=False,
+    )
 
 
 # -----------------------------------------------------------------------------
@@ -286,8 +241,6 @@ PRODUCTS = (SF1, PL94, DHC)
 # -----------------------------------------------------------------------------
 
 
-#: Places in memory at a time, where the caller does not say.
-CHUNK = 2**15
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
 _LARGEST = 2**52
 _NOT_THERE = "."  # in the files of 2020: not published at this level
@@ -307,8 +260,14 @@ def iter_segments(
     what = f"geographic header (<st>geo{product.year}.{product.ending})"
     source = find_source(path, lambda base: product.geography.fullmatch(base) is not None, what)
     state = source.base[:2]
-    read = read_header if product.year == 2010 else read_header_2020
-    header = read(source, workload.levels, STATES.get(state.upper()), product.summary_levels)
+    header = read_header(
+        source.name,
+        _header_pieces(source, product.year),
+        workload.levels,
+        STATES.get(state.upper()),
+        product.summary_levels,
+        ("GEOCOMP",) if product.year == 2010 else ("GEOVAR", "GEOCOMP"),
+    )
     segments = {n: _segment_source(path, state, n, product) for n in _segments(workload, product)}
     with ExitStack() as stack:
         cursors = {

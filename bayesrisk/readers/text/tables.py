@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -101,6 +101,18 @@ class Piece:
         )
         self.check(column, good, rule)
         return values
+
+    def matrix(self, column: str, width: int) -> ByteArray:
+        """Return a column of digits, all of one width, a row of characters each."""
+        found = characters(self.digits(column, width), width)
+        if found is None:
+            raise self.fail(column, 0, f"{width} digits")
+        return found
+
+    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
+        """Return which values are a text."""
+        same: NDArray[np.bool_] = pc.equal(self.table.column(column), text).to_numpy()
+        return same
 
     def take(self, rows: IntArray) -> "Piece":
         """Return some of the rows; messages tell their own numbers."""
@@ -338,80 +350,71 @@ _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 
 @dataclass(frozen=True)
 class Lines:
-    """Whole lines of a file; a column is given by its first character and the one after it."""
+    """Some lines of a file of fixed width, with the methods of a :class:`Piece`.
+
+    ``fields`` are the columns by name: the first character, from 0, and the one after the last.
+    """
 
     name: str
     before: int
     buffer: ByteArray
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return self.starts.size
-
-    def take(self, rows: NDArray[np.int64]) -> "Picked":
-        """Return some of the lines."""
-        return Picked(self, rows)
-
-    def where(self, row: int) -> str:
-        """Return how a message names a line."""
-        return f"{self.name}: line {self.before + row + 1}"
-
-    def characters(self, rows: NDArray[np.int64], start: int, stop: int) -> ByteArray:
-        """Return columns of some lines, a row each."""
-        short = self.lengths[rows] < stop
-        if short.any():
-            row = int(rows[np.argmax(short)])
-            raise DataError(
-                f"{self.where(row)}: must have at least {stop} characters, got {self.lengths[row]}"
-            )
-        width = stop - start
-        if rows.size == 0:
-            return np.zeros((0, width), dtype=np.uint8)
-        # A view of every window of that width; rows are picked from it in one pass.
-        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
-        picked: ByteArray = windows[self.starts[rows] + start]
-        return picked
-
-
-@dataclass(frozen=True)
-class Picked:
-    """Some lines, of one kind."""
-
-    lines: Lines
+    fields: Mapping[str, tuple[int, int]]
     rows: NDArray[np.int64]
 
     def __len__(self) -> int:
         return self.rows.size
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str, field: ByteArray) -> None:
+    def take(self, rows: NDArray[np.int64]) -> "Lines":
+        """Return some of the lines; messages tell their own numbers."""
+        return replace(self, rows=self.rows[rows])
+
+    def text(self, column: str) -> ByteArray:
+        """Return a column, a row of characters each."""
+        start, stop = self.fields[column]
+        short = self.lengths[self.rows] < stop
+        if short.any():
+            row = int(self.rows[np.argmax(short)])
+            raise DataError(
+                f"{self.name}: line {self.before + row + 1}: must have at least {stop} "
+                f"characters, got {self.lengths[row]}"
+            )
+        if self.rows.size == 0:
+            return np.zeros((0, stop - start), dtype=np.uint8)
+        # A view of every window of that width; rows are picked from it in one pass.
+        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, stop - start)
+        picked: ByteArray = windows[self.starts[self.rows] + start]
+        return picked
+
+    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
         """Raise for the first line that is not good."""
         if not good.all():
             row = int(np.argmin(good))
-            text = field[row].tobytes().decode("latin-1")
+            text = self.take(np.array([row])).text(column).tobytes().decode("latin-1")
             raise DataError(
-                f"{self.lines.where(int(self.rows[row]))}, column {column!r}: must be {rule}, "
-                f"got {shown(text)}"
+                f"{self.name}: line {self.before + int(self.rows[row]) + 1}, column {column!r}: "
+                f"must be {rule}, got {shown(text)}"
             )
 
-    def text(self, start: int, stop: int) -> ByteArray:
-        """Return a column as characters."""
-        return self.lines.characters(self.rows, start, stop)
+    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
+        """Return which values are a text."""
+        wanted = np.frombuffer(text.encode(), dtype=np.uint8)
+        same: NDArray[np.bool_] = (self.text(column) == wanted).all(axis=1)
+        return same
 
-    def digits(self, column: str, start: int, stop: int) -> ByteArray:
-        """Return a column in which every character is a digit."""
-        field = self.text(start, stop)
+    def matrix(self, column: str, width: int) -> ByteArray:
+        """Return a column of digits, a row of characters each."""
+        field = self.text(column)
         good = np.logical_and.reduce((field - np.uint8(_ZERO)) <= 9, axis=1)
-        self.check(column, good, f"{stop - start} digits", field)
+        self.check(column, good, f"{width} digits")
         return field
 
-    def whole(self, column: str, start: int, stop: int, low: int, high: int) -> NDArray[np.int64]:
+    def whole(self, column: str, low: int, high: int) -> NDArray[np.int64]:
         """Return a column of whole numbers, filled up on the left with blanks or zeros."""
-        field = self.text(start, stop)
-        rule = f"a whole number in [{low}, {high}]"
-        value, good = parse_whole(field)
+        value, good = parse_whole(self.text(column))
         good &= (value >= low) & (value <= high)
-        self.check(column, good, rule, field)
+        self.check(column, good, f"a whole number in [{low}, {high}]")
         return value
 
 
@@ -431,7 +434,9 @@ def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     return value, good
 
 
-def line_pieces(source: Source, size: int) -> Iterator[Lines]:
+def line_pieces(
+    source: Source, fields: Mapping[str, tuple[int, int]], size: int
+) -> Iterator[Lines]:
     """Yield the lines of a file in pieces of about ``size`` bytes."""
     before = empty = 0
     for block in blocks(source, size):
@@ -445,7 +450,8 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
         # Lines at the end of a file may be empty.
         empty += ends.size - last
         if last:
-            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
+            rows = np.arange(last)
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last], fields, rows)
         before += ends.size
 
 
@@ -622,7 +628,7 @@ def known_states(matrix: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def check_state(
-    piece: Piece, column: str, codes: NDArray[np.uint8] | None, state: str | None
+    piece: Piece | Lines, column: str, codes: NDArray[np.uint8] | None, state: str | None
 ) -> None:
     """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
     if codes is None or not len(codes):
@@ -640,18 +646,11 @@ def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> Any
     """
     state_column, county, tract, group, block = columns
     parts = [
-        _matrix(piece, column, width)
+        piece.matrix(column, width)
         for column, width in zip((state_column, county, tract, block), _WIDTHS, strict=True)
     ]
     whole = np.hstack(parts)
-    same = _matrix(piece, group, 1)[:, 0] == whole[:, 11]
+    same = piece.matrix(group, 1)[:, 0] == whole[:, 11]
     piece.check(group, same, f"the first digit of {block!r}")
     check_state(piece, state_column, whole, state)
     return texts(whole)
-
-
-def _matrix(piece: Piece, column: str, width: int) -> NDArray[np.uint8]:
-    matrix = characters(piece.digits(column, width), width)
-    if matrix is None:
-        raise piece.fail(column, 0, f"{width} digits")
-    return matrix

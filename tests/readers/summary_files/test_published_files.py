@@ -150,7 +150,7 @@ def change(file, old, new, count=1):
         ({"counts": (-1, 2)}, "row 4, column '152': must be a whole number in .0, .*got -1"),
         ({"counts": ("x", 2)}, "row 4, column '152': .*got 'x'"),
         ({"block": "500010001001001"}, "line 5, column 'BLOCK': .*once, got that of line 4 again"),
-        ({"block": "010010001001000"}, "line 4, column 'STATE': must be 50, .*got '01'"),
+        ({"block": "010010001001000"}, "line 4, column 'STATE': must be in state 50, got '01'"),
         ({"block": "50001000100100a"}, "line 4, column 'BLOCK': must be 4 digits, got '100a'"),
     ],
 )
