@@ -143,9 +143,6 @@ def _left_open(line: bytes, delimiter: str) -> bool:
     return False
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Bytes of a line, and columns in it.
 MAX_LINE = 2**20
 MAX_COLUMNS = 2**14

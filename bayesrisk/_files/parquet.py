@@ -246,7 +246,6 @@ def read_frame(
         return frame
 
 
-# -----------------------------------------------------------------------------
 # Rows put down in files that grow, and read again once all are there.
 
 

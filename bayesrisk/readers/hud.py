@@ -35,7 +35,6 @@ from bayesrisk.readers.text.tables import (
     one_array,
 )
 
-# -----------------------------------------------------------------------------
 # Columns of HUD's Picture of Subsidized Households, by vintage, and what each of them holds.
 #
 # Names and codes of the county files of 2006 to 2023 and of the tract, project and other files of
@@ -149,9 +148,7 @@ def bases(names: Iterable[str], file: str) -> dict[str, str]:
     return {name: base for name, base in BASES.items() if name in here and base in here}
 
 
-# -----------------------------------------------------------------------------
 # Values of HUD's Picture of Subsidized Households: texts, numbers, and counts behind shares.
-
 
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
@@ -291,9 +288,6 @@ def share_bounds(
 
 def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
     return pd.arrays.IntegerArray(values.copy(), hidden.copy())
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Most households of a place, of which shares are read.

@@ -36,7 +36,6 @@ from bayesrisk.readers.text.tables import (
 )
 from bayesrisk.tables import Records, Schema
 
-# -----------------------------------------------------------------------------
 # Codes of the 1940 Census in IPUMS USA, and the records made of them.
 #
 # Kinds of quarters as the 2020 disclosure avoidance system recoded them for its 1940 tests: types 1
@@ -141,13 +140,11 @@ def _variable(where: str, title: str, entry: ElementTree.Element) -> Variable:
     return Variable(title, start - 1, stop)
 
 
-# -----------------------------------------------------------------------------
 # The 1940 Census from IPUMS USA: the test file of the disclosure avoidance system, and extracts.
 #
 # ``EXT1940USCB.dat`` is fixed-width and hierarchical: a line H for each household, then a line P
 # for each person in it.  Extracts that users make are rectangular, fixed-width with a DDI codebook
 # or CSV.  Positions as the Census Bureau's published programs read them.
-
 
 _H, _P = ord("H"), ord("P")
 _LINE = 140  # characters of a line, about

@@ -49,7 +49,6 @@ from bayesrisk.readers.nmf.rows import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # Variance and scale of the noise in noisy measurement files.
 #
 # The files give the variance of the discrete Gaussian, rounded to single precision; inference wants
@@ -179,12 +178,7 @@ class Scales:
         return result
 
 
-# -----------------------------------------------------------------------------
-
-
-# -----------------------------------------------------------------------------
 # Folders of a noisy measurement file, and units that occur twice.
-
 
 #: Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
@@ -326,11 +320,9 @@ def check_units(
         raise DataError(f"{file}: column 'geocode': must start with {state!r}, the folder's state")
 
 
-# -----------------------------------------------------------------------------
-
-
-_SUFFIXES = {"DPQuery": "_dpq", "Constraint": "_con"}
-_SIGNS = ("=", "<=", ">=")
+#: How names of queries end, by the kind of the folder.
+ENDINGS = {"DPQuery": "_dpq", "Constraint": "_con"}
+SIGNS = ("=", "<=", ">=")
 _UNKNOWN_SIZE = 2**21  # cells of a row where the axes are not known
 _NAME_ROWS = 2**17
 
@@ -398,7 +390,7 @@ class NoisyMeasurements:
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
-        kinds = ((level, kind) for level in levels for kind in _SUFFIXES)
+        kinds = ((level, kind) for level in levels for kind in ENDINGS)
         found = (file for level, kind in kinds for file, _ in files_of(path, level, kind))
         first = next(found, None)
         if first is None:
@@ -432,7 +424,7 @@ class NoisyMeasurements:
     def _names(self, level: str, kind: str) -> tuple[str, ...]:
         """Return the names of the queries of a level, without their ending, sorted."""
         names: set[str] = set()
-        suffix = _SUFFIXES[kind]
+        suffix = ENDINGS[kind]
         for file, _ in files_of(self.folder, self._level(level), kind):
             with opened(file) as source:
                 check_columns(source.schema_arrow, file, tuple(self.universe.axes), ("query_name",))
@@ -497,8 +489,8 @@ class NoisyMeasurements:
             for rows in rows_of_query(
                 file,
                 columns,
-                query + _SUFFIXES[kind],
-                suffix=_SUFFIXES[kind],
+                query + ENDINGS[kind],
+                suffix=ENDINGS[kind],
                 cells=BATCH_CELLS,
                 most=self.universe.size or _UNKNOWN_SIZE,
             ):
@@ -557,14 +549,7 @@ class NoisyMeasurements:
         self._check_query(level, "Constraint", query)
         for rows, codes, shape in self._rows(level, "Constraint", query, "sign"):
             signs = rows.text("sign")
-            bad = ~np.isin(signs, _SIGNS)
-            if bad.any():
-                place = int(bad.argmax())
-                raise rows.refuse(
-                    place,
-                    "sign",
-                    f"must be one of {', '.join(_SIGNS)}, got {shown(str(signs[place]))}",
-                )
+            rows.check("sign", np.isin(signs, SIGNS), f"be one of {', '.join(SIGNS)}", signs)
             values = rows.values(shape)
             yield ConstraintBatch(
                 level, query, shape, codes, values, signs, rows.file, rows.numbers

@@ -35,7 +35,6 @@ from bayesrisk.readers.text.tables import (
 )
 from bayesrisk.tables import PublishedTables, Workload
 
-# -----------------------------------------------------------------------------
 # The codebook beside an NHGIS extract: which column is which published cell.
 
 
@@ -151,9 +150,7 @@ def as_source(path: str | Path) -> Source:
     return list_sources(path)[0]
 
 
-# -----------------------------------------------------------------------------
 # The files of an NHGIS extract: which are there, of what level and data set, with which tables.
-
 
 _NAME = re.compile(
     r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+(?:_\d{4})?)_(?P<level>[a-z_]+?)(?:_[EM]|_\d+)?\.csv"
@@ -373,9 +370,6 @@ def described(extract: Extract, values: list[str]) -> int:
     row = dict(zip(extract.header, split_line(line, extract.name), strict=False))
     words = not _GISJOIN.fullmatch(row.get("GISJOIN", "G0"))
     return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
-
-
-# -----------------------------------------------------------------------------
 
 
 CHUNK = 2**15  # places in memory at a time, where the caller does not say

@@ -44,7 +44,6 @@ from bayesrisk.readers.text.tables import (
 )
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-# -----------------------------------------------------------------------------
 # The geographic header of a state's summary files of 2020: which record is which place.
 #
 # Fields between ``|`` in the order of the Bureau's layout; those after BLOCK are not read.
@@ -86,13 +85,11 @@ def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
     )
 
 
-# -----------------------------------------------------------------------------
 # The summary files that are read: names of files, geographic header, and where each cell stands.
 #
 # Positions of 2010 are those of ``sf1_codebook.csv``.  Those of 2020 follow the technical
 # documentation of the redistricting file (P.L. 94-171) and of the Demographic and Housing
 # Characteristics File (DHC): fields between ``|``, five keys first, tables one after another.
-
 
 _ITERATIONS = "ABCDEFGHIJKLMNO"
 
@@ -236,9 +233,6 @@ DHC = Product(
     {"P3": 7, "P4": 2, "P5": 14, "P6": 6, "P7": 12, **_RACES},
 )  # fmt: skip
 PRODUCTS = (SF1, PL94, DHC)
-
-
-# -----------------------------------------------------------------------------
 
 
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
@@ -464,7 +458,6 @@ def _whole(
     return faults.counts_of(piece, column, _LARGEST)
 
 
-# -----------------------------------------------------------------------------
 # The public readers of summary files.
 
 

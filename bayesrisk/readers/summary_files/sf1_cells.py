@@ -15,7 +15,6 @@ from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.tables import Lines, Piece, check_distinct, check_state
 
-# -----------------------------------------------------------------------------
 # Where the cells of the 2010 Summary File 1 stand: table, number, segment, column.
 #
 # ``sf1_codebook.csv`` has a line for each table of whole counts: its segment, the column of its
@@ -71,9 +70,6 @@ def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
     if found is None or len(found[3] + found[4]) != 4:
         raise ArgumentError(f"workload must have cells of {title}, got {shown(cell)}")
     return f"{found[1]}{int(found[2])}{found[3]}", int(found[4])
-
-
-# -----------------------------------------------------------------------------
 
 
 #: First character (from 0) and the one after the last of the columns that are used.

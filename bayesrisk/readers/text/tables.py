@@ -25,7 +25,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, Da
 from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
 from bayesrisk.tables import PublishedTables, Records, Workload
 
-# -----------------------------------------------------------------------------
 # Comma-separated text in pieces of columns, and the checks of a column: file, row, column, value.
 #
 # Rows are counted from 1, the header not among them.  Text stays text until a column is asked for
@@ -340,9 +339,7 @@ def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
     return matrix
 
 
-# -----------------------------------------------------------------------------
 # Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
-
 
 _NEWLINE, _BLANK, _ZERO = 10, 32, 48
 _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
@@ -455,7 +452,6 @@ def line_pieces(
         before += ends.size
 
 
-# -----------------------------------------------------------------------------
 # Records that come in pieces: taken apart for writers, put together for readers.
 
 
@@ -498,9 +494,7 @@ def extra_column(records: Records, name: str, largest: int) -> NDArray[np.int64]
     return check.count_array(values, name, lower=0, upper=largest)
 
 
-# -----------------------------------------------------------------------------
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
-
 
 Key = tuple[str, str]
 
@@ -588,9 +582,6 @@ def check_distinct(
         f"{name}: {what} {rows[second]}, column {column!r}: must be a place that is there "
         f"once, got that of {what} {rows[first]} again"
     )
-
-
-# -----------------------------------------------------------------------------
 
 
 _STATES = (
