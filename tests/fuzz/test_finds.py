@@ -15,8 +15,7 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
-from bayesrisk.experiments import load_config
-from bayesrisk.experiments.sweep.run import SweepFolder
+from bayesrisk.experiments import load_config, read_results
 from bayesrisk.readers.text.tables import parse_whole
 from bayesrisk.tables import Attribute, PublishedTables, Records, Schema
 from bayesrisk.tables._grammar import codes_of
@@ -124,7 +123,7 @@ def test_json_that_no_one_writes(text, tmp_path):
         PublishedTables.read(tmp_path)
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(OutputError, match=r"config.json: cannot be read as JSON: "):
-        SweepFolder(tmp_path).load_config()
+        read_results(tmp_path)
 
 
 @pytest.mark.parametrize("text", [f"a = {DEEP}", f"a = {'{a=' * 70}1{'}' * 70}"])
