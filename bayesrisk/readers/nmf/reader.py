@@ -143,12 +143,6 @@ class Scales:
 
     A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
     a table of budgets a row's share is the level's own and those of one, two, ... levels below.
-
-    Parameters
-    ----------
-    chain : sequence of Fraction or None
-        Budgets of the level and those below; the noise has ``sigma2 = 1 / rho``.  None: invert
-        the variance, which is known to single precision only.
     """
 
     def __init__(self, chain: Sequence[Fraction] | None) -> None:
@@ -403,18 +397,7 @@ class NoisyMeasurements:
         return check.choice(level, "level", self.levels)
 
     def n_rows(self, level: str) -> dict[Path, int]:
-        """Return the number of rows of each file of noisy answers, from their footers.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        dict of pathlib.Path to int
-            Rows by file, in the order in which they are read.
-        """
+        """Return the number of rows of each file of noisy answers, from their footers."""
         found = {}
         for file, _ in files_of(self.folder, self._level(level), "DPQuery"):
             with opened(file) as source:
@@ -435,33 +418,11 @@ class NoisyMeasurements:
         return tuple(sorted(name.removesuffix(suffix) for name in names))
 
     def queries(self, level: str) -> tuple[str, ...]:
-        """Return the names of the queries with noisy answers at a level.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        tuple of str
-            Names without the ending ``_dpq``, sorted.
-        """
+        """Return the sorted names of the queries of a level, without ``_dpq``."""
         return self._names(level, "DPQuery")
 
     def constraints(self, level: str) -> tuple[str, ...]:
-        """Return the names of the constraints of a level.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        tuple of str
-            Names without the ending ``_con``, sorted.
-        """
+        """Return the sorted names of the constraints of a level, without ``_con``."""
         return self._names(level, "Constraint")
 
     def _check_query(self, level: str, kind: str, query: str) -> None:
@@ -507,19 +468,10 @@ class NoisyMeasurements:
                 yield rows, codes, shape
 
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
-        """Yield the noisy answers to a query, batch by batch.
+        """Yield the noisy answers to one of :meth:`queries`, rows of one file at a time.
 
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-        query : str
-            One of :meth:`queries`.
-
-        Yields
-        ------
-        MeasurementBatch
-            Rows of one file, about 2**20 cells.
+        A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
+        file, row and column.
         """
         self._check_query(level, "DPQuery", query)
         chain = None if self.budget is None else budget_chain(self.budget, level, query)
@@ -532,20 +484,7 @@ class NoisyMeasurements:
             )
 
     def iter_constraints(self, level: str, query: str) -> Iterator[ConstraintBatch]:
-        """Yield the constraints of a name, batch by batch.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-        query : str
-            One of :meth:`constraints`.
-
-        Yields
-        ------
-        ConstraintBatch
-            Rows of one file.
-        """
+        """Yield the rows of one of :meth:`constraints`, those of one file at a time."""
         self._check_query(level, "Constraint", query)
         for rows, codes, shape in self._rows(level, "Constraint", query, "sign"):
             signs = rows.text("sign")
@@ -556,18 +495,7 @@ class NoisyMeasurements:
             )
 
     def iter_units(self, level: str) -> Iterator[NDArray[np.str_]]:
-        """Yield the geocodes of all units of a level, from the constraints, state by state.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Yields
-        ------
-        ndarray of str
-            Sorted geocodes, each once.
-        """
+        """Yield the geocodes of all units of a level, from the constraints, state by state."""
         files: dict[str | None, list[Path]] = {}
         for file, state in files_of(self.folder, self._level(level), "Constraint"):
             files.setdefault(state, []).append(file)
@@ -586,19 +514,7 @@ class NoisyMeasurements:
             yield codes
 
     def units(self, level: str) -> NDArray[np.str_]:
-        """Return the geocodes of all units of a level, those without a noisy answer too.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        ndarray of str
-            Geocodes, each once; in memory at once, so for a nation of blocks
-            use :meth:`iter_units`.
-        """
+        """Return the geocodes of all units of a level, those without a noisy answer too."""
         return np.concatenate(list(self.iter_units(level)))
 
     def cells(self, shape: tuple[int, ...]) -> Mapping[str, NDArray[np.int64]]:
