@@ -372,7 +372,9 @@ class Rows:
         row = int(self.numbers[place]) + 1
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str, values: Sequence[Any]) -> None:
+    def check(
+        self, column: str, good: NDArray[np.bool_], rule: str, values: Sequence[Any] | NDArray[Any]
+    ) -> None:
         """Raise for the first row that is not good, with its value."""
         if not good.all():
             place = int(good.argmin())
