@@ -29,6 +29,7 @@ from bayesrisk.readers.text.source import (
 from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
+    TextForm,
     blank_columns,
     csv_pieces,
     header_of,
@@ -376,8 +377,8 @@ def iter_hud(
         above, header, blank = _header(source)
         _names(header, source.name)
         raw = csv_pieces(
-            source, header, wanted=header, chunk=rows, text=pa.binary(), header=False,
-            skip=above + 1, blank=blank,
+            source, header, wanted=header, chunk=rows,
+            form=TextForm(kind=pa.binary(), header=False, skip=above + 1, blank=blank),
         )  # fmt: skip
         pieces = map(_decoded, raw)
     names: dict[str, str] = {}

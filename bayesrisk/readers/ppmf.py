@@ -19,6 +19,7 @@ from bayesrisk.readers.text.source import Source, first_lines, one_source, write
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Piece,
+    TextForm,
     block_column,
     csv_pieces,
     extra_column,
@@ -232,8 +233,7 @@ def code_pieces(
         wanted=list(wanted.values()),
         whole=[name for name in codes if name not in decimals],
         chunk=chunk,
-        delimiter=layout.delimiter,
-        comment=layout.comment,
+        form=TextForm(layout.delimiter, layout.comment),
     ):
         changed = piece
         for name in decimals:

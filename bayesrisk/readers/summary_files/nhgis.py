@@ -21,10 +21,10 @@ from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
+    TextForm,
     characters,
     check_distinct,
     check_state,
-    check_total,
     combined,
     csv_pieces,
     header_of,
@@ -32,6 +32,7 @@ from bayesrisk.readers.text.tables import (
     piece_of_tables,
     place_texts,
     state_code,
+    table_counts,
 )
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -391,7 +392,6 @@ _PARTS = {
     "BLKGRPA": (11, 12),
     "BLOCKA": (11, 15),
 }
-_LARGEST = 2**52
 
 
 def iter_nhgis(
@@ -511,7 +511,9 @@ def _level_pieces(
                 found = _geoids(piece, level, state, extract.product.year)
                 piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
             for key, cells in names.items():
-                counts[key], missing[key] = _counts(piece, workload, key, cells, faults)
+                size = len(workload.tables[key].cells)
+                total = cells[size] if len(cells) > size else None
+                counts[key], missing[key] = table_counts(piece, cells[:size], total, key[1], faults)
         seen.append(geoids.astype(np.int64))
         _check_once(seen[-1:], pieces[0].start, first)
         yield _tables(workload, level, geoids, counts, missing)
@@ -540,7 +542,7 @@ def _pieces(
         wanted=[*wanted, *values],
         whole=() if faults.kept else values,
         chunk=chunk,
-        skip=described(extract, values),
+        form=TextForm(skip=described(extract, values)),
     )
 
 
@@ -643,18 +645,3 @@ def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[n
         piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")
     check_state(piece, "GISJOIN", code, state)
     return place_texts(code)
-
-
-def _counts(
-    piece: Piece, workload: Workload, key: tuple[str, str], names: list[str], faults: Faults
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the counts of a table, and which are missing, compared with their total."""
-    size = len(workload.tables[key].cells)
-    values = np.empty((len(piece), size), dtype=np.int64)
-    missing = np.empty(values.shape, dtype=np.bool_)
-    for place, name in enumerate(names[:size]):
-        values[:, place], missing[:, place] = faults.counts_of(piece, name, _LARGEST)
-    for name in names[size:]:
-        total = faults.counts_of(piece, name, _LARGEST)
-        check_total(piece, name, total, (values, missing), key[1])
-    return values, missing

@@ -34,13 +34,14 @@ from bayesrisk.readers.text.tables import (
     Faults,
     Lines,
     Piece,
-    check_total,
+    TextForm,
     combined,
     csv_pieces,
     digit_matrix,
     line_pieces,
     piece_of_tables,
     place_texts,
+    table_counts,
 )
 from bayesrisk.tables import PublishedTables, Table, Workload
 
@@ -79,9 +80,7 @@ def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
         wanted=["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *PARTS["block"], "BLKGRP"],
         whole=["LOGRECNO"],
         chunk=CHUNK,
-        header=False,
-        delimiter="|",
-        quotes=False,
+        form=TextForm("|", header=False, quotes=False),
     )
 
 
@@ -236,7 +235,6 @@ PRODUCTS = (SF1, PL94, DHC)
 
 
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
-_LARGEST = 2**52
 _NOT_THERE = "."  # in the files of 2020: not published at this level
 
 
@@ -266,7 +264,7 @@ def iter_segments(
     with ExitStack() as stack:
         cursors = {
             number: stack.enter_context(
-                _Segment(product, segment, number, state, workload, header, rows, faults)
+                _Segment(product, segment, number, workload, header, rows, faults)
             )
             for number, segment in segments.items()
         }
@@ -297,13 +295,12 @@ class _Segment:
         product: Product,
         source: Source,
         number: int,
-        state: str,
         workload: Workload,
         header: Header,
         chunk: int,
         faults: Faults,
     ) -> None:
-        self.source, self.number, self.state = source, number, state.upper()
+        self.source, self.number, self.state = source, number, source.base[:2].upper()
         self.product, self.header, self.faults = product, header, faults
         self.tables = {
             key: t
@@ -348,9 +345,11 @@ class _Segment:
             wanted=["STUSAB", *keys, *self.columns],
             whole=keys if self.faults.kept else [*keys, *self.columns],
             chunk=chunk,
-            header=False,
-            delimiter=self.product.delimiter,
-            nulls=(_NOT_THERE,) if self.product.year == 2020 else (),
+            form=TextForm(
+                self.product.delimiter,
+                header=False,
+                nulls=(_NOT_THERE,) if self.product.year == 2020 else (),
+            ),
         ):
             self._check(piece)
             yield piece
@@ -394,6 +393,13 @@ class _Segment:
     def _end(piece: Piece) -> int:
         return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
+    def counts(self, piece: Piece, table: Table) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return the counts of a table in some rows, and which are missing."""
+        first = self.product.codebook[table.name].column
+        columns = [str(first + number - 1) for number in self.product.numbers(table)]
+        total = str(first) if self.product.has_total(table) else None
+        return table_counts(piece, columns, total, table.name, self.faults)
+
     def finish(self) -> None:
         """Read on to the end of the file: what follows is checked too."""
         for _ in self._pieces:
@@ -425,37 +431,8 @@ def _piece(
                     f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
                     "the file whole?"
                 )
-            counts[name, title], hidden[name, title] = _counts(
-                piece.take(wanted), table, cursor.product, cursor.faults
-            )
+            counts[name, title], hidden[name, title] = cursor.counts(piece.take(wanted), table)
     return piece_of_tables(workload, geoids, counts, hidden)
-
-
-def _counts(
-    piece: Piece, table: Table, product: Product, faults: Faults
-) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the counts of a table and which are missing, compared with their total."""
-    first = product.codebook[table.name].column
-    columns = [str(first + number - 1) for number in product.numbers(table)]
-    values = np.empty((len(piece), len(columns)), dtype=np.int64)
-    missing = np.empty(values.shape, dtype=np.bool_)
-    for place, column in enumerate(columns):
-        values[:, place], missing[:, place] = _whole(piece, column, table, faults)
-    if product.has_total(table):
-        total = _whole(piece, str(first), table, faults)
-        check_total(piece, str(first), total, (values, missing), table.name)
-    return values, missing
-
-
-def _whole(
-    piece: Piece, column: str, table: Table, faults: Faults
-) -> tuple[IntArray, NDArray[np.bool_]]:
-    held = piece.table.column(column)
-    if held.null_count:
-        row = int(np.argmax(held.is_null().to_numpy()))
-        rule = f"a count: '{_NOT_THERE}' says that {table.name} is not published at this level"
-        raise piece.fail(column, row, rule)
-    return faults.counts_of(piece, column, _LARGEST)
 
 
 # The public readers of summary files.

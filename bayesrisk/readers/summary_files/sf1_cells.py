@@ -131,8 +131,8 @@ def read_header(
     what = "line"
     for piece in pieces:
         what = "row" if isinstance(piece, Piece) else "line"
-        whole = np.logical_and.reduce([piece.equals(column, _WHOLE) for column in variants])
         record = piece.whole("LOGRECNO", 1, 9_999_999)
+        whole = np.logical_and.reduce([piece.equals(column, _WHOLE) for column in variants])
         level = np.full(len(piece), -1, dtype=np.int8)
         code = np.full(len(piece), -1, dtype=np.int64)
         for place, title in enumerate(levels):

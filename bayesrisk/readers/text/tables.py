@@ -153,15 +153,21 @@ class Faults:
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
-    def counts_of(self, piece: Piece, column: str, high: int) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Return counts, 0 where they are missing, and where they are."""
-        rule = f"a whole number in [0, {high}]"
+    def counts_of(
+        self, piece: Piece, column: str, table: str
+    ) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return counts of a table, 0 where they are missing, and where they are."""
         values = piece.table.column(column)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            rule = f"a count: '.' says that {table} is not published at this level"
+            raise piece.fail(column, row, rule)
+        rule = f"a whole number in [0, {check.MAX_COUNT}]"
         if pa.types.is_string(values.type):
             digits = pc.match_substring_regex(values, "^[0-9]{1,18}$")
             values = pc.if_else(digits, values, "-1").cast(pa.int64())
         numbers: IntArray = pc.fill_null(values, -1).to_numpy().astype(np.int64)
-        good = (numbers >= 0) & (numbers <= high)
+        good = (numbers >= 0) & (numbers <= check.MAX_COUNT)
         bad = self.missing(piece, column, good, rule)
         return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
 
@@ -231,6 +237,25 @@ def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
     return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
 
 
+@dataclass(frozen=True)
+class TextForm:
+    """How columns of text are written.
+
+    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
+    ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
+    header that does not name them, must be empty.
+    """
+
+    delimiter: str = ","
+    comment: str | None = None
+    header: bool = True
+    quotes: bool = True
+    nulls: Sequence[str] = ()
+    skip: int = 0
+    blank: int = 0
+    kind: pa.DataType = pa.string()  # noqa: RUF009  (a type without state)
+
+
 def csv_pieces(
     source: Source,
     names: list[str],
@@ -238,49 +263,29 @@ def csv_pieces(
     wanted: list[str],
     chunk: int,
     whole: Collection[str] = (),
-    header: bool = True,
-    delimiter: str = ",",
-    comment: str | None = None,
-    skip: int = 0,
-    nulls: Sequence[str] = (),
-    quotes: bool = True,
-    text: Any = pa.string(),  # noqa: B008  (a type without state)
-    blank: int = 0,
+    form: TextForm = TextForm(),
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
-    They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
-    as whole numbers at once, or are missing where the file has one of ``nulls``.  ``blank`` columns
-    at the end, by default those that the header does not name, must be empty.
+    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
     """
-    above = 0
-    if header:
-        comments, line = first_lines(source, comment)
+    delimiter, nulls = form.delimiter, form.nulls
+    above, blank = 0, form.blank
+    if form.header:
+        comments, line = first_lines(source, form.comment)
         above, blank = comments + 1, blank_columns(line, source, delimiter)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
-    again = partial(
-        csv_pieces,
-        source,
-        names,
-        wanted=wanted,
-        chunk=chunk,
-        header=header,
-        delimiter=delimiter,
-        comment=comment,
-        skip=skip,
-        nulls=nulls,
-        quotes=quotes,
-        blank=blank,
-    )
-    kinds = pa.schema([(n, pa.int64() if n in whole else text) for n in [*names, *unnamed]])
+    plain = replace(form, kind=pa.string())
+    again = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
+    kinds = pa.schema([(n, pa.int64() if n in whole else form.kind) for n in [*names, *unnamed]])
     asked = [*wanted, *unnamed]
     schema = pa.schema([kinds.field(name) for name in asked])
     with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
-        for _ in range(above + skip):
+        for _ in range(above + form.skip):
             stream.readline()
-        rest = stream if comment is None else WithoutComments(stream, comment.encode())
+        rest = stream if form.comment is None else WithoutComments(stream, form.comment.encode())
         tables = csv_tables(
-            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=quotes
+            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=form.quotes
         )
         start, held, rows = 0, [schema.empty_table()], 0
         for table in tables:
@@ -526,7 +531,21 @@ def piece_of_tables(
     )
 
 
-def check_total(
+def table_counts(
+    piece: Piece, columns: Sequence[str], total: str | None, table: str, faults: Faults
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the counts of a table and which are missing, compared with their total."""
+    values = np.empty((len(piece), len(columns)), dtype=np.int64)
+    missing = np.empty(values.shape, dtype=np.bool_)
+    for place, column in enumerate(columns):
+        values[:, place], missing[:, place] = faults.counts_of(piece, column, table)
+    if total is not None:
+        known = faults.counts_of(piece, total, table)
+        _check_total(piece, total, known, (values, missing), table)
+    return values, missing
+
+
+def _check_total(
     piece: Piece,
     column: str,
     total: tuple[NDArray[np.int64], NDArray[np.bool_]],
