@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 #: Until a request that was dropped is repeated, and from when on a second one ends all at once.
 _SECONDS = 1.0

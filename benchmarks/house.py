@@ -154,7 +154,9 @@ def any_types() -> tuple[list[str], list[str]]:
                     returns.append(name)
                 given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
                 given += [a for a in (node.args.vararg, node.args.kwarg) if a]
-                if any(a.annotation is not None and ast.unparse(a.annotation) == "Any" for a in given):
+                if any(
+                    a.annotation is not None and ast.unparse(a.annotation) == "Any" for a in given
+                ):
                     takes.append(name)
     return returns, takes
 
@@ -277,9 +279,7 @@ def _in_order(node: ast.AST):
     for part in ast.iter_child_nodes(node):
         if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
             continue
-        if isinstance(part, ast.stmt) and not hasattr(part, "body"):
-            yield part
-        elif isinstance(part, ast.expr):
+        if (isinstance(part, ast.stmt) and not hasattr(part, "body")) or isinstance(part, ast.expr):
             yield part
         else:
             yield from _in_order(part)

@@ -1,15 +1,18 @@
-"""Bounds of a configuration's fields, written beside their types and read by pydantic.
-
-A configuration names its bounds when its module is imported, and pydantic takes a while to import:
-so this module does without it until something is read.
-"""
+"""Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.annotated_handlers import GetJsonSchemaHandler
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -18,14 +21,12 @@ from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ConfigError
 
 
-def refuse(bound: str, **told: Any) -> "PydanticCustomError":
+def refuse(bound: str, **told: Any) -> PydanticCustomError:
     """Return the fault that a value is not as it must be.
 
     ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
     ``indexed=False`` leaves the number of the entry of a list out of it.
     """
-    from pydantic_core import PydanticCustomError
-
     return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
 
 
@@ -37,18 +38,14 @@ class Bound:
     check: Callable[[Any], Any]
     drawn: dict[str, Any]
 
-    def __get_pydantic_core_schema__(
-        self, kind: object, handler: "GetCoreSchemaHandler"
-    ) -> "CoreSchema":
-        """Return the check; what it raises is a fault of ours."""
-        from pydantic_core import core_schema
-
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the check as a schema of pydantic."""
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(
-        self, schema: "CoreSchema", handler: "GetJsonSchemaHandler"
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return what an editor is told."""
+        """Return the JSON Schema, for editors."""
         return dict(self.drawn)
 
 
@@ -57,7 +54,7 @@ def choice(options: Iterable[str], words: str = "") -> Bound:
     known = tuple(options)
     words = words or f"one of {', '.join(known)}"
 
-    def check(value: object) -> str:
+    def check(value: Any) -> str:
         if not isinstance(value, str) or value not in known:
             raise refuse(words, indexed=False)
         return value
@@ -65,31 +62,10 @@ def choice(options: Iterable[str], words: str = "") -> Bound:
     return Bound(words, check, {"enum": list(known)})
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """A lower limit of a number, by pydantic's name of it."""
-
-    name: str
-    value: float
-
-    def __get_pydantic_core_schema__(
-        self, kind: object, handler: "GetCoreSchemaHandler"
-    ) -> dict[str, Any]:
-        """Return the check of the type with the limit."""
-        return {**handler(kind), self.name: self.value}
-
-
 #: Whole numbers from 1 and from 0, and numbers above 0.
-Count = Annotated[int, _Limit("ge", 1)]
-Seed = Annotated[int, _Limit("ge", 0)]
-Positive = Annotated[float, _Limit("gt", 0.0)]
-
-
-# -----------------------------------------------------------------------------
-# Bounds of the keys of a configuration, for pydantic: how they are checked, said and drawn up.
-#
-# Faults are raised by ``limits.refuse``, or by pydantic; :func:`as_config_error` names the file,
-# the key, the bound and the value.
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0.0)]
 
 
 _UNKNOWN = "unknown_key"
@@ -106,6 +82,7 @@ _OWN = {
     "bool_type": "of type bool",
     "tuple_type": "a list",
     "dataclass_type": "an object",
+    "model_type": "a table",
 }
 
 
@@ -130,8 +107,10 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     if told.get("section"):
         key = f"[{key}]"
     value = told.get("value", fault["input"])
-    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
     name = f"{key} " if key else ""
+    if fault["type"] not in (*_OWN, "bound") and "should be" not in fault["msg"]:
+        return ConfigError(f"{source}: {key}: {fault['msg']}, got {shown(value)}")
+    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
     return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
 
 
@@ -151,7 +130,7 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _names_are_known(cls, values: object) -> Any:
+    def _names_are_known(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             raise refuse("a table", section=True)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
@@ -180,15 +159,15 @@ class Several:
 
     words = "a list with at least one entry"
 
-    def __init__(self, read: object = None) -> None:
+    def __init__(self, read: Any = None) -> None:
         self.read = read
 
-    def _check(self, value: object) -> Any:
+    def _check(self, value: Any) -> Any:
         if not isinstance(value, list) or not value:
             raise refuse(self.words)
         return value
 
-    def __get_pydantic_core_schema__(self, kind: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the check before that of the entries."""
         entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
         return core_schema.no_info_before_validator_function(self._check, entries)
@@ -196,7 +175,7 @@ class Several:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return what an editor is told."""
+        """Return the JSON Schema, for editors."""
         return {**handler(schema), "minItems": 1}
 
 
@@ -204,7 +183,7 @@ def whole(low: int, high: int) -> Bound:
     """Return the bound of a whole number; a truth value is none."""
     words = f"a whole number in [{low}, {high}]"
 
-    def check(value: object) -> int:
+    def check(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise refuse(words, indexed=False)
         return value
@@ -224,7 +203,7 @@ class _Drawing(GenerateJsonSchema):
             drawn.pop("default", None)
         return drawn
 
-    def encode_default(self, dft: object) -> Any:
+    def encode_default(self, dft: Any) -> Any:
         """Return a default as it is written in TOML: what has a name by its name."""
         if isinstance(dft, list):
             return [getattr(entry, "name", entry) for entry in dft]

@@ -1,4 +1,4 @@
-"""Laws on the integers under SciPy's method names, all derived from three of them."""
+"""Laws on the integers: SciPy's method names, derived from three of them."""
 
 from abc import ABC, abstractmethod
 from math import prod
@@ -62,7 +62,7 @@ class CountLaw(ABC):
     def shape(self) -> tuple[int, ...]:
         """Shape of the broadcast parameters; ``()`` for a single law."""
 
-    def _guess(self, log_tail: NDArray[np.float64], side: object) -> NDArray[np.float64]:
+    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
         """Return about where the tail on ``side`` (-1 lower, +1 upper) weighs ``exp(log_tail)``."""
         spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
         return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
@@ -157,7 +157,7 @@ class LocatedLaw(CountLaw):
         return np.broadcast_to(self._loc.astype(float), self._shape)[()]
 
 
-def single_law(law: object, name: str = "law") -> CountLaw:
+def single_law(law: Any, name: str = "law") -> CountLaw:
     """Return a law of one variable, or refuse what is none."""
     if not isinstance(law, CountLaw):
         raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
