@@ -51,7 +51,7 @@ ROOMS = {
     "plotting": "_canvas | attacks audit counts hierarchy",
     "population": "spec | simulate summary",
     "readers": "geocodes text | dialects hud ipums nmf ppmf summary_files | record_form",
-    "reconstruction": "constraints linkage registry | solvers | claims occupancy records",
+    "reconstruction": "linkage registry | solvers | records | claims occupancy",
     "release": "likelihoods | spec | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership occupancy two_levels |"

@@ -401,17 +401,8 @@ NAMED = {
     "universe": lambda: plain(_deep(), "universe"),
     "parameters": lambda: plain(iter(int, 1), "parameters"),
     "leave_out": lambda: statements(leave_out=pd.Series([1, 2])),
-    "levels": lambda: br.inference.sample_path(
-        [2, 1],
-        [0],
-        n_siblings=3,
-        rho=0.2,
-        prior=0.5,
-        draws=9,
-        warmup=9,
-        chains=1,
-        rng=1,
-        levels=1e308,
+    "count_priors": lambda: br.Tree.path(
+        [2, 1], [0], n_siblings=3, rho=0.2, prior=0.5, count_priors=1e308
     ),
     "schema": lambda: list(br.tables.iter_records("records.csv", schema=float("nan"))),
     "p": lambda: br.distributions.total_variation(3, br.DiscreteGaussian(1.0)),
