@@ -276,10 +276,12 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
     ----------
     sensitivity : {"add-remove", "change-one"}
         What a neighbour does: 1 or 2 records' cells move.
-    budgets, level_shares, table_shares, allocation, overlap
-        As for :class:`DiscreteGaussianMechanism`, with epsilon in place of rho.
+    budgets : mapping, optional
+        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
     epsilon : number, optional
         Total, > 0.
+    level_shares, table_shares, allocation, overlap
+        As for :class:`DiscreteGaussianMechanism`.
 
     Notes
     -----
