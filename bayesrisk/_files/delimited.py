@@ -84,13 +84,13 @@ def csv_bytes(frame: Any) -> bytes:
     return text.encode()
 
 
-def _guarded(value: Any) -> Any:
+def _guarded(value: object) -> Any:
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
-def own_text(value: Any) -> Any:
+def own_text(value: object) -> Any:
     """Return a value of such a file as it was."""
     if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
         return value[1:]
