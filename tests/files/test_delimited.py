@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesrisk._files import text as delimited
+from bayesrisk._files import delimited
 from bayesrisk._files.delimited import csv_bytes, csv_tables, own_text
 from bayesrisk.experiments.audit import study
 
