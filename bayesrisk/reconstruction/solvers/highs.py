@@ -1,6 +1,7 @@
 """HiGHS without a modelling layer."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,14 @@ class HighsSolver:
             # Presolve of a large model does not look at the clock.
             quick = limits.seconds is None or model.rows.nnz <= _PRESOLVED
             if quick:
-                raw = self._run(model, objective, limits, deadline, presolve="choose")
+                raw = self._within(model, objective, limits, deadline, presolve="choose")
             if raw is None or raw.status == Status.INFEASIBLE:
                 # Presolve of several versions declares feasible models infeasible now and then.
-                raw = self._run(model, objective, limits, deadline, presolve="off")
+                raw = self._within(model, objective, limits, deadline, presolve="off")
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 
-    def _run(
+    def _within(
         self,
         model: IntegerModel,
         objective: IntArray,
@@ -84,14 +85,19 @@ class HighsSolver:
         """Run in the time that is left."""
         if deadline.late:
             return Raw(Status.UNKNOWN, np.inf, None)
-        left = deadline.limits.seconds
+        left = replace(limits, seconds=deadline.limits.seconds)
+        return self._run(model, objective, left, presolve=presolve)
+
+    def _run(
+        self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: str
+    ) -> Raw:
         highs = self._highs
         highs.clear()
         settings = {
             **self._options,
             "presolve": presolve,
             "mip_abs_gap": limits.gap,
-            "time_limit": highspy.kHighsInf if left is None else left,
+            "time_limit": highspy.kHighsInf if limits.seconds is None else float(limits.seconds),
         }
         if limits.nodes is not None:
             settings["mip_max_nodes"] = limits.nodes
