@@ -37,13 +37,13 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "text | limits parquet writing",
+    "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion | one_count",
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurements reconstruction sweep | audit claims"
-        " linkage occupancy | schemas"
+        " linkage occupancy"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | bottom_up noise registry rounding suppression swapping topdown",

@@ -24,9 +24,10 @@ from pydantic_core import PydanticCustomError
 
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
+from bayesrisk._files.delimited import open_text
 from bayesrisk._files.limits import Bound, as_config_error, choice, refuse, schema_text
 from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.text import named, open_text, read_toml, shown
+from bayesrisk._files.text import named, read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError
