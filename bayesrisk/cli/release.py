@@ -19,6 +19,7 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    as_dict,
     called,
     check_folder_names_its_own,
     data_path,
@@ -202,7 +203,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         done()
         made.write(output)
         done()
-    _warn(simulation=made.simulation)
+    _warn(made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -220,16 +221,6 @@ def _whole(asked: _Asked, source: Path) -> None:
     if made.spec.places == _OCCUPIED:
         typer.echo(_EXACTLY)
     _print(made.diagnostics)
-
-
-def _made(asked: _Asked, people: "Microdata | Records") -> "Release":
-    """Return the release of all records."""
-    from bayesrisk.tables import as_microdata
-
-    said = {"places": _OCCUPIED} if asked.places == _OCCUPIED else {}
-    if asked.places is not None and not said:
-        people = as_microdata(people).with_places(asked.places)
-    return asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
 
 
 def _split(asked: _Asked, source: Path, level: str) -> None:
@@ -253,9 +244,9 @@ def _by_place(asked: _Asked, source: Path) -> None:
     study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
         done = how.run(study, output, "release")
-    _warn(simulation=done.simulation)
+    _warn(done.simulation)
     if how.as_json:
-        print_json(vars(done))
+        print_json(as_dict(done))
         return
     if done.complete:
         finest = workload.levels[-1]
@@ -269,7 +260,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     print_shards(done)
 
 
-def _warn(*, simulation: bool) -> None:
+def _warn(simulation: bool) -> None:
     if simulation:
         typer.echo(_SIMULATION, err=True)
 

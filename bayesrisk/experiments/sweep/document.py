@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
 from bayesrisk._files.delimited import open_text
-from bayesrisk._files.limits import Bound, as_config_error, choice, refuse, schema_text
+from bayesrisk._files.limits import Bound, Several, as_config_error, choice, refuse, schema_text
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
@@ -173,7 +173,8 @@ class Entry(_Section):
         numbers = [float(_number(*_RHO, key=f".{name}", value=e).check(e)) for e in ends]
         if len(numbers) != 2 or not numbers[0] < numbers[1]:
             raise refuse("two increasing numbers", key=f".{name}", value=ends)
-        return [Budget("", float(value)) for value in spaced(*numbers, self.points)]
+        first, last = numbers
+        return [Budget("", float(value)) for value in spaced(first, last, self.points)]
 
 
 _BUDGET = Bound(_number(*_RHO).words, lambda value: [Budget("", _budget(value).value)], _AMOUNT)
@@ -201,8 +202,8 @@ def _sorted(entries: list[Any]) -> list[Budget]:
 
 
 _Budgets = Annotated[
-    _Several[_Entry],
-    AfterValidator(_sorted),
+    list[Budget],
+    Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
     BeforeValidator(
         lambda value: value if isinstance(value, list) else [value],
         json_schema_input_type=_Entry | _Several[_Entry],
@@ -262,7 +263,7 @@ class Levels(_Section):
     """Levels from the target's block upwards; only the proportions of rho matter."""
 
     names: _Several[_Text]
-    rho: Annotated[_Several[_Entry], AfterValidator(_flat)]
+    rho: Annotated[list[Budget], Several(read=Annotated[list[_Entry], AfterValidator(_flat)])]
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
