@@ -35,8 +35,8 @@ from bayesrisk.cli.base import (
     rows_done,
     schema_of,
     steps_done,
+    union_of_workloads,
     warnings_as_lines,
-    workload_of,
 )
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
@@ -236,7 +236,15 @@ def tabulate(
     """
     from bayesrisk.tables.exchange import Partitions
 
-    wanted = _workload(names(tables), levels, names(without), geography)
+    chosen = names(tables)
+    if not chosen:
+        raise ArgumentError("--tables must name at least one workload, got none")
+    wanted = union_of_workloads(
+        chosen,
+        levels=None if levels is None else names(levels),
+        geography=geography,
+        without=names(without),
+    )
     source = record_path(records)
     there = Partitions.there(source)
     if there or by is not None:
@@ -330,18 +338,6 @@ def _check_output(folder: Path, *, replace: bool) -> None:
                 f"{folder}: holds tables; add --replace to make them again, or choose another "
                 "folder; nothing was changed"
             )
-
-
-def _workload(
-    chosen: list[str], levels: str | None, without: list[str], geography: str | None
-) -> "Workload":
-    if not chosen:
-        raise ArgumentError("--tables must name at least one workload, got none")
-    places = None if levels is None else names(levels)
-    with called("name", "--tables"):
-        first, *others = [workload_of(name, levels=places, geography=geography) for name in chosen]
-    with called("tables", "--without"):
-        return first.union(*others).select(without=without)
 
 
 def _source(

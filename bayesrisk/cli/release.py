@@ -32,7 +32,7 @@ from bayesrisk.cli.base import (
     record_pieces,
     rows_done,
     steps_done,
-    workload_of,
+    union_of_workloads,
 )
 from bayesrisk.exceptions import ArgumentError
 
@@ -155,7 +155,12 @@ def release(
     named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
     with called("name of the mechanism", named_by):
         protection = _mechanism(document["mechanism"], parameters)
-    workload = _workload(document)
+    workload = union_of_workloads(
+        document["tables"],
+        levels=document.get("levels"),
+        geography=document.get("geography"),
+        only=document.get("only"),
+    )
     places = _listed(document.get("places"), workload)
     asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
     source = record_path(records)
@@ -325,16 +330,6 @@ def _value(text: str) -> Any:
     except ValueError:
         return text
     return document["value"]
-
-
-def _workload(document: Mapping[str, Any]) -> "Workload":
-    """Return the union of the workloads, restricted as asked."""
-    levels, place = document.get("levels"), document.get("geography")
-    with called("name", "--tables"):
-        parts = [workload_of(name, levels=levels, geography=place) for name in document["tables"]]
-    whole = parts[0].union(*parts[1:])
-    with called("tables", "--only"):
-        return whole.select(tables=document["only"]) if document.get("only") else whole
 
 
 def _listed(given: str | None, workload: "Workload") -> Any:
