@@ -555,8 +555,8 @@ def convert_file(
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    told = progress(quiet=silent, title="convert-file", unit="rows")
-    with _option_named(), told as bar, warnings_as_lines() as said:
+    rows_read = progress(quiet=silent, title="convert-file", unit="rows")
+    with _option_named(), rows_read as bar, warnings_as_lines() as said:
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)
