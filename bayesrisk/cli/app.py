@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,82 +89,62 @@ app = _typer(name="bayesrisk", help="Bayesian disclosure risk of published stati
 occupancy = _typer(name="occupancy")
 
 
-def _add(to: typer.Typer, panel: str, command: Callable[..., None], example: str) -> None:
-    """Add a command with its group and an example."""
-    name = command.__name__.replace("_", "-")
-    text = f"Example: {example}"
-    to.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+#: Commands by group, each with an example of its arguments.
+_COMMANDS: dict[str, dict[Callable[..., None], str]] = {
+    "Risk": {
+        risk: "--rho 0.1 --prior 1/10 -- 3 -1",
+        measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
+        hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
+        "--n-siblings 2 --prior 1/10",
+        hierarchy_table: "releases.csv -o posteriors.csv --rho-block 1/2 --rho-group 1/2 "
+        "--n-siblings 2 --prior 1/10",
+        sweep: "sample:dare-county-sweep -o out --workers 2",
+        report: "out",
+        convert: "--max-risk 1.5 --prior 1/10",
+        first_look: "sample:hospital --keys region,age --sensitive diagnosis",
+        audit: "sample:synthetic-county -o audit --protection identity "
+        "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
+    },
+    "Protect": {
+        release: "population -o release --mechanism rounding --set base=3 --set method=random "
+        "--tables sf1-block",
+        verify_release: "release",
+    },
+    "Attack": {
+        reconstruct: "tables -o records --scope block --variability block",
+        claims: "tables -o claims --max-columns 3 --workers 2",
+        reidentify: "records -o links --attacker known.csv --truth truth.csv --dialect schema",
+    },
+    "Data": {
+        simulate: "-o population --preset tract --seed 1",
+        tabulate: "population -o tables --tables sf1-block,sf1-tract",
+        convert_file: "ppmf.csv --from ppmf -o persons.parquet",
+    },
+    "Setup": {warmup: ""},
+}
+_OCCUPANCY: dict[Callable[..., None], str] = {
+    study: "-o study --seeds 2 --protection das",
+    attack: "tables -o attack",
+}
 
 
-_add(app, "Risk", risk, "bayesrisk risk --rho 0.1 --prior 1/10 -- 3 -1")
-_add(
-    app,
-    "Risk",
-    measurements,
-    "bayesrisk measurements sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
-)
-_add(
-    app,
-    "Risk",
-    hierarchy,
-    "bayesrisk hierarchy --rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
-    "--n-siblings 2 --prior 1/10",
-)
-_add(
-    app,
-    "Risk",
-    hierarchy_table,
-    "bayesrisk hierarchy-table releases.csv -o posteriors.csv --rho-block 1/2 --rho-group 1/2 "
-    "--n-siblings 2 --prior 1/10",
-)
-_add(app, "Risk", sweep, "bayesrisk sweep sample:dare-county-sweep -o out --workers 2")
-_add(app, "Risk", report, "bayesrisk report out")
-_add(app, "Risk", convert, "bayesrisk convert --max-risk 1.5 --prior 1/10")
-_add(
-    app,
-    "Risk",
-    first_look,
-    "bayesrisk first-look sample:hospital --keys region,age --sensitive diagnosis",
-)
-_add(
-    app,
-    "Risk",
-    audit,
-    "bayesrisk audit sample:synthetic-county -o audit --protection identity "
-    "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
-)
-_add(
-    app,
-    "Protect",
-    release,
-    "bayesrisk release population -o release --mechanism rounding --set base=3 "
-    "--set method=random --tables sf1-block",
-)
-_add(app, "Protect", verify_release, "bayesrisk verify-release release")
-_add(
-    app,
-    "Attack",
-    reconstruct,
-    "bayesrisk reconstruct tables -o records --scope block --variability block",
-)
-_add(app, "Attack", claims, "bayesrisk claims tables -o claims --max-columns 3 --workers 2")
-_add(
-    app,
-    "Attack",
-    reidentify,
-    "bayesrisk reidentify records -o links --attacker known.csv --truth truth.csv --dialect schema",
-)
-_add(occupancy, "Attack", study, "bayesrisk occupancy study -o study --seeds 2 --protection das")
-_add(occupancy, "Attack", attack, "bayesrisk occupancy attack tables -o attack")
+def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], str]) -> None:
+    """Add commands to a group, each with its example."""
+    prefix = "bayesrisk occupancy" if group is occupancy else "bayesrisk"
+    for command, arguments in commands.items():
+        name = command.__name__.replace("_", "-")
+        text = f"Example: {prefix} {name} {arguments}".rstrip()
+        group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+
+
+for _panel, _commands in _COMMANDS.items():
+    _add(app, _panel, _commands)
+_add(occupancy, "Attack", _OCCUPANCY)
 app.add_typer(
     occupancy,
     rich_help_panel="Attack",
     help="Blocks with subsidised households above the occupancy limit (study, attack).",
 )
-_add(app, "Data", simulate, "bayesrisk simulate -o population --preset tract --seed 1")
-_add(app, "Data", tabulate, "bayesrisk tabulate population -o tables --tables sf1-block,sf1-tract")
-_add(app, "Data", convert_file, "bayesrisk convert-file ppmf.csv --from ppmf -o persons.parquet")
-_add(app, "Setup", warmup, "bayesrisk warmup")
 
 
 def _show_version(value: bool) -> None:

@@ -402,8 +402,8 @@ def attack(
     if how.as_json:
         print_json(as_dict(summary))
         return
-    told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
-    typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")
+    statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
+    typer.echo(f"{summary.blocks} blocks: {statuses}; in {Path(summary.folder) / 'blocks.parquet'}")
     print_shards(summary)
     for geoid, conflict in summary.conflicts:
         typer.echo(f"  no households fit block {geoid}: {conflict}")

@@ -21,7 +21,7 @@ from bayesrisk.cli.base import (
     print_shards,
     record_path,
     schema_of,
-    workload_of,
+    union_of_workloads,
 )
 from bayesrisk.exceptions import ArgumentError
 
@@ -241,11 +241,7 @@ def _workload(document: dict[str, Any]) -> "Workload":
     only = names(document.get("only"))
     if not tables:
         tables, only = [_TABLES], only or list(_ONLY)
-    with called("name", "--tables"):
-        parts = [workload_of(name) for name in tables]
-    whole = parts[0].union(*parts[1:])
-    with called("tables", "--only"):
-        return whole.select(tables=only) if only else whole
+    return union_of_workloads(tables, only=only)
 
 
 def _protections(given: Any) -> list["Protection"]:

@@ -712,6 +712,24 @@ def workload_of(
     return Workload.read(file, levels=levels)
 
 
+def union_of_workloads(
+    chosen: Sequence[str],
+    *,
+    levels: Sequence[str] | None = None,
+    geography: str | None = None,
+    only: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+) -> "Workload":
+    """Return the tables of several workloads together: all, ``only`` some, or ``without`` some."""
+    with called("name", "--tables"):
+        first, *others = [workload_of(name, levels=levels, geography=geography) for name in chosen]
+    union = first.union(*others)
+    if not only and not without:
+        return union
+    with called("tables", "--only" if only else "--without"):
+        return union.select(tables=only or None, without=without)
+
+
 def schema_of(name: str, *, geography: str | None = None) -> "Schema":
     """Return a built-in schema, or that of a TOML file."""
     from bayesrisk.tables import Schema

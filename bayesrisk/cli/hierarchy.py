@@ -300,9 +300,9 @@ def _risk(
     summary = how.run(study, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
     if how.as_json:
-        told = as_dict(summary)
-        told["figures"] = [str(file) for file in figures]
-        print_json({name: value for name, value in told.items() if name != _CURVE})
+        document = as_dict(summary)
+        document["figures"] = [str(file) for file in figures]
+        print_json({name: value for name, value in document.items() if name != _CURVE})
         return
     _print_risk(summary, output)
     if figures:

@@ -1,4 +1,4 @@
-"""The TOML file of ``bayesrisk release`` as a pydantic model: its keys, and its JSON Schema.
+"""The TOML files of ``bayesrisk audit`` and ``bayesrisk release``: their keys and JSON Schemas.
 
 pydantic takes a while to import, so only what reads such a file imports this module.
 """
@@ -22,9 +22,6 @@ from bayesrisk._files.limits import (
 from bayesrisk._files.text import read_toml
 from bayesrisk.exceptions import ConfigError
 
-# -----------------------------------------------------------------------------
-# What keys of the TOML files of commands are checked to be; read by pydantic.
-
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
@@ -43,10 +40,13 @@ TABLE = Bound("a table", _table, {"type": "object"})
 Names = Annotated[list[Annotated[str, TEXT]], Several()]
 
 
-# -----------------------------------------------------------------------------
-# The TOML file of ``bayesrisk audit`` as a pydantic model: its keys, and its JSON Schema.
-#
-# pydantic takes a while to import, so only what reads such a file imports this module.
+def _read(file: Path, kind: type[Section]) -> dict[str, Any]:
+    """Return the keys that a file gives, each checked; the message of a fault names the file."""
+    document = read_toml(file)
+    try:
+        return kind.model_validate(document).model_dump(by_alias=True, exclude_unset=True)
+    except ValidationError as error:
+        raise as_config_error(error, str(file)) from error
 
 
 class ProtectionEntry(Section):
@@ -119,12 +119,7 @@ class AuditFile(Section):
 
 def read_audit_file(file: Path) -> dict[str, Any]:
     """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    document = read_toml(file)
-    try:
-        read = AuditFile.model_validate(document)
-    except ValidationError as error:
-        raise as_config_error(error, str(file)) from error
-    settings = read.model_dump(by_alias=True, exclude_unset=True)
+    settings = _read(file, AuditFile)
     if isinstance(settings.get("population"), list):
         for number, entry in enumerate(settings["population"]):
             _check_population(f"{file}: population[{number}]", entry)
@@ -145,9 +140,6 @@ def _check_population(where: str, entry: dict[str, Any]) -> None:
 def audit_schema() -> str:
     """Return the JSON Schema of the file, which an editor can use."""
     return schema_text(AuditFile, "Audit of bayesrisk")
-
-
-# -----------------------------------------------------------------------------
 
 
 class ReleaseFile(Section):
@@ -178,12 +170,7 @@ class ReleaseFile(Section):
 
 def read_release_file(file: Path) -> dict[str, Any]:
     """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    document = read_toml(file)
-    try:
-        read = ReleaseFile.model_validate(document)
-    except ValidationError as error:
-        raise as_config_error(error, str(file)) from error
-    return read.model_dump(by_alias=True, exclude_unset=True)
+    return _read(file, ReleaseFile)
 
 
 def release_schema() -> str:

@@ -20,6 +20,7 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SeedOption,
+    as_dict,
     called,
     check_folder_names_its_own,
     data_path,
@@ -34,8 +35,8 @@ from bayesrisk.cli.base import (
     rows_done,
     schema_of,
     steps_done,
+    union_of_workloads,
     warnings_as_lines,
-    workload_of,
 )
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
@@ -151,7 +152,7 @@ def _nation(
         nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
     done = how.run(NationStudy(nation, seed), output, "simulate")
     if how.as_json:
-        run = {k: v for k, v in vars(done).items() if k != "population"}
+        run = {k: v for k, v in as_dict(done).items() if k != "population"}
         figures = {} if done.population is None else _document(done.population, output)
         print_json({**figures, **run})
         return
@@ -235,7 +236,15 @@ def tabulate(
     """
     from bayesrisk.tables.exchange import Partitions
 
-    wanted = _workload(names(tables), levels, names(without), geography)
+    chosen = names(tables)
+    if not chosen:
+        raise ArgumentError("--tables must name at least one workload, got none")
+    wanted = union_of_workloads(
+        chosen,
+        levels=None if levels is None else names(levels),
+        geography=geography,
+        without=names(without),
+    )
     source = record_path(records)
     there = Partitions.there(source)
     if there or by is not None:
@@ -309,7 +318,7 @@ def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -
 
     done = how.run(TabulationStudy(source, wanted), output, "tabulate")
     if how.as_json:
-        print_json(vars(done))
+        print_json(as_dict(done))
         return
     typer.echo(f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}")
     if done.complete:
@@ -329,18 +338,6 @@ def _check_output(folder: Path, *, replace: bool) -> None:
                 f"{folder}: holds tables; add --replace to make them again, or choose another "
                 "folder; nothing was changed"
             )
-
-
-def _workload(
-    chosen: list[str], levels: str | None, without: list[str], geography: str | None
-) -> "Workload":
-    if not chosen:
-        raise ArgumentError("--tables must name at least one workload, got none")
-    places = None if levels is None else names(levels)
-    with called("name", "--tables"):
-        first, *others = [workload_of(name, levels=places, geography=geography) for name in chosen]
-    with called("tables", "--without"):
-        return first.union(*others).select(without=without)
 
 
 def _source(
@@ -558,8 +555,8 @@ def convert_file(
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    told = progress(quiet=silent, title="convert-file", unit="rows")
-    with _option_named(), told as bar, warnings_as_lines() as said:
+    rows_read = progress(quiet=silent, title="convert-file", unit="rows")
+    with _option_named(), rows_read as bar, warnings_as_lines() as said:
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)

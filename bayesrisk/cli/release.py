@@ -19,6 +19,7 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    as_dict,
     called,
     check_folder_names_its_own,
     data_path,
@@ -31,7 +32,7 @@ from bayesrisk.cli.base import (
     record_pieces,
     rows_done,
     steps_done,
-    workload_of,
+    union_of_workloads,
 )
 from bayesrisk.exceptions import ArgumentError
 
@@ -154,7 +155,12 @@ def release(
     named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
     with called("name of the mechanism", named_by):
         protection = _mechanism(document["mechanism"], parameters)
-    workload = _workload(document)
+    workload = union_of_workloads(
+        document["tables"],
+        levels=document.get("levels"),
+        geography=document.get("geography"),
+        only=document.get("only"),
+    )
     places = _listed(document.get("places"), workload)
     asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
     source = record_path(records)
@@ -202,7 +208,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         done()
         made.write(output)
         done()
-    _warn(simulation=made.simulation)
+    _warn(made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -220,16 +226,6 @@ def _whole(asked: _Asked, source: Path) -> None:
     if made.spec.places == _OCCUPIED:
         typer.echo(_EXACTLY)
     _print(made.diagnostics)
-
-
-def _made(asked: _Asked, people: "Microdata | Records") -> "Release":
-    """Return the release of all records."""
-    from bayesrisk.tables import as_microdata
-
-    said = {"places": _OCCUPIED} if asked.places == _OCCUPIED else {}
-    if asked.places is not None and not said:
-        people = as_microdata(people).with_places(asked.places)
-    return asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
 
 
 def _split(asked: _Asked, source: Path, level: str) -> None:
@@ -253,9 +249,9 @@ def _by_place(asked: _Asked, source: Path) -> None:
     study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
         done = how.run(study, output, "release")
-    _warn(simulation=done.simulation)
+    _warn(done.simulation)
     if how.as_json:
-        print_json(vars(done))
+        print_json(as_dict(done))
         return
     if done.complete:
         finest = workload.levels[-1]
@@ -269,7 +265,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     print_shards(done)
 
 
-def _warn(*, simulation: bool) -> None:
+def _warn(simulation: bool) -> None:
     if simulation:
         typer.echo(_SIMULATION, err=True)
 
@@ -334,16 +330,6 @@ def _value(text: str) -> Any:
     except ValueError:
         return text
     return document["value"]
-
-
-def _workload(document: Mapping[str, Any]) -> "Workload":
-    """Return the union of the workloads, restricted as asked."""
-    levels, place = document.get("levels"), document.get("geography")
-    with called("name", "--tables"):
-        parts = [workload_of(name, levels=levels, geography=place) for name in document["tables"]]
-    whole = parts[0].union(*parts[1:])
-    with called("tables", "--only"):
-        return whole.select(tables=document["only"]) if document.get("only") else whole
 
 
 def _listed(given: str | None, workload: "Workload") -> Any:

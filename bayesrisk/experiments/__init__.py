@@ -25,7 +25,7 @@ from bayesrisk.experiments.by_place.release import (
     TabulationStudy,
     TabulationSummary,
 )
-from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy
+from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.counts import (
     MeasurementCountsConfig,
@@ -61,7 +61,6 @@ __all__ = [
     "AuditConfig",
     "AuditStudy",
     "AuditSummary",
-    "ClaimsConfig",
     "ClaimsStudy",
     "MeasurementCountsConfig",
     "MeasurementCountsStudy",

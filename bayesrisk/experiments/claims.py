@@ -1,7 +1,4 @@
-"""Claims about a whole area as a study, in shards of blocks.
-
-Reads published tables and nothing else.
-"""
+"""Claims about a whole area as a study, in shards of blocks: reads published tables only."""
 
 from __future__ import annotations
 
@@ -18,18 +15,17 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Positive
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables, shard_size
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import resolve_options
 from bayesrisk.reconstruction.registry import Status
 
-#: What files call a status, where that is another word.
+#: Names of statuses in files, where they are other words.
 STORED = {Status.INFEASIBLE: "contradictory"}
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 #: Options of :func:`find_claims`.
@@ -42,79 +38,8 @@ _OPTIONS = (
     "time_limit",
     "taken_as_true",
 )
-_RESULTS = "summary.json"  # without how the run came to it
-_RUN = ("shards", "complete")  # of that file
-
-
-@dataclass(frozen=True)
-class ClaimsConfig(RunSettings):
-    """What a run does, and to which tables.
-
-    Attributes
-    ----------
-    tables : str
-        Digest of the input folder's files.
-    columns : tuple of str or None
-        Columns of claims; None for all.
-    max_columns : int or None
-        Most columns of a claim.
-    structural_rules : bool
-        Whether only combinations that can exist count.
-    tenure : str
-        How tables that publish renters together are read.
-    solver : str
-        For what relaxations do not settle.
-    time_limit : float or None
-        Seconds for a place.
-    blocks_per_shard : int
-        Blocks of a shard.
-    shards : int
-        Number of shards.
-    version : str
-        Version of bayesrisk.
-    taken_as_true : bool
-        Whether counts are taken as true that need not be.
-    """
-
-    tables: str
-    columns: tuple[str, ...] | None
-    max_columns: Count | None
-    structural_rules: bool
-    tenure: str
-    solver: str
-    time_limit: Positive | None
-    blocks_per_shard: Count
-    shards: Count
-    version: str = __version__
-    taken_as_true: bool = False
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of :func:`find_claims`."""
-        return {name: getattr(self, name) for name in _OPTIONS}
-
-
-def _parts(found: Claims) -> dict[str, pa.Table]:
-    """Return claims, coverage, examples and blocks of a shard."""
-    kinds = []
-    for kind, singletons in (("singleton", True), ("any", False)):
-        covered = found.covered(singletons=singletons)
-        totals = covered.groupby("columns")[["covered", "claims"]].sum().reset_index()
-        kinds.append(totals.assign(kind=kind))
-    single = found.to_frame(readable="here")
-    single = single[single["multiplicity"] == 1].nlargest(_SHOWN, "n_columns")
-    examples = pd.DataFrame(
-        {
-            "place": single[found.level].to_numpy(dtype=object),
-            "columns": single["n_columns"].to_numpy(),
-            "sentence": np.array(claim_sentences(found, single), dtype=object),
-        }
-    )
-    return {
-        "claims": arrow_table(found.claims),
-        "coverage": arrow_table(pd.concat(kinds, ignore_index=True)),
-        "examples": arrow_table(examples),
-        "blocks": arrow_table(found.blocks.replace({"status": STORED})),
-    }
+_RESULTS = "summary.json"
+_RUN = ("shards", "complete")  # of that file, besides the facts
 
 
 @dataclass(frozen=True)
@@ -122,8 +47,12 @@ class ClaimsStudy(Study):
     """What must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``.  Memory: in every worker the tables, or of tables by place
-    one part and the index, and the claims of one shard.
+    ``summary.json``.  Its summary has, as facts, ``claims`` and ``singletons`` (verified claims,
+    and those about one record, that no table states itself), ``statuses`` (blocks of each),
+    ``coverage`` (records that such claims describe, by number of columns), ``examples`` (claims
+    about one record with most columns, in words), ``conflicts`` (published cells that contradict)
+    and ``taken_as_true``.  Memory: in every worker the tables, or of tables by place one part and
+    the index, and the claims of one shard.
 
     Parameters
     ----------
@@ -161,7 +90,7 @@ class ClaimsStudy(Study):
     )
 
     @functools.cached_property
-    def config(self) -> ClaimsConfig:
+    def config(self) -> dict[str, Any]:
         """The configuration: everything is checked that can be before a folder is made."""
         if self.blocks_per_shard is not None:
             check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
@@ -175,15 +104,32 @@ class ClaimsStudy(Study):
         if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one place")
         size = self.blocks_per_shard or shard_size(source.blocks)
-        shards = -(-source.blocks // size)
-        return ClaimsConfig(source.digest, **options, blocks_per_shard=size, shards=shards)
+        return {
+            "tables": source.digest,
+            **options,
+            "blocks_per_shard": size,
+            "shards": -(-source.blocks // size),
+            "version": __version__,
+        }
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
-        source = open_tables(self.tables, self.config.tables)
+        config = self.config
+        source = open_tables(self.tables, config["tables"])
         finest = source.workload.levels[-1]
-        some = source.shard(shard, finest, self.config.blocks_per_shard)
-        return _parts(find_claims(some, **self.config.options()))
+        some = source.shard(shard, finest, config["blocks_per_shard"])
+        claims = find_claims(some, **{name: config[name] for name in _OPTIONS})
+        kinds = []
+        for kind, singletons in (("singleton", True), ("any", False)):
+            covered = claims.covered(singletons=singletons)
+            totals = covered.groupby("columns")[["covered", "claims"]].sum().reset_index()
+            kinds.append(totals.assign(kind=kind))
+        return {
+            "claims": arrow_table(claims.claims),
+            "coverage": arrow_table(pd.concat(kinds, ignore_index=True)),
+            "examples": arrow_table(_examples(claims)),
+            "blocks": arrow_table(claims.blocks.replace({"status": STORED})),
+        }
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the summary as JSON, without how the run came to it."""
@@ -196,54 +142,60 @@ class ClaimsStudy(Study):
         if complete:
             done = json.loads((folder.path / _RESULTS).read_bytes())
             return {name: value for name, value in done.items() if name not in _RUN}
-        return _counted(folder, self.config)
+        shards = folder.finished()
+        statuses: Counter[str] = Counter()
+        conflicts: list[str] = []
+        for shard in shards:
+            blocks = folder.read_part(shard, "blocks")
+            statuses.update(blocks.column("status").to_pylist())
+            conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
+        coverage = _coverage(folder.frame("coverage", shards)) if shards else []
+        return {
+            "claims": sum(line["claims"] for line in coverage),
+            "singletons": sum(line["singleton_claims"] for line in coverage),
+            "statuses": dict(sorted(statuses.items())),
+            "coverage": coverage,
+            "examples": _best(folder.frame("examples", shards)) if shards else [],
+            "conflicts": conflicts[:_SHOWN],
+            "taken_as_true": self.config["taken_as_true"],
+        }
 
     def close(self) -> None:
         """Forget the tables."""
         forget_tables()
 
 
-def _counted(store: RunFolder, config: ClaimsConfig) -> dict[str, Any]:
-    """Return the counts of the finished shards, and a few of their claims and conflicts."""
-    statuses: Counter[str] = Counter()
-    conflicts: list[str] = []
-    parts: dict[str, list[pd.DataFrame]] = {"coverage": [], "examples": []}
-    total = singletons = 0
-    for shard in store.finished():
-        blocks = store.read_part(shard, "blocks")
-        statuses.update(blocks.column("status").to_pylist())
-        conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
-        for kind, frames in parts.items():
-            frames.append(store.read_part(shard, kind).to_pandas())
-    coverage: list[dict[str, int]] = []
-    if parts["coverage"]:
-        frame = pd.concat(parts["coverage"]).groupby(["kind", "columns"]).sum().unstack("kind")
-        for columns, line in frame.iterrows():
-            coverage.append(
-                {
-                    "columns": int(str(columns)),
-                    "singleton_records": int(line["covered", "singleton"]),
-                    "singleton_claims": int(line["claims", "singleton"]),
-                    "records": int(line["covered", "any"]),
-                    "claims": int(line["claims", "any"]),
-                }
-            )
-        total = sum(line["claims"] for line in coverage)
-        singletons = sum(line["singleton_claims"] for line in coverage)
-    examples = pd.concat(parts["examples"]) if parts["examples"] else pd.DataFrame()
-    shown = []
-    if len(examples):
-        best = examples.sort_values("columns", ascending=False, kind="stable")
-        best = best.drop_duplicates("place").head(_SHOWN)
-        shown = [
-            f"{p}: {s}" if p else s for p, s in zip(best["place"], best["sentence"], strict=True)
-        ]
-    return {
-        "claims": total,
-        "singletons": singletons,
-        "statuses": dict(sorted(statuses.items())),
-        "coverage": coverage,
-        "examples": shown,
-        "conflicts": conflicts[:_SHOWN],
-        "taken_as_true": config.taken_as_true,
+def _examples(claims: Claims) -> pd.DataFrame:
+    """Return the claims about one record with most columns, in words."""
+    frame = claims.to_frame(readable="here")
+    single = frame[frame["multiplicity"] == 1].nlargest(_SHOWN, "n_columns")
+    return pd.DataFrame(
+        {
+            "place": single[claims.level].to_numpy(dtype=object),
+            "columns": single["n_columns"].to_numpy(),
+            "sentence": np.array(claim_sentences(claims, single), dtype=object),
+        }
+    )
+
+
+def _best(examples: pd.DataFrame) -> list[str]:
+    """Return the sentence with most columns of each of a few places."""
+    best = examples.sort_values("columns", ascending=False, kind="stable")
+    best = best.drop_duplicates("place").head(_SHOWN)
+    pairs = zip(best["place"], best["sentence"], strict=True)
+    return [f"{place}: {sentence}" if place else sentence for place, sentence in pairs]
+
+
+def _coverage(parts: pd.DataFrame) -> list[dict[str, int]]:
+    """Return records described and claims, of singletons and of all, by number of columns."""
+    names = {
+        "singleton_records": ("covered", "singleton"),
+        "singleton_claims": ("claims", "singleton"),
+        "records": ("covered", "any"),
+        "claims": ("claims", "any"),
     }
+    frame = parts.groupby(["kind", "columns"]).sum().unstack("kind")
+    return [
+        {"columns": int(str(columns)), **{name: int(line[key]) for name, key in names.items()}}
+        for columns, line in frame.iterrows()
+    ]

@@ -128,7 +128,7 @@ class Study(ABC):
         """Return what the finished shards say, for the summary; results are written before."""
         return {}
 
-    def summary(self, folder: RunFolder, outcome: Outcome) -> Any:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> RunSummary | Any:
         """Return what a run did and what the folder holds."""
         facts = self.facts(folder, complete=outcome.complete)
         return replace(RunSummary(str(folder.path), *outcome), facts=facts)
@@ -146,7 +146,7 @@ def run(
     shard: tuple[int, int] | None = None,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Any:
+) -> RunSummary | Any:
     """Run a study into a folder.
 
     Parameters

@@ -166,13 +166,7 @@ class RunFolder:
         return folder
 
     def settings(self, kind: type[S]) -> S:
-        """Return the configuration as an object of a class, checked.
-
-        Raises
-        ------
-        OutputError
-            Names the file, the key, the bound and the value.
-        """
+        """Return the configuration as an object of a class, its values checked."""
         file = self.state / self.layout.settings
         source = f"{file}: is not the configuration of a {self.layout.label}"
         derived = {"shards"}.difference(field.name for field in fields(kind))  # type: ignore[arg-type]
@@ -189,13 +183,7 @@ class RunFolder:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The list of parts and results; empty where there is none yet.
-
-        Raises
-        ------
-        PartFileError
-            If it is damaged.
-        """
+        """The list of parts and results; empty where there is none yet."""
         file = self.state / self.layout.listing
         return _files.read_document(file, PartFileError) if file.exists() else {}
 
@@ -241,13 +229,7 @@ class RunFolder:
         _files.write_bytes(file, record, private=self._private(file), tidy=False)
 
     def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
-        """Return the rows of a part, by default of the last kind.
-
-        Raises
-        ------
-        PartFileError
-            If it is not as it was written.
-        """
+        """Return the rows of a part, by default of the last kind."""
         kind = kind or self.layout.kinds[-1]
         file = self.part(shard, kind)
         with _whole(file):
@@ -266,13 +248,7 @@ class RunFolder:
         return rows
 
     def has(self, shard: int) -> bool:
-        """Return whether the parts of a shard are there, each as it was written.
-
-        Raises
-        ------
-        PartFileError
-            If one is truncated, altered or foreign.
-        """
+        """Return whether the parts of a shard are there; refuse any that is not as written."""
         if not self._record(shard).exists():
             return False
         for kind, about in self._recorded(shard).items():
@@ -283,13 +259,7 @@ class RunFolder:
         return True
 
     def finished(self) -> list[int]:
-        """Return the shards whose parts are there, each as it was written.
-
-        Raises
-        ------
-        PartFileError
-            If a part is truncated, altered or foreign.
-        """
+        """Return the shards whose parts are there; refuse any part that is not as written."""
         found = sorted((self.state / self.layout.parts).glob("shard-*.json"))
         numbers = [int(n) if (n := file.stem[6:]).isdecimal() else -1 for file in found]
         for file, number in zip(found, numbers, strict=True):
@@ -330,15 +300,9 @@ class RunFolder:
     # A run, from the first look at the folder to its results.
 
     def prepare(self, mine: range, *, resume: bool) -> set[int]:
-        """Make the folder ready for a run and return the shards that are already there.
+        """Make the folder ready for the shards of a run; return those that are already there.
 
-        Parameters
-        ----------
-        mine : range
-            The shards of this run; others may be another machine's.
-        resume : bool
-            Whether finished shards among them are welcome.  Those with a damaged part are not
-            returned, and a warning names it: they are to be computed again.
+        With ``resume`` a shard with a damaged part is to be computed again, and a warning names it.
 
         Raises
         ------
@@ -346,8 +310,7 @@ class RunFolder:
             If the folder belongs to another configuration, holds parts of this run and ``resume``
             is false, or holds other files.
         PartFileError
-            If a part is foreign; if one is truncated or altered and ``resume`` is false, or it is
-            another machine's.
+            If a part is damaged and ``resume`` is false, or it is another machine's.
         """
         with _files.explained(self.path):
             self._settle()
@@ -447,7 +410,8 @@ class RunFolder:
     ) -> bool:
         """Compute shards, keep those that are finished whatever happens, and make the results.
 
-        A shard that fails is set aside with its error, and the others go on.
+        A shard that fails is set aside with its error, and the others go on; those of a stage begin
+        when all of the stages before are there.
 
         Parameters
         ----------
@@ -458,7 +422,7 @@ class RunFolder:
         todo : sequence of int
             The shards to compute.
         stages : sequence of range, optional
-            Shards that must all be there before those of the next stage begin.
+            All shards, in the order in which they depend on each other.
         progress : callable, optional
             Called with the shards computed and those to compute, after each.
         results : callable, optional

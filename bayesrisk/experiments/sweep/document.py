@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
 from bayesrisk._files.delimited import open_text
-from bayesrisk._files.limits import Bound, as_config_error, choice, refuse, schema_text
+from bayesrisk._files.limits import Bound, Several, as_config_error, choice, refuse, schema_text
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml, shown
 from bayesrisk.accounting import census_2020_budget, exact_number
@@ -118,7 +118,7 @@ def _sensitivity(value: Any) -> Budget:
 # The keys.
 
 
-class _Section(BaseModel):
+class _Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -130,7 +130,7 @@ _Amount = Annotated[Any, Bound("", lambda value: value, _AMOUNT)]  # checked wit
 _FORMS = ("value", "budget", "log", "linear")
 
 
-class Entry(_Section):
+class Entry(_Keys):
     """One budget, with a name that figures and tables mark, or a range of budgets."""
 
     model_config = ConfigDict(
@@ -173,7 +173,8 @@ class Entry(_Section):
         numbers = [float(_number(*_RHO, key=f".{name}", value=e).check(e)) for e in ends]
         if len(numbers) != 2 or not numbers[0] < numbers[1]:
             raise refuse("two increasing numbers", key=f".{name}", value=ends)
-        return [Budget("", float(value)) for value in spaced(*numbers, self.points)]
+        first, last = numbers
+        return [Budget("", float(value)) for value in spaced(first, last, self.points)]
 
 
 _BUDGET = Bound(_number(*_RHO).words, lambda value: [Budget("", _budget(value).value)], _AMOUNT)
@@ -201,8 +202,8 @@ def _sorted(entries: list[Any]) -> list[Budget]:
 
 
 _Budgets = Annotated[
-    _Several[_Entry],
-    AfterValidator(_sorted),
+    list[Budget],
+    Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
     BeforeValidator(
         lambda value: value if isinstance(value, list) else [value],
         json_schema_input_type=_Entry | _Several[_Entry],
@@ -213,7 +214,7 @@ _Prior = Annotated[Budget, Bound("", _prior, _number(0.0, 1.0, open_=True).drawn
 _Sensitivity = Annotated[Budget, Bound("", _sensitivity, _NORM.drawn)]
 
 
-class Span(_Section):
+class Span(_Keys):
     """Whole numbers from one to another, both included."""
 
     from_: _Released = Field(alias="from")
@@ -227,7 +228,7 @@ class Span(_Section):
         return self
 
 
-class Table(_Section):
+class TableKeys(_Keys):
     """The table whose cells hold the targets."""
 
     path: str = Field(
@@ -239,7 +240,7 @@ class Table(_Section):
     )
 
 
-class Grid(_Section):
+class GridKeys(_Keys):
     """The settings: every combination of them."""
 
     rho: _Budgets = Field(description="zCDP budgets: numbers, ranges, names.")
@@ -258,11 +259,11 @@ class Grid(_Section):
     ) = Field(None, description="Released count minus the count of the others.")
 
 
-class Levels(_Section):
+class LevelKeys(_Keys):
     """Levels from the target's block upwards; only the proportions of rho matter."""
 
     names: _Several[_Text]
-    rho: Annotated[_Several[_Entry], AfterValidator(_flat)]
+    rho: Annotated[list[Budget], Several(read=Annotated[list[_Entry], AfterValidator(_flat)])]
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
@@ -272,7 +273,7 @@ class Levels(_Section):
         return self
 
 
-class Groups(_Section):
+class GroupKeys(_Keys):
     """The adversary who also reads a group's count and those of the siblings."""
 
     rho_group: _Budgets = Field(description="Budgets of the count of the group.")
@@ -285,7 +286,7 @@ class Groups(_Section):
     )
 
 
-class Accounting(_Section):
+class AccountingKeys(_Keys):
     """Settings of the quantity epsilon."""
 
     delta: Annotated[Fraction, _number(1e-300, 1.0, open_=True)] = Field(
@@ -293,7 +294,7 @@ class Accounting(_Section):
     )
 
 
-class Simulation(_Section):
+class SimulationKeys(_Keys):
     """An independent check by simulated releases."""
 
     releases: Annotated[int, Field(ge=2, le=10**9)] = Field(
@@ -301,7 +302,7 @@ class Simulation(_Section):
     )
 
 
-class Document(_Section):
+class Document(_Keys):
     """Configuration of a sweep of bayesrisk."""
 
     title: _Text = "Disclosure risk over rho"
@@ -315,12 +316,12 @@ class Document(_Section):
     quantities: _Several[Annotated[str, choice(QUANTITIES)]] | None = Field(
         None, description="What is computed; all that the file allows where left out."
     )
-    table: Table | None = None
-    grid: Grid
-    levels: Levels | None = None
-    hierarchy: Groups | None = None
-    accounting: Accounting | None = None
-    simulation: Simulation | None = None
+    table: TableKeys | None = None
+    grid: GridKeys
+    levels: LevelKeys | None = None
+    hierarchy: GroupKeys | None = None
+    accounting: AccountingKeys | None = None
+    simulation: SimulationKeys | None = None
 
 
 def json_schema() -> str:
@@ -465,7 +466,7 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(read.quantities))
 
 
-def _targets(section: Table | None, source: str, folder: Path) -> tuple[Target, ...]:
+def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Target, ...]:
     """Return the targets of a table; without one a nameless target alone in its cell."""
     if section is None:
         return (Target("target", 1),)

@@ -15,10 +15,6 @@ from bayesrisk.experiments.sweep.study import Budget, SweepStudy, read_results
 from bayesrisk.risk import marginal_risk
 from bayesrisk.risk.count.blocks import Scenario
 
-# -----------------------------------------------------------------------------
-# What the report of a sweep tells its template: answer, question, conventions, checks, source.
-
-
 #: How often the same rho of the census is read: by the sensitivity that it refers to.
 _CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged
@@ -125,15 +121,6 @@ def census_conventions(study: SweepStudy) -> html.Table | None:
     return html.table(table, "Marginal risk (posterior / prior on average, if in the cell)")
 
 
-def reading(study: SweepStudy) -> dict[str, Any]:
-    """Return what decides how the numbers are to be read."""
-    return {
-        "releases": study.releases,
-        "two_levels": study.hierarchy.points > 0,
-        "as_published": "as-published" in study.hierarchy.conditionals,
-    }
-
-
 def simulation_check(study: SweepStudy, results: pd.DataFrame) -> dict[str, Any] | None:
     """Compare the simulated averages with the exact ones, where their error can be judged."""
     keys = ["noise", "sensitivity", "rho", "prior"]
@@ -158,21 +145,6 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> dict[str, Any]
     }
 
 
-def provenance(study: SweepStudy) -> dict[str, str]:
-    """Return the configuration, and what it is called."""
-    settings = study.to_dict()
-    if len(settings["rho"]) > 40:
-        settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
-    return {
-        "source": f"Configuration {study.digest}, seed {study.seed}.",
-        "settings_title": "Resolved configuration",
-        "settings": json.dumps(settings, indent=2),
-    }
-
-
-# -----------------------------------------------------------------------------
-
-
 #: Noise law, name and value of the sensitivity, and the results under them.
 _Panel = tuple[str, str, float, pd.DataFrame]
 
@@ -195,6 +167,32 @@ _COLUMNS = {
     "decision_baseline": "right without a release",
     "decision_accuracy": "right with it",
 }
+#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, file and caption.
+_AGAINST_RHO = (
+    (
+        ["marginal_posterior", "marginal_risk"],
+        "plot_marginal_risk",
+        "marginal-risk",
+        "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
+        "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
+        "named budgets.",
+    ),
+    (
+        ["correct_decision_probability"],
+        "plot_correct_decision",
+        "correct-decision",
+        "Probability that a target who is in the cell is found, against rho. The jags are real: "
+        "between two rises the decision threshold stands still while the noise shrinks.",
+    ),
+    (
+        ["decision_accuracy", "decision_baseline"],
+        "plot_decision_accuracy",
+        "decision-accuracy",
+        "How often the adversary's best guess is right, whether or not the target is in the cell "
+        "(dotted: always guessing the more probable, without a release), and how much the release "
+        "adds to that.",
+    ),
+)
 #: Of two levels: the quantity, its twin for the block alone, the vertical axis, the sentence.
 _TWO_LEVELS = (
     (
@@ -258,9 +256,15 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
         sections=sections,
         question=question(study),
         conventions=census_conventions(study),
-        reading=reading(study),
+        reading={
+            "releases": study.releases,
+            "two_levels": study.hierarchy.points > 0,
+            "as_published": "as-published" in study.hierarchy.conditionals,
+        },
         check=simulation_check(study, results),
-        **provenance(study),
+        source=f"Configuration {study.digest}, seed {study.seed}.",
+        settings_title="Resolved configuration",
+        settings=_settings(study),
     )
     _files.write_bytes(path / "report.html", page.encode())
     if progress is not None:
@@ -268,7 +272,15 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     return path / "report.html"
 
 
-def _panels(study: SweepStudy, results: pd.DataFrame) -> list[tuple[str, str, float, pd.DataFrame]]:
+def _settings(study: SweepStudy) -> str:
+    """Return the configuration as JSON, long lists of budgets cut."""
+    settings = study.to_dict()
+    if len(settings["rho"]) > 40:
+        settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
+    return json.dumps(settings, indent=2)
+
+
+def _panels(study: SweepStudy, results: pd.DataFrame) -> list[_Panel]:
     """Split the results by noise law and sensitivity: one section of the report for each."""
     return [
         (noise, sensitivity.name, sensitivity.value, results[chosen])
@@ -322,44 +334,17 @@ def _answers(study: SweepStudy, panels: list[_Panel]) -> list[Answer]:
 
 
 def _section(study: SweepStudy, panel: _Panel, images: Path) -> _Section:
+    """Draw what there is against rho, and what belongs to each marked budget."""
     noise, name, value, frame = panel
     stem = f"{noise}-{value:.6g}"
     figures: list[html.Figure] = []
     tables = _tables(study, panel)
     budgets = _named(study.rho, noise, value)
-    wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
-    if len(wide) and len(study.rho) > 1:
-        figures.append(
-            html.figure(
-                plotting.plot_marginal_risk(wide, budgets=budgets),
-                images / f"marginal-risk-{stem}",
-                "Posterior of a target who is in the cell, and its ratio to the prior, averaged "
-                "over all releases that the noise could have produced, against rho. Vertical "
-                "dashed lines mark the named budgets.",
-            )
-        )
-    wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
-    if len(wide) and len(study.rho) > 1:
-        figures.append(
-            html.figure(
-                plotting.plot_correct_decision(wide, budgets=budgets),
-                images / f"correct-decision-{stem}",
-                "Probability that a target who is in the cell is found, against rho. The jags are "
-                "real: between two rises the decision threshold stands still while the noise "
-                "shrinks.",
-            )
-        )
-    wide = _wide(frame, ["decision_accuracy", "decision_baseline"], ["rho", "prior"])
-    if len(wide) and len(study.rho) > 1:
-        figures.append(
-            html.figure(
-                plotting.plot_decision_accuracy(wide, budgets=budgets),
-                images / f"decision-accuracy-{stem}",
-                "How often the adversary's best guess is right, whether or not the target is in "
-                "the cell (dotted: always guessing the more probable, without a release), and how "
-                "much the release adds to that.",
-            )
-        )
+    for quantities, plot, file, caption in _AGAINST_RHO:
+        wide = _wide(frame, quantities, ["rho", "prior"])
+        if len(wide) and len(study.rho) > 1:
+            drawn = getattr(plotting, plot)(wide, budgets=budgets)
+            figures.append(html.figure(drawn, images / f"{file}-{stem}", caption))
     for i, (label, rho) in enumerate(_focus(study, noise, value), start=1):
         here = (noise, name, value, frame[frame["rho"] == rho])
         drawn, listed = _at_budget(study, here, label, images, f"{stem}-budget-{i}")

@@ -74,7 +74,7 @@ BAD = [
     ("seed", True, "seed must be of type int, got True"),
     ("settings_per_shard", 0, "settings_per_shard must be >= 1, got 0"),
     ("quantities", ["gossip"], "quantities must be one of .*got 'gossip'"),
-    ("grid.rho", [], r"grid.rho: .* at least 1 item .*got \[\]"),
+    ("grid.rho", [], r"grid.rho must be a list with at least one entry, got \[\]"),
     ("grid.rho", [-1], r"grid.rho\[0\] must be a number in \[1e-12, 1e\+06\], got -1"),
     ("grid.rho", [1, float("nan")], r"grid.rho\[1\] must be a number .* got nan"),
     ("grid.rho", ["x/y"], r"grid.rho\[0\] must be a number .* got 'x/y'"),
