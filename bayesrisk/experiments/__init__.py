@@ -13,8 +13,7 @@ from bayesrisk.experiments.audit import (
     parse_protection,
     read_audit,
 )
-from bayesrisk.experiments.by_place.parts import split_by_place
-from bayesrisk.experiments.by_place.release import (
+from bayesrisk.experiments.by_place import (
     NationConfig,
     NationStudy,
     NationSummary,
@@ -24,6 +23,7 @@ from bayesrisk.experiments.by_place.release import (
     TabulationConfig,
     TabulationStudy,
     TabulationSummary,
+    split_by_place,
 )
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification

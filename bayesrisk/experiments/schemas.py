@@ -8,7 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from bayesrisk.experiments.audit.populations import AuditConfig
-from bayesrisk.experiments.by_place.release import NationConfig, ReleaseConfig, TabulationConfig
+from bayesrisk.experiments.by_place import NationConfig, ReleaseConfig, TabulationConfig
 from bayesrisk.experiments.claims import ClaimsConfig
 from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
 from bayesrisk.experiments.occupancy.study import OccupancyConfig

@@ -26,7 +26,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
-from bayesrisk.experiments.by_place.parts import (
+from bayesrisk.experiments.by_place import (
     check_reach,
     coarse_levels,
     level_of_parts,

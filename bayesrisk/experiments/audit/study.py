@@ -50,7 +50,7 @@ from bayesrisk.experiments.audit.populations import (
     surveyed,
 )
 from bayesrisk.experiments.audit.report import audit_files, checks_said
-from bayesrisk.experiments.by_place.parts import forget_index
+from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Outcome, Study
 from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
 from bayesrisk.experiments.runs.parts import MANIFEST
