@@ -4,9 +4,7 @@ May import everything but ``cli``; writes only inside the folder it is given.
 """
 
 from bayesrisk.experiments.audit import (
-    AuditConfig,
     AuditStudy,
-    AuditSummary,
     Protection,
     ProtectionGoal,
     SimulatedPopulation,
@@ -14,18 +12,12 @@ from bayesrisk.experiments.audit import (
     read_audit,
 )
 from bayesrisk.experiments.by_place import (
-    NationConfig,
     NationStudy,
-    NationSummary,
-    ReleaseConfig,
     ReleaseStudy,
-    ReleaseSummary,
-    TabulationConfig,
     TabulationStudy,
-    TabulationSummary,
     split_by_place,
 )
-from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
+from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.counts import (
     MeasurementCountsConfig,
@@ -46,34 +38,27 @@ from bayesrisk.experiments.occupancy import (
     write_occupancy_report,
 )
 from bayesrisk.experiments.reconstruction import (
-    ReconstructionConfig,
     ReconstructionOutput,
     ReconstructionStudy,
-    ReconstructionSummary,
     read_reconstruction,
 )
-from bayesrisk.experiments.runs.engine import Outcome, Study, run
+from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
+from bayesrisk.experiments.sweep.run import SweepStudy, read_results
 
 __all__ = [
-    "AuditConfig",
     "AuditStudy",
-    "AuditSummary",
     "ClaimsConfig",
     "ClaimsStudy",
-    "ClaimsSummary",
     "MeasurementCountsConfig",
     "MeasurementCountsStudy",
     "MeasurementCountsSummary",
     "MeasurementsConfig",
     "MeasurementsStudy",
     "MeasurementsSummary",
-    "NationConfig",
     "NationStudy",
-    "NationSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -83,22 +68,16 @@ __all__ = [
     "Outcome",
     "Protection",
     "ProtectionGoal",
-    "ReconstructionConfig",
     "ReconstructionOutput",
     "ReconstructionStudy",
-    "ReconstructionSummary",
     "ReidentificationReport",
-    "ReleaseConfig",
     "ReleaseStudy",
-    "ReleaseSummary",
+    "RunSummary",
     "SimulatedPopulation",
     "Study",
     "SweepConfig",
     "SweepStudy",
-    "SweepSummary",
-    "TabulationConfig",
     "TabulationStudy",
-    "TabulationSummary",
     "load_config",
     "measurement_posterior",
     "parse_config",

@@ -11,9 +11,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,9 @@ from scipy import sparse
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Seed
 from bayesrisk._files.text import shown
 from bayesrisk._files.writing import spill, spilled
 from bayesrisk._random import named_stream
-from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
@@ -38,12 +36,11 @@ from bayesrisk.exceptions import (
     DataError,
     PartFileError,
 )
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import ADVICE, PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunConfig, RunSettings
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder, arrow_table
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
-from bayesrisk.population import Nation, PopulationSummary
+from bayesrisk.population import Nation
 from bayesrisk.population.summary import population_sums, summary_of_sums
 from bayesrisk.release import RELEASE_FILE, MechanismSpec, Release, place_document, release_document
 from bayesrisk.tables import (
@@ -349,6 +346,18 @@ def _sum_parts(
     return PublishedTables(some, places, counts)
 
 
+# Studies that make a data set by place from microdata by place: tables, and releases of tables.
+
+#: Readers of Parquet folders pass over names that start with an underscore.
+PLACES = Layout(
+    "data set by place",
+    parts="_parts",
+    settings="_config.json",
+    listing="_run.json",
+    failures="_failed",
+)
+
+
 class PlacePart(NamedTuple):
     """A part as it is computed: its code, what it holds, and what the index needs to know.
 
@@ -361,21 +370,13 @@ class PlacePart(NamedTuple):
     width: int
 
 
-class PlaceFolder(PartFolder):
+class PlaceFolder(RunFolder):
     """The folder of a run that makes a data set by place; further kinds are files of each part."""
 
-    what: ClassVar[str] = "data set by place"
-    #: Readers of Parquet folders pass over names that start with an underscore.
-    parts: ClassVar[str] = "_parts"
-    settings: ClassVar[str] = "_config.json"
-    listing: ClassVar[str] = "_run.json"
-    aside: ClassVar[str] = "_failed"
+    #: Kind of the data set: tables or microdata.
+    holds: ClassVar[str] = "tables"
 
-    def __init__(self, path: str | Path, holds: str, *others: str) -> None:
-        super().__init__(path)
-        self.holds, self.kinds = holds, (*others, "index")
-
-    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
+    def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
         folder = self.path / part_name(part.code)
@@ -383,142 +384,35 @@ class PlaceFolder(PartFolder):
         digest = manifest_digest(folder, self.holds)
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([_files.digest_folder(folder)] * len(rows)))
-        super().write_parts(config, shard, {**tables, "index": rows})
+        super().write_parts(shard, {**tables, "index": rows})
 
     def _check_whole(self, shard: int) -> None:
         """Refuse a part whose small files or whose folder are not as they were written."""
-        super()._check_whole(shard)
-        about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
-        folder = self.path / part_name(about["part"])
-        if _files.digest_folder(folder) != about["content"]:
-            raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
+        if self.has(shard):
+            about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
+            folder = self.path / part_name(about["part"])
+            if _files.digest_folder(folder) != about["content"]:
+                raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
-    def index(
-        self, config: RunConfig, level: str, above: PublishedTables | Release | None
-    ) -> dict[str, bytes]:
+    def index(self, level: str, above: PublishedTables | Release | None) -> dict[str, bytes]:
         """Return the files of the index; tables of coarser levels are written beside."""
         digest = None
         if above is not None:
             folder = self.path / part_name(ABOVE)
             above.write(folder, replace=True)
             digest = manifest_digest(folder, self.holds)
-        rows = (self.read_part(shard, "index") for shard in range(config.shards))
+        rows = (self.read_part(shard, "index") for shard in range(self.shards))
         return index_files(self.holds, level, rows, digest)
 
 
-# Studies that make a data set by place from microdata by place: tables, and releases of tables.
-
-S = TypeVar("S")
-
-
 @dataclass(frozen=True)
-class _TablesStudy(Study[S]):
-    """A study that makes tables of microdata by place; those of coarser levels are sums."""
-
-    records: str | Path
-    workload: Workload
-
-    @property
-    def config(self) -> TabulationConfig | ReleaseConfig:
-        """The checked configuration."""
-        raise NotImplementedError
-
-    @property
-    def _coarse(self) -> list[str]:
-        """Levels that are coarser than the parts."""
-        return coarse_levels(self.workload, self.config.level)
-
-    def _source(self) -> tuple[str, str, str, int]:
-        """Return digests of microdata and workload, the level of the parts and their number."""
-        check.instance(self.workload, Workload, "workload")
-        index = open_index(self.records)
-        level = level_of_parts(index, self.workload)
-        text = json.dumps(self.workload.to_dict(), sort_keys=True)
-        return index.digest, hashlib.sha256(text.encode()).hexdigest(), level, len(index.codes)
-
-    def _kinds(self) -> list[str]:
-        return ["above"] if self._coarse else []
-
-    def _inner(self, tables: PublishedTables) -> PublishedTables:
-        """Return the tables of levels inside the parts."""
-        return select_levels(tables, [n for n in self.workload.levels if n not in self._coarse])
-
-    def _part(
-        self, code: str, tables: PublishedTables, content: PublishedTables | Release
-    ) -> dict[str, PlacePart | pa.Table]:
-        """Return a part with its content, and what all its tables add to those of coarse levels."""
-        geography, coarse = self.workload.schema.geography, self._coarse
-        inner = [level for level in self.workload.levels if level not in coarse]
-        # The index counts in places of the level above the finest.
-        width = geography.width(inner[-2] if len(inner) > 1 else self.config.level)
-        part = PlacePart(code, content, tables.geoids[inner[-1]], width)
-        if not coarse:
-            return {"part": part}
-        keys = [key for key in tables.workload.tables if key[0] in coarse]
-        rows = pa.concat_tables([rows_of(tables.content, key) for key in keys])
-        return {"part": part, "above": rows}
-
-    def _above(self, folder: PartFolder) -> PublishedTables | None:
-        """Return the tables of coarse levels of a run whose parts are all there."""
-        if not self._coarse:
-            return None
-        rows = (folder.read_part(shard, "above") for shard in range(self.config.shards))
-        return _sum_parts(rows, self.workload, self._coarse, open_index(self.records).codes)
-
-    def close(self) -> None:
-        """Forget the index of the microdata."""
-        forget_index()
-
-
-def _finest_places(folder: PartFolder, outcome: Outcome) -> int:
-    """Return the places of the finest level of a complete run; else 0."""
-    return int(Partitions.read(folder.path, "tables").sizes.sum()) if outcome.complete else 0
-
-
-@dataclass(frozen=True)
-class TabulationConfig(RunSettings):
-    """Digests of microdata and workload, the level of the parts, and their number."""
-
-    records: str
-    workload: str
-    level: str
-    shards: Count
-    version: str = __version__
-
-
-@displayed
-@dataclass(frozen=True)
-class TabulationSummary:
-    """Progress of a tabulation by place.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Parts in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every part is there.
-    places : int
-        Places of the finest level of a complete run; else 0.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    places: int
-
-
-@dataclass(frozen=True)
-class TabulationStudy(_TablesStudy[TabulationSummary]):
+class TabulationStudy(Study):
     """Exact tables of microdata by place, for :func:`~bayesrisk.run`: tables by the same places.
 
     A complete run is read by :meth:`PublishedTables.read`, as a whole, and by the commands that
-    attack tables, place by place.  Memory: one part in every worker.  The tables are the
-    custodian's: beside exact counts the folder holds a digest of the microdata.  What is to be
-    published is made by :class:`ReleaseStudy`.
+    attack tables, place by place; its summary names the ``places`` of the finest level.  Memory:
+    one part in every worker.  The tables are the custodian's: beside exact counts the folder holds
+    a digest of the microdata.  What is to be published is made by :class:`ReleaseStudy`.
 
     Parameters
     ----------
@@ -529,112 +423,115 @@ class TabulationStudy(_TablesStudy[TabulationSummary]):
         the parts are sums over them, in a part of their own.
     """
 
+    records: str | Path
+    workload: Workload
+
     @functools.cached_property
-    def config(self) -> TabulationConfig:
-        """The configuration: everything is checked that can be before a folder is made."""
-        return TabulationConfig(*self._source())
+    def config(self) -> dict[str, Any]:
+        """Digests of microdata and workload, the level of the parts, and their number."""
+        return self._of_records()
+
+    def _of_records(self) -> dict[str, Any]:
+        check.instance(self.workload, Workload, "workload")
+        index = open_index(self.records)
+        text = json.dumps(self.workload.to_dict(), sort_keys=True)
+        return {
+            "records": index.digest,
+            "workload": hashlib.sha256(text.encode()).hexdigest(),
+            "level": level_of_parts(index, self.workload),
+            "shards": len(index.codes),
+            "version": __version__,
+        }
+
+    @functools.cached_property
+    def _coarse(self) -> list[str]:
+        """Levels that are coarser than the parts."""
+        return coarse_levels(self.workload, self.config["level"])
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Small files of a part: its rows of the index, and of tables of coarser levels."""
+        return replace(PLACES, kinds=(*(["above"] if self._coarse else []), "index"))
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the tables."""
-        return PlaceFolder(folder, "tables", *self._kinds())
+        return PlaceFolder(folder, self.plain_config(), self.layout)
 
-    def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
+    def compute(self, shard: int) -> dict[str, Any]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
-        code, data = read_place(self.records, shard, self.config.records)
+        code, data = read_place(self.records, shard, self.config["records"])
         tables = tabulate(data, self.workload)
         return self._part(code, tables, self._inner(tables))
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def _inner(self, tables: PublishedTables) -> PublishedTables:
+        """Return the tables of levels inside the parts."""
+        return select_levels(tables, [n for n in self.workload.levels if n not in self._coarse])
+
+    def _part(
+        self, code: str, tables: PublishedTables, content: PublishedTables | Release
+    ) -> dict[str, Any]:
+        """Return a part with its content, and what all its tables add to those of coarse levels."""
+        inner = [level for level in self.workload.levels if level not in self._coarse]
+        # The index counts in places of the level above the finest.
+        above = inner[-2] if len(inner) > 1 else self.config["level"]
+        width = self.workload.schema.geography.width(above)
+        part = {"part": PlacePart(code, content, tables.geoids[inner[-1]], width)}
+        if not self._coarse:
+            return part
+        keys = [key for key in tables.workload.tables if key[0] in self._coarse]
+        return part | {"above": pa.concat_tables([rows_of(tables.content, key) for key in keys])}
+
+    def _above(self, folder: RunFolder) -> PublishedTables | None:
+        """Return the tables of coarse levels of a run whose parts are all there."""
+        if not self._coarse:
+            return None
+        rows = (folder.read_part(shard, "above") for shard in range(self.shards))
+        return _sum_parts(rows, self.workload, self._coarse, open_index(self.records).codes)
+
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index; the tables of coarser levels are written beside."""
-        return cast(PlaceFolder, folder).index(self.config, self.config.level, self._above(folder))
+        return cast(PlaceFolder, folder).index(self.config["level"], self._above(folder))
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> TabulationSummary:
-        """Return progress and the number of places."""
-        return TabulationSummary(str(folder.path), *outcome, _finest_places(folder, outcome))
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the number of places of a complete run; else 0."""
+        places = Partitions.read(folder.path, "tables").sizes.sum() if complete else 0
+        return {"places": int(places)}
 
-
-@dataclass(frozen=True)
-class ReleaseConfig(RunSettings):
-    """Digests of microdata and workload, the mechanism's spec as JSON, seed and parts.
-
-    ``places`` is ``"occupied"`` where the places with a record are published.
-    """
-
-    records: str
-    workload: str
-    mechanism: str
-    seed: Seed | None
-    level: str
-    shards: Count
-    places: Literal["occupied"] | None = None
-    version: str = __version__
-
-
-@displayed
-@dataclass(frozen=True)
-class ReleaseSummary:
-    """Progress of a release by place, and its public diagnostics.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Parts in all, those released by this run, and those found finished.
-    complete : bool
-        Whether every part is there.
-    places : int
-        Places of the finest level of a complete run; else 0.
-    simulation : bool
-        Whether draws could be repeated, as from a seed.
-    diagnostics : dict of str to float
-        Public facts about a complete run.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    places: int
-    simulation: bool
-    diagnostics: dict[str, float]
+    def close(self) -> None:
+        """Forget the index of the microdata."""
+        forget_index()
 
 
 class _ReleaseFolder(PlaceFolder):
     """A release by place; digest of the records, seed and progress stand beside it."""
 
-    what: ClassVar[str] = "release by place"
-    parts: ClassVar[str] = "parts"
-    settings: ClassVar[str] = "config.json"
-    listing: ClassVar[str] = "run.json"
-    aside: ClassVar[str] = "failed"
-
-    def __init__(self, path: str | Path, *kinds: str) -> None:
-        super().__init__(path, "tables", *kinds)
-        whole = self.path.resolve()
-        self.state = whole.parent / f"{whole.name}.confidential"
+    def __init__(self, path: str | Path, config: Mapping[str, Any], layout: Layout) -> None:
+        super().__init__(path, config, layout)
+        release = self.path.resolve()
+        self.state = release.parent / f"{release.name}.confidential"
 
     def _private(self, file: Path) -> bool:
         return file.is_relative_to(self.state)
 
-    def _compute_again(self, config: RunConfig, error: BayesRiskError) -> None:
+    def _compute_again(self, error: BayesRiskError) -> None:
         """Refuse to draw a part of a finished release again: the first draw may be known."""
-        if cast(ReleaseConfig, config).seed is None and Partitions.there(self.path):
+        if self.config["seed"] is None and Partitions.there(self.path):
             text = str(error).replace(f"; {ADVICE}", "")
             raise PartFileError(
                 f"{text}; this release is finished, and to draw a part of it again would be "
                 "another release of its records: bring the part back from a copy"
             ) from error
-        super()._compute_again(config, error)
+        super()._compute_again(error)
 
 
 @dataclass(frozen=True)
-class ReleaseStudy(_TablesStudy[ReleaseSummary]):
+class ReleaseStudy(TabulationStudy):
     """A release of microdata by place, for :func:`~bayesrisk.run`: each part by itself.
 
     A complete run is read by :meth:`Release.read`, as a whole, and by the commands that attack
-    tables, place by place.  Each part is a release of its own.  Memory: one part in every worker.
+    tables, place by place.  Each part is a release of its own.  The summary names ``places``,
+    ``simulation`` (whether draws could be repeated, as from a seed) and ``diagnostics`` (public
+    facts about all parts).  Memory: one part in every worker.
 
     Parameters
     ----------
@@ -681,33 +578,38 @@ class ReleaseStudy(_TablesStudy[ReleaseSummary]):
     places: Literal["occupied"] | None = None
 
     @functools.cached_property
-    def config(self) -> ReleaseConfig:
-        """The configuration: everything is checked that can be before a folder is made."""
-        check.instance(self.workload, Workload, "workload")
+    def config(self) -> dict[str, Any]:
+        """Digests and parts as of tables, the mechanism's spec as JSON, seed and places."""
         if not isinstance(self.mechanism, Mechanism):
             raise ArgumentTypeError(f"mechanism must be a Mechanism, got {shown(self.mechanism)}")
-        seed = None if self.seed is None else check.integer(self.seed, "seed", lower=0)
+        if self.seed is not None:
+            check.integer(self.seed, "seed", lower=0)
         if self.places is not None:
             check.choice(self.places, "places", (OCCUPIED,))
-        records, workload, level, shards = self._source()
-        check_reach(
-            self.mechanism, self.workload, level, whole="release all records in one piece (--whole)"
-        )
+        config = self._of_records()
+        instead = "release all records in one piece (--whole)"
+        check_reach(self.mechanism, self.workload, config["level"], whole=instead)
         index = open_index(self.records)
         parts = (index.folder / part_name(code) for code in index.codes)
         if self.places is None and not all((part / "blocks.parquet").exists() for part in parts):
             check_unlisted(self.mechanism.spec)
         spec = json.dumps(self.mechanism.spec.to_dict(), sort_keys=True)
-        return ReleaseConfig(records, workload, spec, seed, level, shards, self.places)
+        return config | {"mechanism": spec, "seed": self.seed, "places": self.places}
 
-    def open(self, folder: str | Path) -> _ReleaseFolder:
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Small files as of tables, and the description of each part."""
+        kinds = (*(["above"] if self._coarse else []), "release", "index")
+        return Layout("release by place", kinds=kinds, listing="run.json")
+
+    def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the release."""
-        return _ReleaseFolder(folder, *self._kinds(), "release")
+        return _ReleaseFolder(folder, self.plain_config(), self.layout)
 
-    def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
+    def compute(self, shard: int) -> dict[str, Any]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
-        code, data = read_place(self.records, shard, self.config.records)
-        rng = None if self.config.seed is None else named_stream(self.config.seed, code)
+        code, data = read_place(self.records, shard, self.config["records"])
+        rng = None if self.seed is None else named_stream(self.seed, code)
         places = {} if self.places is None else {"places": self.places}
         made = self.mechanism.release(data, workload=self.workload, rng=rng, **places)
         finest = made.tables.geoids[self.workload.levels[-1]]
@@ -727,13 +629,13 @@ class ReleaseStudy(_TablesStudy[ReleaseSummary]):
         }
         return self._part(code, made.tables, own) | {"release": arrow_table(pd.DataFrame([about]))}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index and the description; tables of coarser levels are beside."""
         spec, diagnostics, simulation = self._about(folder)
         tables, above = self._above(folder), None
         if tables is not None:
             above = Release(spec.for_tables(tables.counts), tables, simulation=simulation)
-        files = cast(PlaceFolder, folder).index(self.config, self.config.level, above)
+        files = cast(PlaceFolder, folder).index(self.config["level"], above)
         names = [*open_index(self.records).codes, *([ABOVE] if above is not None else [])]
         document = place_document(
             release_document(spec, diagnostics, simulation=simulation),
@@ -743,11 +645,9 @@ class ReleaseStudy(_TablesStudy[ReleaseSummary]):
         index = files.pop(PARTITIONS)  # comes last: it says that the rest is there
         return {**files, RELEASE_FILE: document, PARTITIONS: index}
 
-    def _about(self, folder: PartFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
+    def _about(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
         """Return the spec that all parts have, public facts of all, and if one is simulated."""
-        rows = [
-            folder.read_part(shard, "release").to_pylist()[0] for shard in range(self.config.shards)
-        ]
+        rows = folder.frame("release").to_dict("records") if self.shards else []
         if not rows:
             raise DataError(f"{self.records}: must have at least one part")
         spec = rows[0]["spec"]
@@ -761,13 +661,13 @@ class ReleaseStudy(_TablesStudy[ReleaseSummary]):
         simulation = any(row["simulation"] for row in rows)
         return MechanismSpec.from_dict(json.loads(spec)), facts, simulation
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> ReleaseSummary:
-        """Return progress and public facts."""
-        diagnostics, simulation = dict[str, float](), self.config.seed is not None
-        if outcome.complete:
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the number of places, whether it is a simulation, and public facts."""
+        diagnostics, simulation = dict[str, float](), self.seed is not None
+        if complete:
             _, diagnostics, simulation = self._about(folder)
-        places = _finest_places(folder, outcome)
-        return ReleaseSummary(str(folder.path), *outcome, places, simulation, diagnostics)
+        places = super().facts(folder, complete=complete)
+        return places | {"simulation": simulation, "diagnostics": diagnostics}
 
 
 def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) -> dict[str, float]:
@@ -787,48 +687,18 @@ def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) ->
 # A synthetic nation as a study: microdata by county, no county held longer than it is drawn.
 
 
-@dataclass(frozen=True)
-class NationConfig(RunSettings):
-    """Blocks with those without people, digest of the settings, seed, and number of counties."""
-
-    blocks: Count
-    settings: str
-    seed: Seed
-    shards: Count
-    version: str = __version__
-
-
-@displayed
-@dataclass(frozen=True)
-class NationSummary:
-    """Progress of a synthetic nation, and its people beside the published figures.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Counties in all, those drawn by this run, and those found finished.
-    complete : bool
-        Whether every county is there.
-    population : PopulationSummary or None
-        The people of a complete run beside the published figures.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    population: PopulationSummary | None
+class _NationFolder(PlaceFolder):
+    holds: ClassVar[str] = "microdata"
 
 
 @dataclass(frozen=True)
-class NationStudy(Study[NationSummary]):
+class NationStudy(Study):
     """A synthetic nation by county, for :func:`~bayesrisk.run`.
 
     A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
-    :meth:`Microdata.read` reads as a whole.  Memory: one county in every worker.
+    :meth:`Microdata.read` reads as a whole.  The summary has ``population``, a
+    :class:`~bayesrisk.population.PopulationSummary` beside the published figures.  Memory: one
+    county in every worker.
 
     Parameters
     ----------
@@ -841,36 +711,40 @@ class NationStudy(Study[NationSummary]):
     nation: Nation
     seed: int
 
+    layout = replace(PLACES, kinds=("sums", "index"))
+
     @functools.cached_property
-    def config(self) -> NationConfig:
-        """The configuration."""
+    def config(self) -> dict[str, Any]:
+        """Blocks with those without people, digest of the settings, seed, number of counties."""
         check.instance(self.nation, Nation, "nation")
-        seed = check.integer(self.seed, "seed", lower=0)
         text = json.dumps(asdict(self.nation.spec), sort_keys=True)
-        settings = hashlib.sha256(text.encode()).hexdigest()
-        return NationConfig(self.nation.blocks, settings, seed, self.nation.counties)
+        return {
+            "blocks": self.nation.blocks,
+            "settings": hashlib.sha256(text.encode()).hexdigest(),
+            "seed": check.integer(self.seed, "seed", lower=0),
+            "shards": self.nation.counties,
+            "version": __version__,
+        }
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the microdata."""
-        return PlaceFolder(folder, "microdata", "sums")
+        return _NationFolder(folder, self.plain_config(), self.layout)
 
-    def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
+    def compute(self, shard: int) -> dict[str, Any]:
         """Return a county, and what it adds to the figures of the nation."""
-        drawn = self.nation.county(shard, seed=self.config.seed)
+        drawn = self.nation.county(shard, seed=self.seed)
         code = self.nation.code(shard)
         part = PlacePart(code, drawn, np.asarray(drawn.geoids()), len(code))
         sums = population_sums(cast(Records, drawn.persons), drawn)
         return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index."""
-        return cast(PlaceFolder, folder).index(self.config, "county", None)
+        return cast(PlaceFolder, folder).index("county", None)
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> NationSummary:
-        """Return progress, and the figures of a complete nation."""
-        population = None
-        if outcome.complete:
-            counties = range(self.config.shards)
-            sums = pa.concat_tables([folder.read_part(shard, "sums") for shard in counties])
-            population = summary_of_sums(sums.to_pandas().sum(skipna=False).to_dict())
-        return NationSummary(str(folder.path), *outcome, population)
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the figures of a complete nation."""
+        if not complete:
+            return {"population": None}
+        sums = pa.concat_tables([folder.read_part(n, "sums") for n in range(self.shards)])
+        return {"population": summary_of_sums(sums.to_pandas().sum(skipna=False).to_dict())}

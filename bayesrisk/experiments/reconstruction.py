@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Positive, choice
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
@@ -28,9 +27,8 @@ from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import MANIFEST, RunSettings
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import (
     Reconstruction,
     make_solver,
@@ -216,36 +214,10 @@ _BATCH = 2**16  # rows that are read at a time
 VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
 
-@dataclass(frozen=True)
-class ReconstructionConfig(RunSettings):
-    """Settings of a :class:`ReconstructionStudy`, with what follows from its tables.
-
-    ``tables`` is the digest of the folder, ``unit`` the level of the places that stay together in
-    a shard, ``shards`` their number; the others are those of the study.
-    """
-
-    tables: str
-    scope: str
-    variability: Annotated[str, choice(VARIABILITIES)] | None
-    unit: str
-    solver: str
-    time_limit: Positive | None
-    node_limit: Count | None
-    nearest: bool
-    blocks_per_shard: Count
-    shards: Count
-    version: str = __version__
-    taken_as_true: bool = False
-
-
-class ReconstructionFolder(PartFolder):
-    """The folder of one reconstruction; blocks are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "reconstruction"
-
-    def __init__(self, path: str | Path, *, variability: bool) -> None:
-        super().__init__(path)
-        self.kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
+def _layout(*, variability: bool) -> Layout:
+    """Return the files of a reconstruction, those of a shard in the order they are written."""
+    kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
+    return Layout("reconstruction", kinds=kinds, merged=kinds)
 
 
 @displayed
@@ -255,8 +227,8 @@ class ReconstructionOutput:
 
     Attributes
     ----------
-    config : ReconstructionConfig
-        Settings of the run.
+    config : dict
+        Settings of the run, with the digest of its tables.
     records : pandas.DataFrame
         Reconstructed records.
     blocks : pandas.DataFrame
@@ -265,7 +237,7 @@ class ReconstructionOutput:
         Bounds of the solution variability, if it was asked for.
     """
 
-    config: ReconstructionConfig
+    config: dict[str, Any]
     records: pd.DataFrame
     blocks: pd.DataFrame
     variability: pd.DataFrame | None
@@ -292,15 +264,10 @@ class FinishedReconstruction:
     """Settings (``config``) and ``files`` by kind of a finished run, as the manifest lists them."""
 
     def __init__(self, folder: str | Path) -> None:
-        store = ReconstructionFolder(folder, variability=True)
-        self.config = store.load_settings(ReconstructionConfig)
-        listed = store.check_settings(self.config).get("files", {})
-        if not listed:
-            raise PartFileError(
-                f"{store.path}: is not finished; run the reconstruction with --resume"
-            )
-        kinds = ("records", "blocks", *(("variability",) if self.config.variability else ()))
-        self.files = {kind: _listed(store.path, kind, listed) for kind in kinds}
+        store = RunFolder.existing(folder, _layout(variability=True))
+        self.config = dict(store.config)
+        kinds = ("records", "blocks", *(["variability"] if self.config["variability"] else []))
+        self.files = {kind: store.result(f"{kind}.parquet") for kind in kinds}
 
     def columns(self, kind: str) -> list[str]:
         """Return the names of the columns of a file."""
@@ -348,16 +315,6 @@ class RowsByPlace:
             yield place, self.of(place)
 
 
-def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> Path:
-    """Return the path of a file after comparing it with the manifest."""
-    file = folder / f"{kind}.parquet"
-    known = files.get(file.name) if isinstance(files, Mapping) else None
-    if not isinstance(known, Mapping) or not isinstance(known.get("sha256"), str):
-        raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
-    _files.check_digest(file, known["sha256"], MANIFEST, PartFileError)
-    return file
-
-
 # The study, and one shard of it: some places of a folder of published tables.
 
 _SHARDS = 64  # least number of shards by default
@@ -375,48 +332,17 @@ def shard_size(blocks: int) -> int:
     return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
 
 
-@displayed
 @dataclass(frozen=True)
-class ReconstructionSummary:
-    """Progress of a reconstruction, and the statuses of its blocks.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    records : int
-        Reconstructed records of a complete run; else 0.
-    statuses : dict of str to int
-        Blocks of each status.
-    conflicts : tuple of str
-        Of the first blocks without a solution the published cells that contradict.
-    taken_as_true : bool
-        Whether counts are taken as true that need not be.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    records: int
-    statuses: dict[str, int]
-    conflicts: tuple[str, ...]
-    taken_as_true: bool
-
-
-@dataclass(frozen=True)
-class ReconstructionStudy(Study[ReconstructionSummary]):
+class ReconstructionStudy(Study):
     """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
-    ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: in every worker the
-    tables, or of tables by place one part and the index, and one shard.  With a time limit the
-    answers may depend on the speed of the machine; with a limit of nodes they do not.
+    ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
+    (of a complete run their number; else 0), ``statuses`` (blocks of each), ``conflicts`` (cells
+    that contradict, of the first blocks without a solution) and ``taken_as_true``.  Memory: in
+    every worker the tables, or of tables by place one part and the index, and one shard.  With a
+    time limit the answers may depend on the speed of the machine; with a limit of nodes they do
+    not.
 
     Parameters
     ----------
@@ -461,8 +387,8 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
     taken_as_true: bool = False
 
     @functools.cached_property
-    def config(self) -> ReconstructionConfig:
-        """The configuration: everything is checked that can be before a folder is made."""
+    def config(self) -> dict[str, Any]:
+        """The checked fields, the digest of the tables, and the level that keeps together."""
         if self.variability is not None:
             check.choice(self.variability, "variability", VARIABILITIES)
         limit, nodes = self.time_limit, checked_nodes(self.node_limit, str(self.solver))
@@ -483,19 +409,20 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         unit, size = self._unit(levels), self.blocks_per_shard or shard_size(source.blocks)
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        return ReconstructionConfig(
-            tables=source.digest,
-            scope=self.scope,
-            variability=self.variability,
-            unit=unit,
-            solver=self.solver,
-            time_limit=limit,
-            node_limit=nodes,
-            nearest=bool(self.nearest),
-            blocks_per_shard=size,
-            shards=len(source.starts(unit, size)),
-            taken_as_true=assumed_true(source.laws, keys, taken_as_true=self.taken_as_true),
-        )
+        return {
+            "tables": source.digest,
+            "scope": self.scope,
+            "variability": self.variability,
+            "unit": unit,
+            "solver": self.solver,
+            "time_limit": limit,
+            "node_limit": nodes,
+            "nearest": bool(self.nearest),
+            "blocks_per_shard": size,
+            "shards": len(source.starts(unit, size)),
+            "version": __version__,
+            "taken_as_true": assumed_true(source.laws, keys, taken_as_true=self.taken_as_true),
+        }
 
     def _unit(self, levels: tuple[str, ...]) -> str:
         """Return the level whose places stay together in a shard."""
@@ -509,59 +436,49 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         return levels[min(levels.index(self.scope), levels.index(_TRACT))]
 
     @property
-    def merged(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Kinds of parts that a complete run has in one file each."""
-        return self.open(".").kinds
-
-    def open(self, folder: str | Path) -> ReconstructionFolder:
-        """Return the folder of a reconstruction."""
-        return ReconstructionFolder(folder, variability=self.variability is not None)
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Parts of a shard: records, blocks and, if it was asked for, variability."""
+        return _layout(variability=self.variability is not None)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
         config = self.config
-        source = open_tables(self.tables, config.tables)
-        tables = source.shard(shard, config.unit, config.blocks_per_shard)
-        options: dict[str, Any] = {
-            "solver": config.solver,
-            "time_limit": config.time_limit,
-            "taken_as_true": config.taken_as_true,
-        }
-        made = reconstruct(tables, scope=config.scope, nearest=config.nearest, **options)
+        source = open_tables(self.tables, config["tables"])
+        tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
+        options = {name: config[name] for name in ("solver", "time_limit", "taken_as_true")}
+        made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
         parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
-        if config.variability is not None:
+        if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
             # for, as where the records are only the nearest.
-            same = config.variability == "block" or config.scope != made.problem.level
+            same = self.variability == "block" or self.scope != made.problem.level
             same = same and Status.NEAREST not in made.status
             bounds = solution_variability(
                 tables,
-                scope=config.variability,
+                scope=self.variability,
                 solution=made if same else None,
-                node_limit=config.node_limit,
+                node_limit=config["node_limit"],
                 **options,
             )
             parts["variability"] = arrow_table(bounds.to_frame())
         return parts
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> ReconstructionSummary:
-        """Return progress, statuses and the first conflicts."""
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the number of records, statuses and the first conflicts."""
         statuses: Counter[str] = Counter()
         conflicts: list[str] = []
-        for shard in sorted(folder.finished(self.config)):
+        for shard in folder.finished():
             blocks = folder.read_part(shard, "blocks")
             statuses.update(blocks.column("status").to_pylist())
             conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
             conflicts = conflicts[:_SHOWN]
         records = folder.path / "records.parquet"
-        return ReconstructionSummary(
-            str(folder.path),
-            *outcome,
-            records=pq.read_metadata(records).num_rows if outcome.complete else 0,
-            statuses=dict(sorted(statuses.items())),
-            conflicts=tuple(conflicts),
-            taken_as_true=self.config.taken_as_true,
-        )
+        return {
+            "records": pq.read_metadata(records).num_rows if complete else 0,
+            "statuses": dict(sorted(statuses.items())),
+            "conflicts": tuple(conflicts),
+            "taken_as_true": self.config["taken_as_true"],
+        }
 
     def close(self) -> None:
         """Forget the tables."""

@@ -284,7 +284,8 @@ def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoa
     if search is None:
         done = "meets" if row["met"] else "does not meet"
         text = (
-            f"{row['setting']}, as stated, {done} the target: for {people} the ratio is at most {ratio}"
+            f"{row['setting']}, as stated, {done} the target: for {people} the ratio is at most "
+            f"{ratio}"
         )
     elif row["met"]:
         end = ", the weakest that was to be tried" if row["value"] == search.weakest else ""

@@ -1,4 +1,4 @@
-"""Populations of an audit: microdata or simulated ones, their protections, results by population."""
+"""Populations of an audit, the protections of them, and results by population."""
 
 from __future__ import annotations
 
@@ -166,6 +166,7 @@ def _value(text: str) -> Any:
         return text
     return text if isinstance(value, float) else value
 
+
 # Where the records of a population are, and which population a result is about.
 
 POPULATION = "population"
@@ -292,9 +293,15 @@ class Survey:
     def whole(cls, population: AuditedPopulation, targets: int | None) -> Survey:
         """Return the survey of a population that is held whole."""
         rows = population.targets(targets)
-        ends = (np.array([0, size]) for size in (len(population.records), population.codes.size))
-        places = population.places_of(rows)
-        return cls(None, None, *ends, rows, places, _has_households(population.data))
+        return cls(
+            digest=None,
+            level=None,
+            rows=np.array([0, len(population.records)]),
+            places=np.array([0, population.codes.size]),
+            targets=rows,
+            target_places=population.places_of(rows),
+            households=_has_households(population.data),
+        )
 
 
 def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | None) -> Survey:
@@ -310,21 +317,22 @@ def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | N
             f"got {coarse[0]}"
         )
 
-    def part(number: int) -> tuple[Microdata, AuditedPopulation | None]:
-        data = read_place(folder, number, index.digest)[1]
-        lived_in = len(data.for_schema(schema)) > 0
-        return data, AuditedPopulation(data, question, seed=seed) if lived_in else None
+    def read(number: int) -> Microdata:
+        return read_place(folder, number, index.digest)[1]
 
     rows, places = [0], [0]
     composition, largest, households = np.zeros(schema.size, np.int64), 0, False
     for number in range(len(index.codes)):
-        data, some = part(number)
+        data = read(number)
         households |= _has_households(data)
-        rows.append(rows[-1] + (0 if some is None else len(some.records)))
-        places.append(places[-1] + (0 if some is None else some.codes.size))
-        if some is not None:
-            composition += np.bincount(some.cells, minlength=schema.size)
-            largest = max(largest, some.largest)
+        rows.append(rows[-1])
+        places.append(places[-1])
+        if len(data.for_schema(schema)):
+            part = AuditedPopulation(data, question, seed=seed)
+            rows[-1] += len(part.records)
+            places[-1] += part.codes.size
+            composition += np.bincount(part.cells, minlength=schema.size)
+            largest = max(largest, part.largest)
     if not rows[-1]:
         raise ArgumentError("population must hold at least one record, got none")
     chosen, sampled = drawn_targets(seed, rows[-1], targets), sampled_places(seed, places[-1])
@@ -340,11 +348,10 @@ def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | N
         where = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
         if who.start == who.stop and not where.size:
             continue
-        some = part(number)[1]
-        assert some is not None  # as rows or places of it were drawn
-        homes[who] = places[number] + some.places_of(chosen[who] - rows[number])
+        part = AuditedPopulation(read(number), question, seed=seed)
+        homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
         if where.size:
-            values = some.values_at(sampled[where] - places[number])
+            values = part.values_at(sampled[where] - places[number])
             counts = counts if counts.size else np.zeros((sampled.size, values.shape[1]), np.int64)
             counts[where] = values
     alike = fitted(counts) if concentration is None else float(concentration)

@@ -22,7 +22,7 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     population_names,
 )
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.risk.audit import (
     METHODS,
     audit_calibration,
@@ -326,7 +326,9 @@ def audit_files(
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     undecided = statements[statements["status"] == "undecided"]
-    keys = [n for n in (POPULATION, "protection", "attack", "adversary", "target") if n in undecided]
+    keys = [
+        n for n in (POPULATION, "protection", "attack", "adversary", "target") if n in undecided
+    ]
     page = html.render(
         "audit.html",
         title="Audit of protections: what is learned about people, and what from their own records",

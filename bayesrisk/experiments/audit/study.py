@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -210,7 +210,7 @@ class AuditStudy(Study):
     targets_per_shard: int = 25
     goal: ProtectionGoal | None = None
 
-    layout: ClassVar[Layout] = LAYOUT
+    layout = LAYOUT
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.experiments.runs.parts import CONFIDENTIAL, RunSettings
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import occupancy_violation, population_spec, simulate_population

@@ -111,7 +111,7 @@ def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
     with pytest.raises(OutputError):
         read_audit(tmp_path / "nowhere")
     run(study(people), tmp_path / "part", shard=(1, 3))
-    with pytest.raises(PartFileError, match="not complete"):
+    with pytest.raises(PartFileError, match="is not finished"):
         read_audit(tmp_path / "part")
     run(study(people), tmp_path / "part", resume=True)
     file = tmp_path / "part" / "statements.parquet"
@@ -135,10 +135,10 @@ def test_a_summary_is_not_of_altered_checks(people, tmp_path):
 
 
 def test_more_targets_than_people_are_everybody(people):
-    both = [study(people, targets=n).config.shards for n in (None, 40, 10**6)]
+    both = [study(people, targets=n).shards for n in (None, 40, 10**6)]
     assert len(set(both)) == 1
-    (state,) = study(people, targets=10**6)._states
-    np.testing.assert_array_equal(state.targets, np.arange(40))
+    (population,) = study(people, targets=10**6)._populations.values()
+    np.testing.assert_array_equal(population.known.targets, np.arange(40))
 
 
 @pytest.mark.parametrize(
