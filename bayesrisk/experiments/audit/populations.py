@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.adversaries import Surroundings, drawn_targets, fitted, sampled_places
 from bayesrisk.risk.audit.population import mean_errors
-from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload, as_microdata
 from bayesrisk.tables.exchange import Partitions
 
 # Protections: a mechanism with its parameters, and the usual ones where one is missing.
@@ -266,137 +266,27 @@ def by_population(
 class Survey:
     """The targets of a population and the extent of its parts: small, and so sent to workers.
 
-    Attributes
-    ----------
-    digest, level : str or None
-        Of microdata by place, digest and level of the parts.
-    rows, places : ndarray of int64
-        Records and places before each part, and in all.
-    targets, target_places : ndarray of int64
-        Rows of targets, sorted, and the numbers of the places they live in.
-    households : bool
-        Whether persons come in households.
-    around : tuple of Surroundings
-        Of microdata by place, composition of the whole and place of each part in it.
+    ``rows`` and ``places`` are the numbers of records and places before each part, and in all;
+    ``targets`` the rows of targets, sorted, ``target_places`` the numbers of the places they live
+    in.  Of microdata by place there are the ``digest`` of the index, and in ``around`` for each
+    part the whole that it is a part of.
     """
 
-    digest: str | None
-    level: str | None
+    digest: str
     rows: IntArray
     places: IntArray
     targets: IntArray
     target_places: IntArray
     households: bool
-    around: tuple[Surroundings, ...] = ()
-
-    @classmethod
-    def whole(cls, population: AuditedPopulation, targets: int | None) -> Survey:
-        """Return the survey of a population that is held whole."""
-        rows = population.targets(targets)
-        return cls(
-            digest=None,
-            level=None,
-            rows=np.array([0, len(population.records)]),
-            places=np.array([0, population.codes.size]),
-            targets=rows,
-            target_places=population.places_of(rows),
-            households=_has_households(population.data),
-        )
-
-
-def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | None) -> Survey:
-    """Return the survey of microdata by place, read a part at a time.
-
-    ``seed`` is that of the choice of so many ``targets``; None are everybody.
-    """
-    index, schema = open_index(folder), question.workload.schema
-    level = level_of_parts(index, question.workload)
-    if coarse := coarse_levels(question.workload, level):
-        raise ArgumentError(
-            f"workload must have no level coarser than a {level}, which the parts are, "
-            f"got {coarse[0]}"
-        )
-
-    def read(number: int) -> Microdata:
-        return read_place(folder, number, index.digest)[1]
-
-    rows, places = [0], [0]
-    composition, largest, households = np.zeros(schema.size, np.int64), 0, False
-    for number in range(len(index.codes)):
-        data = read(number)
-        households |= _has_households(data)
-        rows.append(rows[-1])
-        places.append(places[-1])
-        if len(data.for_schema(schema)):
-            part = AuditedPopulation(data, question, seed=seed)
-            rows[-1] += len(part.records)
-            places[-1] += part.codes.size
-            composition += np.bincount(part.cells, minlength=schema.size)
-            largest = max(largest, part.largest)
-    if not rows[-1]:
-        raise ArgumentError("population must hold at least one record, got none")
-    chosen, sampled = drawn_targets(seed, rows[-1], targets), sampled_places(seed, places[-1])
-    concentration = question.concentration
-    if concentration is None and places[-1] == 1:
-        concentration = schema.size
-    if concentration is not None:
-        sampled = sampled[:0]
-    # A second pass: where the targets live, and counts of the places that the prior is fitted to.
-    homes, counts = np.zeros(chosen.size, np.int64), np.zeros((0, 0), np.int64)
-    for number in range(len(index.codes)):
-        who = slice(*np.searchsorted(chosen, rows[number : number + 2]))
-        where = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
-        if who.start == who.stop and not where.size:
-            continue
-        part = AuditedPopulation(read(number), question, seed=seed)
-        homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
-        if where.size:
-            values = part.values_at(sampled[where] - places[number])
-            counts = counts if counts.size else np.zeros((sampled.size, values.shape[1]), np.int64)
-            counts[where] = values
-    alike = fitted(counts) if concentration is None else float(concentration)
-    around = tuple(
-        Surroundings(code, row, place, composition, largest, alike)
-        for code, row, place in zip(index.codes, rows[:-1], places[:-1], strict=True)
-    )
-    firsts = np.array(rows), np.array(places)
-    return Survey(index.digest, level, *firsts, chosen, homes, households, around)
-
-
-def survey_of(
-    source: Source, question: AuditQuestion, *, seed: int, targets: int | None
-) -> Survey | None:
-    """Return the survey of a population by place; None for one that is held whole."""
-    if isinstance(source, SimulatedPopulation):
-        return None
-    path = check.path(source, "population")
-    return survey(path, question, seed=seed, targets=targets) if Partitions.there(path) else None
-
-
-def _has_households(data: Microdata) -> bool:
-    return data.persons is not None and data.households is not None
+    around: tuple[Surroundings, ...]
 
 
 class PopulationInParts:
     """A population under audit, of which one part and its release are held at a time.
 
     Every part is protected by itself, with random numbers that its name chooses, and so is what is
-    left of it without a record.
-
-    Parameters
-    ----------
-    source : path-like or SimulatedPopulation
-        Where the records are.
-    question : AuditQuestion
-        What is asked.
-    schema : Schema
-        Of a file of records.
-    known : Survey, optional
-        Of microdata by place; others are surveyed here.
-    seed : int
-        Of releases, targets and chains.
-    targets : int, optional
-        Their number; everybody by default.
+    left of it without a record.  Records that are not by place are one part.  ``targets`` are so
+    many, None for everybody; ``known`` is the survey of an earlier look.
     """
 
     def __init__(
@@ -404,40 +294,108 @@ class PopulationInParts:
         source: Source,
         question: AuditQuestion,
         schema: Schema,
-        known: Survey | None,
         *,
         seed: int,
         targets: int | None,
+        known: Survey | None = None,
     ) -> None:
         self.source, self.question, self.schema, self.seed = source, question, schema, seed
-        self._known = known
-        self.part = functools.lru_cache(maxsize=1)(self._read)
-        self.known = Survey.whole(self.part(0), targets) if known is None else known
+        self._index, self.level = None, None
+        if not isinstance(source, SimulatedPopulation):
+            path = check.path(source, "population")
+            self._index = open_index(path) if Partitions.there(path) else None
+        if self._index is not None:
+            self.level = level_of_parts(self._index, question.workload)
+            if coarse := coarse_levels(question.workload, self.level):
+                raise ArgumentError(
+                    f"workload must have no level coarser than a {self.level}, which the parts "
+                    f"are, got {coarse[0]}"
+                )
+        self._digest = "" if self._index is None else self._index.digest
+        if known is not None:
+            self._digest = known.digest  # of when the study began
+        self._part = functools.lru_cache(maxsize=1)(self._read)
+        self.known = self._survey(targets) if known is None else known
         self.usual = Usual(question.workload, question.stated, self.known.households)
         self._released: tuple[str, int, Mechanism, Release] | None = None
 
-    def _read(self, number: int) -> AuditedPopulation:
-        """Return a part."""
-        question, known, around = self.question, self._known, None
-        data: Microdata | Records
+    def _microdata(self, number: int) -> Microdata:
+        """Return the records of a part."""
         if isinstance(self.source, SimulatedPopulation):
-            data = simulated.simulate_population(self.source.spec, rng=self.source.seed)
-        else:
-            path = check.path(self.source, "population")
-            if known is not None and known.digest is not None:
-                data, around = read_place(path, number, known.digest)[1], known.around[number]
-            elif path.is_dir():
-                data = Microdata.read(path)
-            else:
-                data = Records.read(path, schema=self.schema)
-        return AuditedPopulation(data, question, seed=self.seed, around=around)
+            return simulated.simulate_population(self.source.spec, rng=self.source.seed)
+        if self._index is not None:
+            return read_place(self.source, number, self._digest)[1]
+        path = check.path(self.source, "population")
+        if path.is_dir():
+            return Microdata.read(path)
+        return as_microdata(Records.read(path, schema=self.schema))
+
+    def _read(self, number: int, around: Surroundings | None) -> AuditedPopulation | None:
+        """Return a part; None where nobody lives there."""
+        data = self._microdata(number)
+        if not len(data.for_schema(self.question.workload.schema)):
+            return None
+        return AuditedPopulation(data, self.question, seed=self.seed, around=around)
+
+    def part(self, number: int) -> AuditedPopulation:
+        """Return a part, the last one kept."""
+        around = self.known.around[number] if self.known.around else None
+        return cast(AuditedPopulation, self._part(number, around))
+
+    def _survey(self, targets: int | None) -> Survey:
+        """Return who is asked about, and what the parts know of each other, in two passes."""
+        question, schema = self.question, self.question.workload.schema
+        codes = ("",) if self._index is None else self._index.codes
+        rows, places = [0], [0]
+        composition, largest, households = np.zeros(schema.size, np.int64), 0, False
+        for number in range(len(codes)):
+            rows.append(rows[-1])
+            places.append(places[-1])
+            if (part := self._part(number, None)) is None:
+                continue
+            rows[-1] += len(part.records)
+            places[-1] += part.codes.size
+            composition += np.bincount(part.cells, minlength=schema.size)
+            largest = max(largest, part.largest)
+            households |= part.data.persons is not None and part.data.households is not None
+        if not rows[-1]:
+            raise ArgumentError("population must hold at least one record, got none")
+        chosen = drawn_targets(self.seed, rows[-1], targets)
+        sampled = sampled_places(self.seed, places[-1])
+        concentration = question.concentration
+        if concentration is None and places[-1] == 1:
+            concentration = schema.size
+        if concentration is not None or self._index is None:  # a whole population fits its own
+            sampled = sampled[:0]
+        # Where the targets live, and counts of the places that the concentration is fitted to.
+        homes, counts = np.zeros(chosen.size, np.int64), np.zeros((0, 0), np.int64)
+        for number in range(len(codes)):
+            who = slice(*np.searchsorted(chosen, rows[number : number + 2]))
+            where = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
+            if who.start == who.stop and not where.size:
+                continue
+            part = cast(AuditedPopulation, self._part(number, None))
+            homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
+            if where.size:
+                values = part.values_at(sampled[where] - places[number])
+                if not counts.size:
+                    counts = np.zeros((sampled.size, values.shape[1]), np.int64)
+                counts[where] = values
+        alike = fitted(counts) if counts.size else float(concentration or schema.size)
+        around = tuple(
+            Surroundings(code, row, place, composition, largest, alike)
+            for code, row, place in zip(codes, rows, places, strict=False)
+        )
+        known = () if self._index is None else around
+        extent = np.array(rows), np.array(places)
+        return Survey(self._digest, *extent, chosen, homes, households, known)
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""
         mechanism = protection.make(self.usual)
-        if self.known.level is not None:
+        if self.level is not None:
             instead = "audit them as one folder of microdata, not by place"
-            check_reach(mechanism, self.question.workload, self.known.level, whole=instead)
+            check_reach(mechanism, self.question.workload, self.level, whole=instead)
 
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""

@@ -68,15 +68,8 @@ def answers(summary: pd.DataFrame, size: pd.Series, config: Row) -> list[dict[st
                 method = row["attack"] if row["attack"] in METHODS else ""
                 text = _right(row, before=not once) + _unlike(unlike.get(row["attack"]))
                 lines.setdefault((method, text), []).append(READINGS[row["attack"]])
-            asked.append(
-                {
-                    "who": who,
-                    "lines": [
-                        {"how": " or ".join(how), "right": right}
-                        for (_, right), how in lines.items()
-                    ],
-                }
-            )
+            texts = [{"how": " or ".join(how), "right": r} for (_, r), how in lines.items()]
+            asked.append({"who": who, "lines": texts})
         sections.append({"name": protection, "error": float(size[protection]), "asked": asked})
     return sections
 
@@ -117,10 +110,8 @@ def _right(row: Row, *, before: bool) -> str:
 def _unlike(row: Row | None) -> str:
     if row is None:
         return ""
-    return (
-        f"; of the {row['targets']} unlike their place {row['right_posterior']:.1%} and "
-        f"{row['right_without']:.1%}"
-    )
+    right = f"{row['right_posterior']:.1%} and {row['right_without']:.1%}"
+    return f"; of the {row['targets']} unlike their place {right}"
 
 
 def _points(row: Row) -> str:
@@ -282,16 +273,8 @@ def audit_files(
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
-    Parameters
-    ----------
-    statements, errors : pandas.DataFrame
-        All rows of all shards.
-    config : mapping
-        Configuration of the audit.
-    checks : pandas.DataFrame
-        Checks of the statements (:func:`~bayesrisk.risk.audit_checks`).
-    choice, settings : pandas.DataFrame, optional
-        Chosen settings of protections, and all that were tried.
+    Statements, errors and ``checks`` are those of all shards, ``config`` is that of the audit;
+    ``choice`` has the chosen settings of protections, ``settings`` all that were tried.
     """
     level = CONFIDENCE
     frames = {

@@ -41,7 +41,6 @@ from bayesrisk.experiments.audit.populations import (
     named_sources,
     of_population,
     source_digest,
-    survey_of,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.by_place import forget_index
@@ -68,12 +67,7 @@ _OF_PROCESS = ("_populations", "_shards", "_tried")  # made anew in every proces
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the statements of a complete audit, and their summary.
-
-    Parameters
-    ----------
-    folder : path-like
-        Output folder of an :class:`AuditStudy`.
+    """Return the statements of a complete audit in a folder, and their summary.
 
     Returns
     -------
@@ -154,9 +148,7 @@ class AuditStudy(Study):
         results have a column ``population``, and ``target`` begins with the population's name.
     workload : Workload
         Published tables.
-    protections : sequence of Protection
-        Each of another name.
-    adversaries : sequence of Adversary
+    protections, adversaries : sequence of Protection, sequence of Adversary
         Each of another name.
     stated : sequence of str
         Attributes that statements give.
@@ -284,26 +276,26 @@ class AuditStudy(Study):
         )
 
     @functools.cached_property
-    def _surveys(self) -> dict[str, Survey | None]:
-        """Surveys of populations by place: made once, and sent to workers."""
-        surveys = {}
-        for name, source in self._sources.items():
-            with about_population(name):
-                surveys[name] = survey_of(
-                    source, self._question, seed=self.seed, targets=self.targets
-                )
-        return surveys
+    def _surveys(self) -> dict[str, Survey]:
+        """Surveys of populations by name: made once, and sent to workers."""
+        return {}
 
     @functools.cached_property
     def _populations(self) -> dict[str, PopulationInParts]:
         """Every population by name, with one seed for all: each is judged as it would be alone."""
-        populations = {}
+        populations, schema = {}, self.schema or self.workload.schema
         for name, source in self._sources.items():
-            known, schema = self._surveys[name], self.schema or self.workload.schema
+            known = self._surveys.get(name)
             with about_population(name):
-                populations[name] = PopulationInParts(
-                    source, self._question, schema, known, seed=self.seed, targets=self.targets
+                made = PopulationInParts(
+                    source,
+                    self._question,
+                    schema,
+                    seed=self.seed,
+                    targets=self.targets,
+                    known=known,
                 )
+            populations[name], self._surveys[name] = made, made.known
         return populations
 
     @functools.cached_property

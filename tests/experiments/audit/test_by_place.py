@@ -12,7 +12,7 @@ from bayesrisk._random import named_stream
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import NationStudy, run
 from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
-from bayesrisk.experiments.audit.populations import PopulationInParts, survey
+from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
@@ -44,7 +44,7 @@ def study(folder, *protections, targets=6, **options):
 
 def test_what_is_known_of_all_places_is_that_of_the_whole(people):
     one = study(people / "parts", "identity", targets=40)
-    known, question = one._surveys[""], one._question
+    known, question = one._populations[""].known, one._question
     whole = AuditedPopulation(Microdata.read(people / "whole"), question, seed=1)
     assert known.rows[-1] == len(whole.records)
     assert known.places[-1] == whole.codes.size
@@ -54,7 +54,9 @@ def test_what_is_known_of_all_places_is_that_of_the_whole(people):
         assert (around.largest, around.concentration) == (whole.largest, whole.concentration)
     assert known.targets.tolist() == whole.targets(40).tolist()
     assert known.target_places.tolist() == whole.place[known.targets].tolist()
-    everybody = survey(people / "parts", question, seed=1, targets=None)
+    everybody = PopulationInParts(
+        people / "parts", question, TABLES.schema, seed=1, targets=None
+    ).known
     assert everybody.targets.size == known.rows[-1]
     assert everybody.target_places.tolist() == whole.place.tolist()
 
@@ -141,11 +143,14 @@ def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, op
 def test_a_population_that_changes_is_refused(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     one = study(tmp_path / "people", "identity")
-    known, question = one._surveys[""], one._question
+    known, question = one._populations[""].known, one._question
     run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
     moved = PopulationInParts(
-        tmp_path / "others", question, TABLES.schema, known, seed=1, targets=40
+        tmp_path / "people", question, TABLES.schema, seed=1, targets=40, known=known
     )
+    shutil.rmtree(tmp_path / "people")
+    shutil.move(tmp_path / "others", tmp_path / "people")
+    one.close()
     with pytest.raises(BayesRiskError, match="must not change while it is read"):
         moved.part(0)
 
