@@ -43,10 +43,9 @@ from bayesrisk.experiments.reconstruction import (
     read_reconstruction,
 )
 from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
-from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepStudy, read_results
+from bayesrisk.experiments.sweep.study import SweepStudy, read_results
 
 __all__ = [
     "AuditStudy",
@@ -75,7 +74,6 @@ __all__ = [
     "RunSummary",
     "SimulatedPopulation",
     "Study",
-    "SweepConfig",
     "SweepStudy",
     "TabulationStudy",
     "load_config",

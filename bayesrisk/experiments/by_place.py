@@ -25,7 +25,7 @@ from scipy import sparse
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._files.writing import spill, spilled
+from bayesrisk._files.parquet import spill, spilled
 from bayesrisk._random import named_stream
 from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__

@@ -13,8 +13,9 @@ import pandas as pd
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.limits import Count, Positive, Seed, choice
-from bayesrisk._files.text import csv_bytes, shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
