@@ -24,8 +24,8 @@ from scipy import sparse
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._files.parquet import spill, spilled
+from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
 from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__
@@ -93,8 +93,8 @@ def split_by_place(
     level : str, default "county"
         Level of the parts, coarser than the finest.
     places : array_like of str, optional
-        Public list of places of the finest level, for records that have none (``blocks``): then
-        parts and places are those of the list, and do not depend on who lives where.
+        Public list of places of the finest level, for records without ``blocks``: then parts and
+        places do not depend on who lives where.
 
     Raises
     ------
@@ -231,13 +231,7 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
 
 
 def open_index(records: str | Path) -> Partitions:
-    """Return the index of microdata by place; the last one is kept.
-
-    Raises
-    ------
-    DataError
-        If it is damaged, or the microdata are not by place.
-    """
+    """Return the index of microdata by place; the last one is kept."""
     source = Path(records)
     if not Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
@@ -276,10 +270,7 @@ def _index(folder: str) -> Partitions:
 
 
 def check_reach(mechanism: Mechanism, workload: Workload, level: str, *, whole: str) -> None:
-    """Refuse a mechanism that needs more than the records of a part, or does not say so.
-
-    ``whole`` names what to do instead with all records at once.
-    """
+    """Refuse a mechanism that needs more than a part; ``whole`` is what to do instead."""
     name, geography = mechanism.spec.mechanism, workload.schema.geography
     acts_within = getattr(mechanism, "acts_within", None)
     reach = None if acts_within is None else acts_within(workload)
@@ -419,8 +410,8 @@ class TabulationStudy(Study):
     records : path-like
         Microdata by place, as :class:`NationStudy` or :func:`split_by_place` makes it.
     workload : Workload
-        Tables to count, at least one of a level inside the parts.  Tables of levels coarser than
-        the parts are sums over them, in a part of their own.
+        Tables to count, at least one of a level inside the parts.  Those of coarser levels are sums
+        over the parts, in a part of their own.
     """
 
     records: str | Path
@@ -549,28 +540,20 @@ class ReleaseStudy(TabulationStudy):
         as :meth:`~bayesrisk.mechanisms.BaseMechanism.release` does.  A list goes to
         :func:`split_by_place`.
 
-    Raises
-    ------
-    ArgumentError
-        When it runs: if the mechanism needs more than a part.
-    DataError
-        When it runs: if records lie outside of their part.
-
     Notes
     -----
-    The draws of a part depend on the seed and the name of the part only, so that they are the same
-    for any number of workers, and whether or not there are other parts.  They are others than those
-    of ``release`` of all records at once; the law of what is drawn is the same, but that swapping
-    has its rate in each part.
+    The draws of a part depend on the seed and the name of the part only, whatever other parts there
+    are.  They differ from those of ``release`` of all records at once; their law is the same, but
+    that swapping has its rate in each part.
 
-    Parts hold different records, and what is drawn for one depends on no other.  So the budget of a
-    release is that of each of its parts, not their sum: whoever comes, goes or changes is in one
-    part, or leaves one for another, and a mechanism whose neighbours change one record is made for
-    both.  Which parts there are is public where the places are.
+    Parts hold different records, so that the budget of a release is that of each part, not their
+    sum: whoever comes, goes or changes is in one part, or leaves one for another, and a mechanism
+    whose neighbours change one record is made for both.  Which parts there are is public where the
+    places are.
 
     The folder ``NAME.confidential`` beside the release ``NAME``, which only its owner may read,
-    holds what is needed to go on with a run: a digest of the records, and the seed of a simulation.
-    It is not for publication; nothing in it is needed to read the release.
+    holds a digest of the records and the seed of a simulation, to go on with a run.  It is not for
+    publication, and not needed to read the release.
     """
 
     mechanism: Mechanism

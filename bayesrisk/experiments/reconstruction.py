@@ -57,15 +57,7 @@ def published(folder: Path) -> PublishedTables:
 
 
 class TableSource:
-    """Published tables of which a worker holds what its shard needs.
-
-    Parameters
-    ----------
-    folder : Path
-        Tables or a release, in one folder or by place.
-    digest : str
-        Digest that the tables must have.
-    """
+    """Tables or a release, in one folder or by place, of which a part is held at a time."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder, self._about = folder, _index_of(folder)
@@ -176,13 +168,7 @@ def _around(tables: PublishedTables, blocks: Any, levels: list[str]) -> Publishe
 
 
 def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
-    """Return the tables of a folder, opened once in a process.
-
-    Raises
-    ------
-    DataError
-        If they are damaged, or their digest is another one than ``digest``.
-    """
+    """Return the tables of a folder, opened once in a process; refuse those of another digest."""
     folder = Path(source)
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
@@ -266,7 +252,7 @@ class FinishedReconstruction:
     def __init__(self, folder: str | Path) -> None:
         store = RunFolder.existing(folder, _layout(variability=True))
         self.config = dict(store.config)
-        kinds = ("records", "blocks", *(["variability"] if self.config["variability"] else []))
+        kinds = ("records", "blocks", *(["variability"] if self.config.get("variability") else []))
         self.files = {kind: store.result(f"{kind}.parquet") for kind in kinds}
 
     def columns(self, kind: str) -> list[str]:
@@ -366,13 +352,7 @@ class ReconstructionStudy(Study):
         Blocks after which a shard ends; places that are solved together stay together.  By
         default enough for about 64 shards, and at most 250.
     taken_as_true : bool, default False
-        Whether counts of a release that need not be true are read as if they were.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if there are no tables at a level that is needed, or their counts need not be
-        true.
+        Whether counts of a release that need not be true are read as if they were, not refused.
     """
 
     tables: str | Path

@@ -32,7 +32,6 @@ from bayesrisk.risk.audit import (
 )
 
 Row = Mapping[Any, Any]
-CONFIDENCE = 0.95
 EVERYBODY, UNLIKE = "everybody", "unlike their place"
 #: How an adversary concludes, by attack.
 READINGS = {
@@ -276,16 +275,12 @@ def audit_files(
     Statements, errors and ``checks`` are those of all shards, ``config`` is that of the audit;
     ``choice`` has the chosen settings of protections, ``settings`` all that were tried.
     """
-    level = CONFIDENCE
+    targets = by_population(statements, audit_targets)
     frames = {
-        "targets": by_population(statements, audit_targets),
-        "summary": by_population(
-            statements, lambda rows: audit_summary(audit_targets(rows), confidence=level)
-        ),
-        "calibration": by_population(
-            statements, lambda rows: audit_calibration(rows, confidence=level)
-        ),
-        "certain": by_population(statements, lambda rows: audit_certain(rows, confidence=level)),
+        "targets": targets,
+        "summary": by_population(targets, audit_summary),
+        "calibration": by_population(statements, audit_calibration),
+        "certain": by_population(statements, audit_certain),
         "checks": checks,
         "errors": errors,
     }
@@ -302,9 +297,9 @@ def audit_files(
             # A name may be no name of a file.
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             figures.append(_figures(summary, size, _curves(config), Path(folder), end, title))
-            told = check_sentences(of_population(checks, name))
+            sentences = check_sentences(of_population(checks, name))
             populations.append(
-                {"name": name, "answers": answers(summary, size, config), "checks": told}
+                {"name": name, "answers": answers(summary, size, config), "checks": sentences}
             )
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
@@ -319,11 +314,11 @@ def audit_files(
         choice=None if choice is None else _choice(choice, config),
         adversaries=[{"name": a["name"], "knows": _knowledge(a)} for a in config["adversaries"]],
         asked=listed(config["stated"]),
-        confidence=f"{CONFIDENCE:.0%}",
+        confidence="95%",
         figures=[drawn for some in figures for drawn in some[:1]],
         more_figures=[drawn for some in figures for drawn in some[1:]],
         tables=_tables(frames),
-        checks_said=check_totals(checks),
+        checks_total=check_totals(checks),
         checked=html.table(checks.astype(object).where(checks.notna(), ""), "Every check"),
         lost=int(undecided.groupby(keys).ngroups),
         downloads=[
@@ -349,7 +344,7 @@ def _choice(choice: pd.DataFrame, config: Row) -> dict[str, Any]:
         f"posterior and belief without their own record shall be at most "
         f"{config['target_ratio']}, for {config['against'] or 'the worst of all adversaries'}",
         "best": " and ".join(choice.loc[choice["cheapest"], "setting"].tolist()),
-        "told": choice["answer"].tolist(),
+        "answers": choice["answer"].tolist(),
     }
 
 

@@ -89,7 +89,7 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
     shown_ = statements
-    if store.config["target_ratio"] is not None:
+    if store.config.get("target_ratio") is not None:
         chosen = _csv(store.result("choice.csv"))["setting"]
         shown_ = statements[statements["protection"].isin(chosen)]
     return statements, by_population(shown_, lambda rows: audit_summary(audit_targets(rows)))
@@ -182,11 +182,10 @@ class AuditStudy(Study):
 
     Notes
     -----
-    Memory: the records and one release of every population, in every worker.  Of a population by
-    place it is one part: each part is protected by itself, as :class:`ReleaseStudy` does, so that a
-    protection must act within a part (``acts_within``) and no table be of a coarser level.  Targets
-    are drawn from all parts, and beliefs rest on the composition of all of them; the errors of
-    tables are those of the parts where targets live.
+    Memory: the records and one release of every population in every worker, or one part of those by
+    place.  Each part is protected by itself, as :class:`ReleaseStudy` does, so that a protection
+    must act within a part (``acts_within``) and no table be of a coarser level.  Targets and priors
+    are of all parts; the errors of tables are those of the parts where targets live.
     """
 
     population: Source | Mapping[str, Source]

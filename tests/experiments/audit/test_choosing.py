@@ -351,16 +351,6 @@ def test_names_are_kept_as_they_are(people, tmp_path):
     assert read_audit(tmp_path / "out")[1]["protection"].unique().tolist() == ["None"]
 
 
-def test_an_altered_choice_is_not_read(people, tmp_path):
-    run(study(people, texts=WHAT[:1]), tmp_path / "out")
-    file = tmp_path / "out" / "choice.csv"
-    file.write_bytes(file.read_bytes().replace(b"identity", b"Identity"))
-    for _ in range(2):
-        with pytest.raises(PartFileError, match=r"choice\.csv"):
-            read_audit(tmp_path / "out")
-        file.unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

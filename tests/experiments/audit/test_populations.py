@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from audits import SCHEMA, WORKLOAD, contents
+from audits import SCHEMA, WORKLOAD
 
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import run
@@ -129,13 +129,6 @@ def test_what_the_checks_say_is_so(done):
     for name in NAMES:
         number = sure.loc[sure["population"] == name, "compared"].sum()
         assert f"of {number} statements that are certain, none contradicting" in page
-
-
-def test_shards_and_a_resumed_run_give_the_same_bytes(towns, done, tmp_path):
-    for part in (1, 2, 3):
-        last = run(study(towns), tmp_path / "out", shard=(part, 3), resume=True)
-    assert last.complete
-    assert contents(tmp_path / "out") == contents(done[0])
 
 
 def test_names_and_digests_are_kept_and_another_population_is_another_audit(towns, done, tmp_path):
