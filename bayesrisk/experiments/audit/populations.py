@@ -33,7 +33,7 @@ from bayesrisk.experiments.by_place import (
 )
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
-from bayesrisk.mechanisms.registry import mechanism_parameters
+from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
@@ -94,7 +94,7 @@ class Usual:
 
     def completed(self, mechanism: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with the usual values of those that must be given and are not."""
-        possible, usual = mechanism_parameters(mechanism), self._values()
+        possible, usual = REGISTRY.parameters(mechanism), self._values()
         names = [n for n, needed in possible.items() if needed and n in usual]
         if {"rho", "epsilon"} & set(given) and not has_budget(given):
             names += [n for n in _SHARES if n in possible]
