@@ -44,7 +44,7 @@ ROOMS = {
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurements sweep | reconstruction | audit claims"
-        " linkage occupancy | schemas"
+        " linkage occupancy"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | *",
