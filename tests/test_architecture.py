@@ -44,7 +44,7 @@ ROOMS = {
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | by_place measurements reconstruction sweep | audit claims"
+        "hierarchy runs | by_place measurements sweep | reconstruction | audit claims"
         " linkage occupancy"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",

@@ -4,26 +4,18 @@ May import everything but ``cli``; writes only inside the folder it is given.
 """
 
 from bayesrisk.experiments.audit import (
-    AuditConfig,
     AuditStudy,
-    AuditSummary,
     Protection,
     ProtectionGoal,
     SimulatedPopulation,
     parse_protection,
     read_audit,
 )
-from bayesrisk.experiments.by_place.parts import split_by_place
-from bayesrisk.experiments.by_place.release import (
-    NationConfig,
+from bayesrisk.experiments.by_place import (
     NationStudy,
-    NationSummary,
-    ReleaseConfig,
     ReleaseStudy,
-    ReleaseSummary,
-    TabulationConfig,
     TabulationStudy,
-    TabulationSummary,
+    split_by_place,
 )
 from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
@@ -46,10 +38,8 @@ from bayesrisk.experiments.occupancy import (
     write_occupancy_report,
 )
 from bayesrisk.experiments.reconstruction import (
-    ReconstructionConfig,
     ReconstructionOutput,
     ReconstructionStudy,
-    ReconstructionSummary,
     read_reconstruction,
 )
 from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
@@ -58,9 +48,7 @@ from bayesrisk.experiments.sweep.report import write_report
 from bayesrisk.experiments.sweep.study import SweepStudy, read_results
 
 __all__ = [
-    "AuditConfig",
     "AuditStudy",
-    "AuditSummary",
     "ClaimsStudy",
     "MeasurementCountsConfig",
     "MeasurementCountsStudy",
@@ -68,9 +56,7 @@ __all__ = [
     "MeasurementsConfig",
     "MeasurementsStudy",
     "MeasurementsSummary",
-    "NationConfig",
     "NationStudy",
-    "NationSummary",
     "OccupancyAttackStudy",
     "OccupancyAttackSummary",
     "OccupancyConfig",
@@ -80,21 +66,15 @@ __all__ = [
     "Outcome",
     "Protection",
     "ProtectionGoal",
-    "ReconstructionConfig",
     "ReconstructionOutput",
     "ReconstructionStudy",
-    "ReconstructionSummary",
     "ReidentificationReport",
-    "ReleaseConfig",
     "ReleaseStudy",
-    "ReleaseSummary",
     "RunSummary",
     "SimulatedPopulation",
     "Study",
     "SweepStudy",
-    "TabulationConfig",
     "TabulationStudy",
-    "TabulationSummary",
     "load_config",
     "measurement_posterior",
     "parse_config",

@@ -1,4 +1,4 @@
-"""The reconstruction of a whole area as a study, in shards of places.
+"""The reconstruction of records behind published tables as a study, in shards of places.
 
 Reads published tables and nothing else.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,15 +20,15 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Positive, choice
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
+from bayesrisk.experiments.by_place import select_rows
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import (
     Reconstruction,
     make_solver,
@@ -43,63 +43,72 @@ from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.published import assumed_true, joined
 
-# -----------------------------------------------------------------------------
-# The tables that a study reads: a folder that is held whole, or one by place, of which parts are.
+# Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
 # Blocks are numbered in the order of their codes, over all parts.  A shard is a run of them that
-# keeps the places of a unit together; it is the same for either form, and so is what it comes to.
+# keeps the places of a unit together; it does not depend on the parts, and so its results do not.
 
 
 def published(folder: Path) -> PublishedTables:
-    """Return the tables of a folder, or of a release: then its description must be whole too.
-
-    The digest of the folder, which a run keeps, covers the description as well.
-    """
+    """Return the tables of a folder, or of a release: then its description must be whole too."""
     if (folder / RELEASE_FILE).exists():
         return Release.read(folder).tables
     return PublishedTables.read(folder)
 
 
 class TableSource:
-    """Published tables of which a worker holds what its shard needs.
+    """Tables or a release, in one folder or by place, of which a part is held at a time."""
 
-    Parameters
-    ----------
-    digest : str
-        What tells these tables from others.
-    sizes : ndarray of int64
-        Blocks in each part.
-    part : callable
-        Returns the tables of a part by its position; the last one may be kept.
-    above : callable
-        Returns the tables of levels that are coarser than the parts; None where there are none.
-    firsts : callable
-        Returns for a level, not the finest, the numbers of the first blocks of its places.
-    """
-
-    def __init__(
-        self,
-        digest: str,
-        sizes: IntArray,
-        part: Callable[[int], PublishedTables],
-        above: Callable[[], PublishedTables | None],
-        firsts: Callable[[str], IntArray],
-    ) -> None:
-        self.digest, self._part, self._above, self._firsts = digest, part, above, firsts
-        self._ends = np.cumsum(sizes)
+    def __init__(self, folder: Path, digest: str) -> None:
+        self._folder, self._about = folder, _index_of(folder)
+        self._part = functools.lru_cache(maxsize=1)(self._read)
         self._starts: dict[tuple[str, int], IntArray] = {}
+        if self._about is None:
+            tables = self._part(0)
+            self._places = tables.geoids[tables.workload.levels[-1]]
+            self._sizes = np.ones(len(self._places), dtype=np.int64)
+            self._ends = np.array([len(self._places)])
+            self.digest = _files.digest_folder(folder)
+        else:
+            about = self._about
+            index = about.partitions if isinstance(about, ReleaseIndex) else about
+            self._places, self._sizes = index.place, index.finest
+            self._ends = np.cumsum(index.sizes)
+            self._codes, self._coarse, self.digest = index.codes, index.above, about.digest
+        if self.digest != digest:
+            raise DataError(f"{folder}: must not change while it is read")
+
+    def _read(self, number: int) -> PublishedTables:
+        """Return the tables of a part."""
+        if self._about is None:
+            return published(self._folder)
+        code = self._codes[number]
+        tables = published(self._about.checked(code))
+        blocks = tables.geoids[tables.workload.levels[-1]]
+        size = np.diff(self._ends, prepend=0)[number]
+        if len(blocks) != size or not all(block.startswith(code) for block in blocks):
+            raise DataError(
+                f"{self._folder}: part {code} must hold the places that the index lists"
+            )
+        return tables
+
+    @functools.cached_property
+    def _above(self) -> PublishedTables | None:
+        """The tables of levels that are coarser than the parts."""
+        if self._about is None or not self._coarse:
+            return None
+        return published(self._about.checked(ABOVE))
 
     @functools.cached_property
     def workload(self) -> Workload:
-        """What is counted."""
-        above, part = self._above(), self._part(0)
+        """Levels and tables, those coarser than the parts included."""
+        above, part = self._above, self._part(0)
         return part.workload if above is None else above.workload.union(part.workload)
 
     @property
     def laws(self) -> dict[tuple[str, str], str]:
         """Laws of tables of a release whose counts need not be true, as its first part has them."""
-        above = self._above()
-        return {**({} if above is None else above.laws), **self._part(0).laws}
+        return {**({} if self._above is None else self._above.laws), **self._part(0).laws}
 
     @property
     def blocks(self) -> int:
@@ -117,7 +126,9 @@ class TableSource:
             if unit == self.workload.levels[-1]:
                 starts = np.arange(0, self.blocks, blocks_per_shard)
             else:
-                firsts = self._firsts(unit)
+                units = self.workload.schema.geography.ancestors(self._places, unit)
+                first = np.unique(units, return_index=True)[1]
+                firsts = (np.cumsum(self._sizes) - self._sizes)[first]
                 starts = firsts[np.diff(firsts // blocks_per_shard, prepend=-1) != 0]
             self._starts[key] = starts
         return self._starts[key]
@@ -125,78 +136,46 @@ class TableSource:
     def shard(self, number: int, unit: str, blocks_per_shard: int) -> PublishedTables:
         """Return the tables of the blocks of a shard, and of the places up to the unit around."""
         starts = self.starts(unit, blocks_per_shard)
+        start = int(starts[number])
         stop = int(starts[number + 1]) if number + 1 < len(starts) else self.blocks
-        return self._blocks(int(starts[number]), stop, unit)
-
-    def _blocks(self, start: int, stop: int, unit: str) -> PublishedTables:
-        """Return the tables of a run of blocks."""
         geography = self.workload.schema.geography
         lowest = geography.rank(unit)
         levels = [level for level in self.workload.levels if geography.rank(level) >= lowest]
         pieces = []
         first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
-        for number in range(int(first), int(last) + 1):
-            part = self._part(number)
-            offset = int(self._ends[number]) - len(part.geoids[part.workload.levels[-1]])
-            pieces.append(_some(part, max(start - offset, 0), stop - offset, levels))
-        above = self._above() if levels[0] not in pieces[0].workload.levels else None
+        for position in range(int(first), int(last) + 1):
+            part = self._part(position)
+            codes = part.geoids[part.workload.levels[-1]]
+            offset = int(self._ends[position]) - len(codes)
+            blocks = codes[max(start - offset, 0) : stop - offset]
+            pieces.append(_around(part, blocks, levels))
+        above = self._above if levels[0] not in pieces[0].workload.levels else None
         if above is not None:
             finest = self.workload.levels[-1]
             blocks = np.concatenate([piece.geoids[finest] for piece in pieces])
-            kept = [level for level in levels if level in above.workload.levels]
-            rows = {level: np.unique(geography.ancestors(blocks, level)) for level in kept}
-            at = {n: np.searchsorted(above.geoids[n], places) for n, places in rows.items()}
-            pieces.insert(0, _rows(above, at))
+            pieces.insert(0, _around(above, blocks, levels))
         return joined(pieces)
 
 
-def _some(tables: PublishedTables, start: int, stop: int, levels: list[str]) -> PublishedTables:
-    """Return the tables of some blocks, and of the places around them at some levels."""
+def _around(tables: PublishedTables, blocks: Any, levels: list[str]) -> PublishedTables:
+    """Return the tables of the places around some blocks, of some levels."""
     geography = tables.workload.schema.geography
-    blocks = tables.geoids[tables.workload.levels[-1]][start:stop]
     rows = {}
-    for level in tables.workload.levels:
-        if level in levels:
-            places = np.unique(geography.ancestors(blocks, level))
-            rows[level] = np.searchsorted(tables.geoids[level], places)
-    return _rows(tables, rows)
-
-
-def _rows(tables: PublishedTables, rows: dict[str, IntArray]) -> PublishedTables:
-    """Return the tables of the places at some rows of some levels."""
-    workload = tables.workload.select(levels=list(rows))
-    return PublishedTables(
-        workload,
-        {level: tables.geoids[level][at] for level, at in rows.items()},
-        {key: tables.counts[key][rows[key[0]]] for key in workload.tables},
-        {
-            key: hidden[rows[key[0]]]
-            for key, hidden in tables.suppressed.items()
-            if key in workload.tables
-        },
-        {key: law for key, law in tables.laws.items() if key in workload.tables},
-    )
+    for level in (level for level in tables.workload.levels if level in levels):
+        places = np.unique(geography.ancestors(blocks, level))
+        rows[level] = np.searchsorted(tables.geoids[level], places)
+    return select_rows(tables, rows)
 
 
 def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
-    """Return the tables of a folder, opened once in a process; refuse what is no folder.
-
-    Parameters
-    ----------
-    source : path-like
-        The folder.
-    digest : str, optional
-        What the tables must still be.
-
-    Raises
-    ------
-    DataError
-        If they are damaged, or others than before.
-    """
+    """Return the tables of a folder, opened once in a process; refuse those of another digest."""
     folder = Path(source)
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
-    return _open(str(folder), _digest(folder) if digest is None else digest)
+    if digest is None:
+        about = _index_of(folder)
+        digest = _files.digest_folder(folder) if about is None else about.digest
+    return _open(folder, digest)
 
 
 def forget_tables() -> None:
@@ -204,124 +183,25 @@ def forget_tables() -> None:
     _open.cache_clear()
 
 
-def _digest(folder: Path) -> str:
+_open = functools.lru_cache(maxsize=1)(TableSource)
+
+
+def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
+    """Return the index of a release or of tables by place; None for tables in one folder."""
     if ReleaseIndex.there(folder):
-        return ReleaseIndex.read(folder).digest
-    if Partitions.there(folder):
-        return Partitions.read(folder, "tables").digest
-    return _files.digest_folder(folder)
+        return ReleaseIndex.read(folder)
+    return Partitions.read(folder, "tables") if Partitions.there(folder) else None
 
 
-@functools.lru_cache(maxsize=1)
-def _open(source: str, digest: str) -> TableSource:
-    """Return the tables of a folder, once for each process; refuse them when they have changed."""
-    folder = Path(source)
-    by_place = Partitions.there(folder)
-    made = _by_place(folder) if by_place else _whole(folder, digest)
-    if (made.digest if by_place else _files.digest_folder(folder)) != digest:
-        raise DataError(f"{folder}: must not change while it is read")
-    return made
-
-
-def _whole(folder: Path, digest: str) -> TableSource:
-    """Return tables that are held whole."""
-    tables = published(folder)
-    blocks = tables.geoids[tables.workload.levels[-1]]
-
-    def firsts(level: str) -> IntArray:
-        places = tables.workload.schema.geography.ancestors(blocks, level)
-        return np.asarray(np.unique(places, return_index=True)[1], dtype=np.int64)
-
-    return TableSource(digest, np.array([len(blocks)]), lambda _: tables, lambda: None, firsts)
-
-
-def _by_place(folder: Path) -> TableSource:
-    """Return tables by place, of which the part that was read last is kept."""
-    about = ReleaseIndex.read(folder) if ReleaseIndex.there(folder) else None
-    index = Partitions.read(folder, "tables") if about is None else about.partitions
-    checked = index.checked if about is None else about.checked
-
-    @functools.lru_cache(maxsize=1)
-    def part(number: int) -> PublishedTables:
-        code = index.codes[number]
-        tables = published(checked(code))
-        blocks = tables.geoids[tables.workload.levels[-1]]
-        if len(blocks) != index.sizes[number] or not all(b.startswith(code) for b in blocks):
-            raise DataError(f"{folder}: part {code} must hold the places that the index lists")
-        return tables
-
-    @functools.cache
-    def above() -> PublishedTables | None:
-        return published(checked(ABOVE)) if index.above else None
-
-    def firsts(level: str) -> IntArray:
-        geography = part(0).workload.schema.geography
-        places = geography.ancestors(index.place, level)
-        numbers = np.cumsum(index.finest) - index.finest
-        return np.asarray(numbers[np.unique(places, return_index=True)[1]], dtype=np.int64)
-
-    digest = index.digest if about is None else about.digest
-    return TableSource(digest, index.sizes, part, above, firsts)
-
-
-# -----------------------------------------------------------------------------
-# The output folder of a reconstruction: its configuration, its parts, and what is made of them.
-
+# The output folder of a reconstruction: its configuration, its parts, and how they are read.
 
 _BATCH = 2**16  # rows that are read at a time
 #: Scopes of the solution variability.
 VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
 
-@dataclass(frozen=True)
-class ReconstructionConfig(RunSettings):
-    """What a run does, and to which tables.
-
-    Attributes
-    ----------
-    tables : str
-        Digest of the input folder's files.
-    scope : str
-        Level whose tables are solved together.
-    variability : str or None
-        Scope of the solution variability: ``block``, ``tract-bounds``, ``tract-joint``; None for
-        none.
-    unit : str
-        Level of the places that stay together in a shard.
-    solver : str
-        For what search does not settle.
-    time_limit : float or None
-        Seconds that the solver may take for a component.
-    node_limit : int or None
-        Nodes that the solver may look at for the variability of a component.
-    nearest : bool
-        Whether blocks without a solution get the records of the least deviation.
-    blocks_per_shard : int
-        Blocks after which a shard ends.
-    shards : int
-        Number of shards.
-    version : str
-        Version of bayesrisk.
-    taken_as_true : bool
-        Whether counts are taken as true that need not be.
-    """
-
-    tables: str
-    scope: str
-    variability: Annotated[str, choice(VARIABILITIES)] | None
-    unit: str
-    solver: str
-    time_limit: Positive | None
-    node_limit: Count | None
-    nearest: bool
-    blocks_per_shard: Count
-    shards: Count
-    version: str = __version__
-    taken_as_true: bool = False
-
-
 def _layout(*, variability: bool) -> Layout:
-    """Return the files of a reconstruction."""
+    """Return the files of a reconstruction, those of a shard in the order they are written."""
     kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
     return Layout("reconstruction", kinds=kinds, merged=kinds)
 
@@ -329,12 +209,12 @@ def _layout(*, variability: bool) -> Layout:
 @displayed
 @dataclass(frozen=True)
 class ReconstructionOutput:
-    """What a finished run wrote.
+    """Results of a finished reconstruction.
 
     Attributes
     ----------
-    config : ReconstructionConfig
-        What it did.
+    config : dict
+        Settings of the run, with the digest of its tables.
     records : pandas.DataFrame
         Reconstructed records.
     blocks : pandas.DataFrame
@@ -343,24 +223,14 @@ class ReconstructionOutput:
         Bounds of the solution variability, if it was asked for.
     """
 
-    config: ReconstructionConfig
+    config: dict[str, Any]
     records: pd.DataFrame
     blocks: pd.DataFrame
     variability: pd.DataFrame | None
 
 
 def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
-    """Return what a finished reconstruction wrote.
-
-    Parameters
-    ----------
-    folder : path-like
-        Its folder.
-
-    Returns
-    -------
-    ReconstructionOutput
-        Configuration, records, blocks and variability.
+    """Return settings, records, blocks and variability of a finished reconstruction.
 
     Raises
     ------
@@ -369,35 +239,20 @@ def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
     PartFileError
         If the run is not finished, or a file is not the one that the manifest lists.
     """
-    found = FinishedReconstruction(folder)
-    frames = {kind: read_frame(file, fault=PartFileError) for kind, file in found.files.items()}
+    run = FinishedReconstruction(folder)
+    frames = {kind: read_frame(file, fault=PartFileError) for kind, file in run.files.items()}
     return ReconstructionOutput(
-        found.config, frames["records"], frames["blocks"], frames.get("variability")
+        run.config, frames["records"], frames["blocks"], frames.get("variability")
     )
 
 
 class FinishedReconstruction:
-    """The files of a finished run, each the one that the manifest lists.
-
-    Attributes
-    ----------
-    config : ReconstructionConfig
-        What the run did.
-    files : dict of str to Path
-        ``records``, ``blocks`` and, if it was asked for, ``variability``.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no reconstruction.
-    PartFileError
-        If the run is not finished, or a file is not the one that the manifest lists.
-    """
+    """Settings (``config``) and ``files`` by kind of a finished run, as the manifest lists them."""
 
     def __init__(self, folder: str | Path) -> None:
         store = RunFolder.existing(folder, _layout(variability=True))
-        self.config = store.settings(ReconstructionConfig)
-        kinds = ("records", "blocks", *(("variability",) if self.config.variability else ()))
+        self.config = dict(store.config)
+        kinds = ("records", "blocks", *(["variability"] if self.config.get("variability") else []))
         self.files = {kind: store.result(f"{kind}.parquet") for kind in kinds}
 
     def columns(self, kind: str) -> list[str]:
@@ -419,13 +274,7 @@ class RowsByPlace:
         self._held = next(self._batches)
 
     def of(self, place: str) -> pd.DataFrame:
-        """Return the rows of a place; those of places before it are passed over.
-
-        Raises
-        ------
-        PartFileError
-            If the places are not in order.
-        """
+        """Return the rows of a place; those of places before it are passed over."""
         pieces = []
         while True:
             codes = pc.utf8_slice_codeunits(self._held.column(0), 0, self._digits)
@@ -434,38 +283,30 @@ class RowsByPlace:
                 raise PartFileError(f"{self._file}: rows must be in the order of the places")
             start, stop = np.searchsorted(codes, place), np.searchsorted(codes, place, "right")
             pieces.append(self._held.slice(start, stop - start))
-            if stop < len(codes):
-                self._held = self._held.slice(stop)
-                break
-            following = next(self._batches, None)
+            following = None if stop < len(codes) else next(self._batches, None)
+            self._held = self._held.slice(stop) if following is None else following
             if following is None:
-                self._held = self._held.slice(stop)
-                break
-            self._held = following
-        frame: pd.DataFrame = pa.concat_tables(pieces).to_pandas()
-        return frame
+                frame: pd.DataFrame = pa.concat_tables(pieces).to_pandas()
+                return frame
 
     def places(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield all places that are left, with their rows."""
-        while self._next():
+        while True:
+            while not len(self._held):
+                following = next(self._batches, None)
+                if following is None:
+                    return
+                self._held = following
             place = str(self._held.column(0)[0].as_py())[: self._digits]
             yield place, self.of(place)
 
-    def _next(self) -> bool:
-        while not len(self._held):
-            following = next(self._batches, None)
-            if following is None:
-                return False
-            self._held = following
-        return True
 
+# The study, and one shard of it: some places of a folder of published tables.
 
-# -----------------------------------------------------------------------------
-# One shard of a reconstruction: some places of a folder of published tables.
-
-
-_SHARDS = 64  # of a run that nobody told how many blocks a shard has, at least
+_SHARDS = 64  # least number of shards by default
 _MOST_BLOCKS = 250  # of such a shard
+_TRACT = "tract"
+_SHOWN = 5  # conflicts that a summary quotes
 
 
 def shard_size(blocks: int) -> int:
@@ -477,95 +318,17 @@ def shard_size(blocks: int) -> int:
     return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
 
 
-def compute_shard(tables: str, config: ReconstructionConfig, shard: int) -> dict[str, pa.Table]:
-    """Return records, blocks and variability of the places of a shard."""
-    source = open_tables(tables, config.tables)
-    return _compute(source.shard(shard, config.unit, config.blocks_per_shard), config)
-
-
-def _compute(tables: PublishedTables, config: ReconstructionConfig) -> dict[str, pa.Table]:
-    """Return records, blocks and variability of some places."""
-    found = reconstruct(
-        tables,
-        scope=config.scope,
-        solver=config.solver,
-        time_limit=config.time_limit,
-        nearest=config.nearest,
-        taken_as_true=config.taken_as_true,
-    )
-    parts = {"records": _records(found), "blocks": arrow_table(found.blocks())}
-    if config.variability is not None:
-        # Block records need not fit the tract's tables: then a solution that does is looked for.
-        same = config.variability == "block" or config.scope != found.problem.level
-        same = same and Status.NEAREST not in found.status
-        bounds = solution_variability(
-            tables,
-            scope=config.variability,
-            solution=found if same else None,
-            solver=config.solver,
-            time_limit=config.time_limit,
-            node_limit=config.node_limit,
-            taken_as_true=config.taken_as_true,
-        )
-        parts["variability"] = arrow_table(bounds.to_frame())
-    return parts
-
-
-def _records(found: Reconstruction) -> pa.Table:
-    frame = record_form(found)
-    codes = {name: "int16" for name in frame if name != found.problem.level}
-    return arrow_table(frame.astype(codes))
-
-
-# -----------------------------------------------------------------------------
-
-
-_TRACT = "tract"
-_SHOWN = 5  # conflicts that a summary quotes
-
-
-@displayed
-@dataclass(frozen=True)
-class ReconstructionSummary:
-    """What a run did.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    records : int
-        Reconstructed records of a complete run; else 0.
-    statuses : dict of str to int
-        Blocks of each status.
-    conflicts : tuple of str
-        Of the first blocks without a solution the published cells that contradict.
-    taken_as_true : bool
-        Whether counts are taken as true that need not be.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    records: int
-    statuses: dict[str, int]
-    conflicts: tuple[str, ...]
-    taken_as_true: bool
-
-
 @dataclass(frozen=True)
 class ReconstructionStudy(Study):
     """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
-    ``variability.parquet``; :func:`read_reconstruction` reads them.  Memory: in every worker the
-    tables, or of tables by place one part and the index, and one shard.  With a time limit the
-    answers may depend on the speed of the machine; with a limit of nodes they do not.
+    ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
+    (of a complete run their number; else 0), ``statuses`` (blocks of each), ``conflicts`` (cells
+    that contradict, of the first blocks without a solution) and ``taken_as_true``.  Memory: in
+    every worker the tables, or of tables by place one part and the index, and one shard.  With a
+    time limit the answers may depend on the speed of the machine; with a limit of nodes they do
+    not.
 
     Parameters
     ----------
@@ -589,17 +352,7 @@ class ReconstructionStudy(Study):
         Blocks after which a shard ends; places that are solved together stay together.  By
         default enough for about 64 shards, and at most 250.
     taken_as_true : bool, default False
-        Whether counts of a release that need not be true are read as if they were.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if a setting is out of range, there are no tables at a level that is
-        needed, or their counts need not be true.
-    DataError
-        When it runs: if the folder of tables is damaged: file, row and column are named.
-    MissingDependencyError
-        When it runs: if the solver is not installed.
+        Whether counts of a release that need not be true are read as if they were, not refused.
     """
 
     tables: str | Path
@@ -614,8 +367,8 @@ class ReconstructionStudy(Study):
     taken_as_true: bool = False
 
     @functools.cached_property
-    def config(self) -> ReconstructionConfig:
-        """The configuration: everything is checked that can be before a folder is made."""
+    def config(self) -> dict[str, Any]:
+        """The checked fields, the digest of the tables, and the level that keeps together."""
         if self.variability is not None:
             check.choice(self.variability, "variability", VARIABILITIES)
         limit, nodes = self.time_limit, checked_nodes(self.node_limit, str(self.solver))
@@ -636,20 +389,20 @@ class ReconstructionStudy(Study):
         unit, size = self._unit(levels), self.blocks_per_shard or shard_size(source.blocks)
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        assumed = assumed_true(source.laws, keys, taken_as_true=self.taken_as_true)
-        return ReconstructionConfig(
-            source.digest,
-            self.scope,
-            self.variability,
-            unit,
-            self.solver,
-            limit,
-            nodes,
-            bool(self.nearest),
-            size,
-            len(source.starts(unit, size)),
-            taken_as_true=assumed,
-        )
+        return {
+            "tables": source.digest,
+            "scope": self.scope,
+            "variability": self.variability,
+            "unit": unit,
+            "solver": self.solver,
+            "time_limit": limit,
+            "node_limit": nodes,
+            "nearest": bool(self.nearest),
+            "blocks_per_shard": size,
+            "shards": len(source.starts(unit, size)),
+            "version": __version__,
+            "taken_as_true": assumed_true(source.laws, keys, taken_as_true=self.taken_as_true),
+        }
 
     def _unit(self, levels: tuple[str, ...]) -> str:
         """Return the level whose places stay together in a shard."""
@@ -669,35 +422,50 @@ class ReconstructionStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
-        return compute_shard(str(self.tables), self.config, shard)
+        config = self.config
+        source = open_tables(self.tables, config["tables"])
+        tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
+        options = {name: config[name] for name in ("solver", "time_limit", "taken_as_true")}
+        made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
+        parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
+        if self.variability is not None:
+            # Block records need not fit the tract's tables: then a solution that does is looked
+            # for, as where the records are only the nearest.
+            same = self.variability == "block" or self.scope != made.problem.level
+            same = same and Status.NEAREST not in made.status
+            bounds = solution_variability(
+                tables,
+                scope=self.variability,
+                solution=made if same else None,
+                node_limit=config["node_limit"],
+                **options,
+            )
+            parts["variability"] = arrow_table(bounds.to_frame())
+        return parts
 
-    def summary(self, folder: RunFolder, outcome: Outcome) -> ReconstructionSummary:
-        """Return what was done."""
-        records = 0
-        if outcome.complete:
-            records = pq.read_metadata(folder.path / "records.parquet").num_rows
-        return ReconstructionSummary(
-            str(folder.path),
-            *outcome,
-            records,
-            *_outcome(folder, self.config),
-            self.config.taken_as_true,
-        )
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the number of records, statuses and the first conflicts."""
+        statuses: Counter[str] = Counter()
+        conflicts: list[str] = []
+        for shard in folder.finished():
+            blocks = folder.read_part(shard, "blocks")
+            statuses.update(blocks.column("status").to_pylist())
+            conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
+            conflicts = conflicts[:_SHOWN]
+        records = folder.path / "records.parquet"
+        return {
+            "records": pq.read_metadata(records).num_rows if complete else 0,
+            "statuses": dict(sorted(statuses.items())),
+            "conflicts": tuple(conflicts),
+            "taken_as_true": self.config["taken_as_true"],
+        }
 
     def close(self) -> None:
         """Forget the tables."""
         forget_tables()
 
 
-def _outcome(
-    store: RunFolder, config: ReconstructionConfig
-) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return how many blocks have each status, and what the first conflicts are."""
-    statuses: Counter[str] = Counter()
-    conflicts: list[str] = []
-    for shard in store.finished():
-        blocks = store.read_part(shard, "blocks")
-        statuses.update(blocks.column("status").to_pylist())
-        conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
-        conflicts = conflicts[:_SHOWN]
-    return dict(sorted(statuses.items())), tuple(conflicts)
+def _records(made: Reconstruction) -> pa.Table:
+    """Return reconstructed records, codes as 16-bit integers."""
+    frame = record_form(made)
+    return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))

@@ -66,7 +66,11 @@ def test_json_and_options(tables, tmp_path):
     summary = json.loads(done.stdout)
     assert (summary["records"], summary["complete"], summary["conflicts"]) == (80, True, [])
     config = read_reconstruction(tmp_path / "out").config
-    assert (config.time_limit, config.nearest, config.variability) == (0.5, True, None)
+    assert tuple(config[name] for name in ("time_limit", "nearest", "variability")) == (
+        0.5,
+        True,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, 
     done = run(tables, "-o", tmp_path / "out", "--scope", "tract", *options, "--quiet")
     assert done.exit_code == 0
     config = read_reconstruction(tmp_path / "out").config
-    assert (config.time_limit, config.node_limit) == limits
+    assert (config["time_limit"], config["node_limit"]) == limits
     told = " ".join(run("--help").stdout.split())
     assert f"[{JOINT_SECONDS} with --variability tract-joint" in told
     assert f"[{JOINT_NODES} with --variability tract-joint" in told

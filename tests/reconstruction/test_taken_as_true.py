@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bayesrisk as br
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.by_place.parts import at_levels
+from bayesrisk.experiments.by_place import select_levels
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import (
     detect_occupancy,
@@ -208,9 +208,9 @@ def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, nam
     if name == "identity":
         same = [(tmp_path / at / "_manifest.json").read_bytes() for at in ("tables", "true")]
         assert same[0] == same[1]
-    blocks = at_levels(release.tables, ["block"])
+    blocks = select_levels(release.tables, ["block"])
     assert dict(blocks.laws) == {key: law for key, law in expected.items() if key[0] == "block"}
-    apart = [at_levels(release.tables, [level]) for level in WORK.levels]
+    apart = [select_levels(release.tables, [level]) for level in WORK.levels]
     assert dict(joined(apart).laws) == expected
 
 

@@ -2,17 +2,14 @@
 
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.populations import (
-    AuditConfig,
     Protection,
     SimulatedPopulation,
     parse_protection,
 )
-from bayesrisk.experiments.audit.study import AuditStudy, AuditSummary, read_audit
+from bayesrisk.experiments.audit.study import AuditStudy, read_audit
 
 __all__ = [
-    "AuditConfig",
     "AuditStudy",
-    "AuditSummary",
     "Protection",
     "ProtectionGoal",
     "SimulatedPopulation",

@@ -1,4 +1,4 @@
-"""Choosing a protection: the weakest setting of each that keeps what is learned below a target."""
+"""Search for the weakest setting of each protection that keeps what is learned below a target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_STEPS = 20
 @displayed
 @dataclass(frozen=True)
 class ProtectionGoal:
-    """What a protection shall do: keep down what is learned from people's own records.
+    """Bound on what may be learned from people's own records.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ProtectionGoal:
 
 @dataclass(frozen=True)
 class Search:
-    """A protection whose dial is turned, from its strongest to its weakest value."""
+    """A bisection of the dial of a protection, from its strongest to its weakest value."""
 
     protection: Protection
     dial: Dial
@@ -101,7 +101,7 @@ class Search:
         return self._between(enough, values[values.index(enough) + 1])
 
     def chosen(self, met: Mapping[float, bool]) -> float | None:
-        """Return the weakest value that is enough, with all stronger ones that were tried."""
+        """Return the weakest value that is enough, as are all stronger ones that were tried."""
         enough = list(itertools.takewhile(met.__getitem__, self.ordered(met)))
         return enough[-1] if enough else None
 
@@ -122,10 +122,10 @@ def search_of(protection: Protection) -> Search | None:
     ranges = {k: v for k, v in protection.parameters.items() if is_range(v)}
     for name in ranges:
         if dial is None or name != dial.name:
-            least = "none" if dial is None else repr(dial.name)
+            declared = "none" if dial is None else repr(dial.name)
             raise ArgumentError(
                 f"a range A..B must be of the parameter that {protection.mechanism!r} declares for "
-                f"a search, {least}, got {shown(name)}"
+                f"a search, {declared}, got {shown(name)}"
             )
     if dial is None:
         return None
@@ -165,69 +165,60 @@ def _decimal(value: float) -> str:
     return np.format_float_positional(float(f"{value:.{_DIGITS}g}"), trim="-")
 
 
-def judged(statements: pd.DataFrame, goal: ProtectionGoal) -> dict[str, Any]:
-    """Return the quantile of one setting, of the worst adversary that the goal is about.
-
-    Of several populations, it is the worst of all of them.
-    """
+def worst_quantile(statements: pd.DataFrame, goal: ProtectionGoal) -> dict[str, Any]:
+    """Return the quantile of one setting, of the worst adversary and population of the goal."""
     targets = _targets(statements, goal)
     # All adversaries at once, so that what holds for each holds for the worst of them.
-    level = 1.0 - 0.05 / targets.groupby(_asked(targets)).ngroups
-    found = by_population(
-        targets, lambda rows, _: audit_quantiles(rows, quantile=goal.quantile, confidence=level)
+    level = 1.0 - 0.05 / targets.groupby(_attackers(targets)).ngroups
+    quantiles = by_population(
+        targets, lambda rows: audit_quantiles(rows, quantile=goal.quantile, confidence=level)
     )
-    worst = found.iloc[int(found["ratio"].fillna(np.inf).argmax())]
-    line = {n: worst[n] for n in (*_asked(found), "targets", "undecided", "ratio")}
-    line |= {"lower": found["lower"].max(), "upper": found["upper"].max()}
-    # Without any posterior there is no ratio, and nothing that would be met.
+    worst = quantiles.iloc[int(quantiles["ratio"].fillna(np.inf).argmax())]
+    line = {n: worst[n] for n in (*_attackers(quantiles), "targets", "undecided", "ratio")}
+    line |= {"lower": quantiles["lower"].max(), "upper": quantiles["upper"].max()}
+    # Without any posterior there is no ratio, and the goal is not met.
     return line | {"met": bool(line["ratio"] <= goal.target_ratio)}
 
 
 def _targets(statements: pd.DataFrame, goal: ProtectionGoal) -> pd.DataFrame:
     """Return the targets of all adversaries that the goal is about."""
-    targets = by_population(statements, lambda rows, _: audit_targets(rows))
+    targets = by_population(statements, audit_targets)
     return targets if goal.against is None else targets[targets["adversary"] == goal.against]
 
 
-def _asked(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that say who was asked how, and about which population."""
+def _attackers(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that name adversary, reading and population."""
     return [name for name in (POPULATION, "attack", "adversary") if name in frame]
 
 
-def evaluated(
+def tried_settings(
     settings: Sequence[tuple[Protection, Search | None, float | None, Protection]],
     statements: pd.DataFrame,
     errors: pd.DataFrame,
     goal: ProtectionGoal,
 ) -> pd.DataFrame:
-    """Return a row for each setting that was tried.
+    """Return a row for each setting that was tried, with its worst quantile and its cost.
 
-    Parameters
-    ----------
-    settings : sequence of (Protection, Search or None, float or None, Protection)
-        What was asked for, how it was searched, the value, and the protection that this makes.
-    statements, errors : pandas.DataFrame
-        Of all of them.
-    goal : ProtectionGoal
-        What was asked for.
+    A setting is a protection, its search, and the value and the protection that were tried.
     """
     lines = []
     by_name = dict(list(statements.groupby("protection", sort=False)))
     of_tables = errors.groupby("protection", sort=False)
     cost, withheld = of_tables["mean_absolute_loss"].mean(), of_tables["withheld"].mean()
-    for asked, search, value, made in settings:
+    for protection, search, value, setting in settings:
+        name = setting.name
         line = {
-            "protection": asked.name,
+            "protection": protection.name,
             "parameter": "" if search is None else search.dial.name,
             "value": value,
-            "setting": made.name,
+            "setting": name,
         }
-        line |= judged(by_name[made.name], goal)
-        lines.append(line | {"cost": cost[made.name], "withheld": withheld[made.name]})
+        line |= worst_quantile(by_name[name], goal)
+        lines.append(line | {"cost": cost[name], "withheld": withheld[name]})
     return pd.DataFrame(lines)
 
 
-def choice_of(
+def chosen_settings(
     searches: Mapping[str, Search | None],
     tried: pd.DataFrame,
     statements: pd.DataFrame,
@@ -235,37 +226,27 @@ def choice_of(
 ) -> pd.DataFrame:
     """Return a row for each protection: the chosen setting, whether it is enough, and its cost.
 
-    Parameters
-    ----------
-    searches : mapping of str to Search or None
-        Of each protection, by its name; None for one whose setting was stated.
-    tried : pandas.DataFrame
-        As :func:`evaluated` gives them.
-    statements : pandas.DataFrame
-        Of all settings.
-    goal : ProtectionGoal
-        What was asked for.
+    ``searches`` are by the name of a protection, ``tried`` as :func:`tried_settings` gives them,
+    ``statements`` those of all settings.
     """
     lines = []
     for name, rows in tried.groupby("protection", sort=False):
-        search = searches[str(name)]
-        chosen = rows.iloc[[0]]
-        monotone = True
+        search, chosen, monotone = searches[str(name)], rows.iloc[[0]], True
         if search is not None:
             rows = rows.set_index("value", drop=False).loc[search.ordered(rows["value"])]
             value = search.chosen(dict(zip(rows["value"], rows["met"].map(bool), strict=True)))
             chosen = rows.loc[[search.strongest if value is None else value]]
             monotone = _monotone(rows["setting"].tolist(), statements, goal)
         lines.append(chosen.iloc[0].to_dict() | {"tried": len(rows), "monotone": monotone})
-    found = pd.DataFrame(lines)
-    found["sure"] = found["upper"] <= goal.target_ratio
-    met = found["met"].to_numpy(np.bool_)
-    least = found.loc[met, "cost"].min() if met.any() else np.nan
-    found["cheapest"] = met & (found["cost"] == least)
-    found["answer"] = [
-        _sentence(row, searches[row["protection"]], goal) for row in found.to_dict("records")
+    choice = pd.DataFrame(lines)
+    choice["sure"] = choice["upper"] <= goal.target_ratio
+    met = choice["met"].to_numpy(np.bool_)
+    least = choice.loc[met, "cost"].min() if met.any() else np.nan
+    choice["cheapest"] = met & (choice["cost"] == least)
+    choice["answer"] = [
+        _sentence(row, searches[row["protection"]], goal) for row in choice.to_dict("records")
     ]
-    return found
+    return choice
 
 
 def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: ProtectionGoal) -> bool:
@@ -279,7 +260,7 @@ def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: Protectio
     over = np.where(np.isnan(ratio), np.nan, ratio > goal.target_ratio)
     targets = targets.assign(over=over)
     pairs = list(itertools.combinations(settings, 2))
-    groups = list(targets.groupby(_asked(targets), sort=False))
+    groups = list(targets.groupby(_attackers(targets), sort=False))
     for _, rows in groups:
         table = rows.pivot(index=["place", "target"], columns="protection", values="over")
         for stronger, weaker in pairs:  # undecided under one of both: no change, as it is a NaN
@@ -293,8 +274,8 @@ def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: Protectio
 
 
 def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoal) -> str:
-    """Return what was found of a protection, in words."""
-    of = f"{100.0 * goal.quantile:.4g} % of people"
+    """Return the answer about a protection, in words."""
+    people = f"{100.0 * goal.quantile:.4g} % of people"
     who = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
     upper = f"{row['upper']:.3g}"
     if np.isinf(row["upper"]) and np.isfinite(row["ratio"]):
@@ -303,16 +284,17 @@ def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoa
     if search is None:
         done = "meets" if row["met"] else "does not meet"
         text = (
-            f"{row['setting']}, as stated, {done} the target: for {of} the ratio is at most {ratio}"
+            f"{row['setting']}, as stated, {done} the target: for {people} the ratio is at most "
+            f"{ratio}"
         )
     elif row["met"]:
         end = ", the weakest that was to be tried" if row["value"] == search.weakest else ""
-        text = f"{row['setting']}{end} meets the target: for {of} the ratio is at most {ratio}"
+        text = f"{row['setting']}{end} meets the target: for {people} the ratio is at most {ratio}"
     else:
         text = (
             f"{row['protection']}: no {search.dial.name} from {_decimal(search.strongest)} to "
             f"{_decimal(search.weakest)} meets the target; at {_decimal(search.strongest)} the "
-            f"ratio for {of} is at most {ratio}"
+            f"ratio for {people} is at most {ratio}"
         )
     if row["met"] and not row["sure"]:
         text += "; so few targets do not rule out a larger one"

@@ -1,4 +1,4 @@
-"""Populations of an audit: files of records or simulated ones, and results by population."""
+"""Populations of an audit, the protections of them, and results by population."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -20,20 +20,17 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk import population as simulated
-from bayesrisk._files.limits import Bound, Count, Positive, Seed, refuse
 from bayesrisk._files.text import shown, toml_document
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
-from bayesrisk.experiments.by_place.parts import (
+from bayesrisk.experiments.by_place import (
     check_reach,
     coarse_levels,
     level_of_parts,
     open_index,
     read_place,
 )
-from bayesrisk.experiments.runs.folder import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.mechanisms.registry import REGISTRY
@@ -42,98 +39,13 @@ from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.adversaries import Surroundings, drawn_targets, fitted, sampled_places
 from bayesrisk.risk.audit.population import mean_errors
-from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables import Microdata, Records, Schema, Workload, as_microdata
 from bayesrisk.tables.exchange import Partitions
 
-# -----------------------------------------------------------------------------
-# What an audit is told.
-
-
-_DIGESTS = "a digest, or digests by names of populations"
-
-
-def _digests(value: Any) -> Any:
-    several = value if isinstance(value, dict) else {"": value}
-    if not several or not all(isinstance(text, str) for text in (*several, *several.values())):
-        raise refuse(_DIGESTS)
-    return value
-
-
-_Digests = Annotated[
-    str | dict[str, str],
-    Bound(
-        _DIGESTS,
-        _digests,
-        {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
-    ),
-]
-
-
-@dataclass(frozen=True)
-class AuditConfig(RunSettings):
-    """What a run does, and to which population.
-
-    Attributes
-    ----------
-    population : str or dict of str to str
-        Digest of the file or folder of records; of several populations, by their names.
-    workload : str
-        Digest of the published tables' definition.
-    stated : tuple of str
-        Attributes that statements give.
-    protections : tuple of dict
-        ``name``, ``mechanism`` and ``parameters`` of each.
-    adversaries : tuple of dict
-        ``name``, ``known`` and ``neighbours`` of each.
-    targets : int or None
-        Number of targets; None for everybody.
-    concentration : float or None
-        Of the prior; None where it is fitted.
-    methods : tuple of str
-        How adversaries conclude.
-    seed : int
-        Of releases, targets and chains.
-    targets_per_shard : int
-        About so many targets are one shard.
-    target_ratio, quantile : float or None
-        What settings shall keep to; None where all are stated.
-    against : str or None
-        Adversary for whom; None for the worst.
-    steps : int or None
-        Bisections of every range.
-    shards : int
-        Number of shards.
-    version : str
-        Version of bayesrisk.
-    """
-
-    population: _Digests
-    workload: str
-    stated: tuple[str, ...]
-    protections: tuple[dict[str, Any], ...]
-    adversaries: tuple[dict[str, Any], ...]
-    targets: Count | None
-    concentration: Positive | None
-    methods: tuple[str, ...]
-    seed: Seed
-    targets_per_shard: Count
-    target_ratio: Positive | None
-    quantile: Positive | None
-    against: str | None
-    steps: Seed | None
-    shards: Count
-    version: str = __version__
-
-
-# -----------------------------------------------------------------------------
-
-
-# -----------------------------------------------------------------------------
-# Protections of an audit: a mechanism with its parameters, and what is taken where one is missing.
+# Protections: a mechanism with its parameters, and the usual ones where one is missing.
 #
 # An audit compares protections of which little is said: "swapping, 5 %".  What else a mechanism
 # needs follows from the population and the published tables, by the name of the parameter.
-
 
 _NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
 _SHARES = ("level_shares", "table_shares")
@@ -142,12 +54,12 @@ _BUDGETS = ("budgets", "allocation", "budget")
 
 @dataclass(frozen=True)
 class Protection:
-    """A protection by name.
+    """A mechanism with its parameters, under a name.
 
     Attributes
     ----------
     name : str
-        How it is called in results.
+        Its name in results.
     mechanism : str
         Name of the mechanism.
     parameters : mapping of str to object
@@ -171,16 +83,9 @@ class Protection:
 
 @dataclass(frozen=True)
 class Usual:
-    """What parameters are where nothing is said.
+    """Parameters that follow from a population and its tables where none are given.
 
-    Attributes
-    ----------
-    workload : Workload
-        Published tables.
-    stated : sequence of str
-        Attributes that statements are about: what is rare in them is at risk.
-    households : bool
-        Whether persons come in households, which then change places whole.
+    What is rare in ``stated`` is at risk; persons in ``households`` change places with them.
     """
 
     workload: Workload
@@ -189,15 +94,11 @@ class Usual:
 
     def completed(self, mechanism: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with the usual values of those that must be given and are not."""
-        possible = REGISTRY.parameters(mechanism)
-        usual = self._values()
-        missing = [n for n, needed in possible.items() if needed and n not in given]
-        found = {n: usual[n] for n in missing if n in usual} | dict(given)
-        whole = "rho" in given or "epsilon" in given
-        if whole and not has_budget(given):
-            shares = [n for n in _SHARES if n in possible and n not in given]
-            found |= {n: usual[n] for n in shares}
-        return found
+        possible, usual = REGISTRY.parameters(mechanism), self._values()
+        names = [n for n, needed in possible.items() if needed and n in usual]
+        if {"rho", "epsilon"} & set(given) and not has_budget(given):
+            names += [n for n in _SHARES if n in possible]
+        return {n: usual[n] for n in names} | dict(given)
 
     def _values(self) -> dict[str, Any]:
         workload = self.workload
@@ -229,23 +130,13 @@ def has_budget(given: Mapping[str, Any]) -> bool:
 
 
 def parse_protection(text: str) -> Protection:
-    """Return the protection of a text such as ``swapping:rate=0.05,neighbours=3``.
+    """Return the protection of a text such as ``swapping:rate=0.05,neighbours=3``, named by it.
 
     Parameters
     ----------
     text : str
         Mechanism, and after a colon parameters ``KEY=VALUE`` with commas between them; values as
         in TOML, and text where they are none.
-
-    Returns
-    -------
-    Protection
-        Called by the text.
-
-    Raises
-    ------
-    ArgumentError
-        If a parameter has no value, or comes twice.
 
     Examples
     --------
@@ -270,319 +161,13 @@ def parse_protection(text: str) -> Protection:
 def _value(text: str) -> Any:
     """Return a TOML value, the text of a fraction as it is so that it stays exact."""
     try:
-        found = toml_document(f"value = {text}")["value"]
+        value = toml_document(f"value = {text}")["value"]
     except ValueError:
         return text
-    return text if isinstance(found, float) else found
+    return text if isinstance(value, float) else value
 
 
-# -----------------------------------------------------------------------------
-# A population by place under audit: looked through once, then read where targets live.
-
-
-_WHOLE = "audit them as one folder of microdata, not by place"
-
-
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """What a population by place comes to: small, so that it is sent to workers.
-
-    Attributes
-    ----------
-    digest : str
-        Of the microdata.
-    level : str
-        Level of the parts.
-    rows, places : ndarray of int64
-        Records and places before each part, and after the last.
-    composition : ndarray of int64
-        Records in each cell of the schema.
-    largest : int
-        Records of the largest place.
-    concentration : float
-        How alike people of one place are.
-    targets, target_places : ndarray of int64
-        Rows of those who are asked about, sorted, and the places they live in.
-    households : bool
-        Whether persons come in households.
-    """
-
-    digest: str
-    level: str
-    rows: IntArray
-    places: IntArray
-    composition: IntArray
-    largest: int
-    concentration: float
-    targets: IntArray
-    target_places: IntArray
-    households: bool
-
-
-def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | None) -> Survey:
-    """Look through microdata by place, a part at a time.
-
-    Parameters
-    ----------
-    folder : Path
-        The microdata.
-    question : AuditQuestion
-        What is asked.
-    seed : int
-        Of the choice of targets.
-    targets : int or None
-        Number of targets; None for everybody.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no record, or tables are of a level coarser than the parts.
-    DataError
-        If the microdata are damaged.
-    """
-    index, schema = open_index(folder), question.workload.schema
-    level = level_of_parts(index, question.workload)
-    if coarse := coarse_levels(question.workload, level):
-        raise ArgumentError(
-            f"workload must have no level coarser than a {level}, which the parts are, "
-            f"got {coarse[0]}"
-        )
-    rows, places = [0], [0]
-    composition, largest, households = np.zeros(schema.size, np.int64), 0, False
-    for number in range(len(index.codes)):
-        data = read_place(folder, number, index.digest)[1]
-        households |= data.persons is not None and data.households is not None
-        part = _part(data, question, seed, None)
-        rows.append(rows[-1] + (0 if part is None else len(part.records)))
-        places.append(places[-1] + (0 if part is None else part.codes.size))
-        if part is not None:
-            composition += np.bincount(part.cells, minlength=schema.size)
-            largest = max(largest, part.largest)
-    if not rows[-1]:
-        raise ArgumentError("population must hold at least one record, got none")
-    chosen = drawn_targets(seed, rows[-1], targets)
-    asked = sampled_places(seed, places[-1])
-    if question.concentration is not None:
-        concentration, asked = float(question.concentration), asked[:0]
-    elif places[-1] == 1:
-        concentration, asked = float(schema.size), asked[:0]
-    homes, counts = np.zeros(chosen.size, np.int64), np.zeros((asked.size, 0), np.int64)
-    firsts = np.array(rows), np.array(places)
-    for number in range(len(index.codes)):
-        who = _inside(chosen, firsts[0], number)
-        where = np.flatnonzero((asked >= places[number]) & (asked < places[number + 1]))
-        if who.start == who.stop and not where.size:
-            continue
-        part = _part(read_place(folder, number, index.digest)[1], question, seed, None)
-        if part is not None:
-            homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
-            found = part.values_at(asked[where] - places[number]) if where.size else None
-            if found is not None:
-                counts = counts if counts.size else np.zeros((asked.size, found.shape[1]), np.int64)
-                counts[where] = found
-    if asked.size:
-        concentration = fitted(counts)
-    return Survey(
-        index.digest,
-        level,
-        *firsts,
-        composition,
-        largest,
-        concentration,
-        chosen,
-        homes,
-        households,
-    )
-
-
-def _part(
-    data: Microdata, question: AuditQuestion, seed: int, around: Surroundings | None
-) -> AuditedPopulation | None:
-    """Return a part as a population; None where nobody lives there."""
-    if not len(data.for_schema(question.workload.schema)):
-        return None
-    return AuditedPopulation(data, question, seed=seed, around=around)
-
-
-def _inside(rows: IntArray, firsts: IntArray, number: int) -> slice:
-    """Return which of sorted rows are of a part."""
-    start, stop = np.searchsorted(rows, firsts[number : number + 2])
-    return slice(int(start), int(stop))
-
-
-class PopulationByPlace:
-    """A population of which one part is held at a time; used as an :class:`AuditedPopulation` is.
-
-    Every part is protected by itself, with random numbers that its name chooses, and so is what is
-    left of it without a record.
-
-    Parameters
-    ----------
-    folder : Path
-        The microdata.
-    question : AuditQuestion
-        What is asked.
-    known : Survey
-        What they come to.
-    seed : int
-        Of releases and chains.
-    """
-
-    def __init__(self, folder: Path, question: AuditQuestion, known: Survey, *, seed: int) -> None:
-        self.folder, self.question, self.known, self.seed = folder, question, known, seed
-        self._held = functools.lru_cache(maxsize=1)(self._read)
-
-    def targets(self, number: int | None) -> IntArray:
-        """Return the rows of targets, as they were drawn in the survey."""
-        return self.known.targets
-
-    def places_of(self, rows: IntArray) -> IntArray:
-        """Return the numbers of the places of targets."""
-        found: IntArray = self.known.target_places[np.searchsorted(self.known.targets, rows)]
-        return found
-
-    def check(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism that needs more than a part."""
-        check_reach(mechanism, self.question.workload, self.known.level, whole=_WHOLE)
-
-    def release(self, protection: int, mechanism: Mechanism) -> ReleasedByPlace:
-        """Return the release of every part, made when it is asked for."""
-        return ReleasedByPlace(self, protection, mechanism)
-
-    def errors(self, release: ReleasedByPlace) -> pd.DataFrame:
-        """Return the errors of every table, in the parts where targets live."""
-        sums = [part.error_sums(made) for part, made in release.parts(self.known.targets)]
-        return mean_errors(pd.concat(sums, ignore_index=True))
-
-    def statements(
-        self,
-        name: str,
-        protection: int,
-        mechanism: Mechanism,
-        release: ReleasedByPlace,
-        rows: IntArray,
-    ) -> pd.DataFrame:
-        """Return what :meth:`AuditedPopulation.statements` does, part after part."""
-        frames = []
-        for number in self._parts_of(rows):
-            part, made = release.of(number)
-            mine = np.sort(rows)[_inside(np.sort(rows), self.known.rows, number)]
-            own = mine - self.known.rows[number]
-            frames.append(part.statements(name, protection, mechanism, made, own))
-        return pd.concat(frames, ignore_index=True)
-
-    def part(self, number: int) -> AuditedPopulation:
-        """Return a part, the last one kept."""
-        return self._held(number)
-
-    def _parts_of(self, rows: IntArray) -> list[int]:
-        found = np.searchsorted(self.known.rows, np.unique(rows), side="right") - 1
-        return [int(number) for number in np.unique(found)]
-
-    def _read(self, number: int) -> AuditedPopulation:
-        known = self.known
-        code, data = read_place(self.folder, number, known.digest)
-        around = Surroundings(
-            code,
-            int(known.rows[number]),
-            int(known.places[number]),
-            known.composition,
-            known.largest,
-            known.concentration,
-        )
-        part = _part(data, self.question, self.seed, around)
-        if part is None:
-            raise ArgumentError(f"part {code} must hold a target, got no record")
-        return part
-
-
-class ReleasedByPlace:
-    """A protection of all parts, of which the release of one is held."""
-
-    def __init__(
-        self, population: PopulationByPlace, protection: int, mechanism: Mechanism
-    ) -> None:
-        self._population, self._protection, self._mechanism = population, protection, mechanism
-        self._made: tuple[int, Release] | None = None
-
-    def of(self, number: int) -> tuple[AuditedPopulation, Release]:
-        """Return a part and its release, made once as long as it is the last one."""
-        part = self._population.part(number)
-        if self._made is None or self._made[0] != number:
-            self._made = number, part.release(self._protection, self._mechanism)
-        return part, self._made[1]
-
-    def parts(self, rows: IntArray) -> Iterator[tuple[AuditedPopulation, Release]]:
-        """Yield the parts of some rows with their releases."""
-        for number in self._population._parts_of(rows):
-            yield self.of(number)
-
-
-def households_of(population: Any) -> bool:
-    """Return whether persons of a population come in households."""
-    if isinstance(population, PopulationByPlace):
-        return population.known.households
-    held = population.data
-    return held.persons is not None and held.households is not None
-
-
-# -----------------------------------------------------------------------------
-# What every process of an audit keeps: the population, and what was released.
-
-
-@dataclass(eq=False)
-class State:
-    """A population, what is asked of whom, and releases that were made."""
-
-    name: str
-    question: AuditQuestion
-    population: AuditedPopulation | PopulationByPlace
-    usual: Usual
-    targets: IntArray
-
-    def __post_init__(self) -> None:
-        self._released: dict[str, tuple[Mechanism, Any]] = {}
-
-    def parts(self, size: int) -> list[IntArray]:
-        """Return targets in parts of about a size, those of one place together."""
-        place = self.population.places_of(self.targets)
-        order = np.argsort(place, kind="stable")
-        rows, place = self.targets[order], place[order]
-        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
-        cuts, last = [0], 0
-        for start in first.tolist():
-            if start - last >= size:
-                cuts.append(start)
-                last = start
-        return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
-
-    def released(self, number: int, protection: Protection) -> tuple[Mechanism, Any]:
-        """Return a protection and its release, made once."""
-        name = protection.name
-        if name not in self._released:
-            mechanism = protection.make(self.usual)
-            if isinstance(mechanism, BaseMechanism):  # released anew without each target
-                mechanism = mechanism.for_neighbours()
-            self._released = {name: (mechanism, self.population.release(number, mechanism))}
-        return self._released[name]
-
-
-def digest_of(path: Path) -> str:
-    """Return a digest of a file, or of all files of a folder."""
-    return _files.digest(path) if path.is_file() else _files.digest_folder(path)
-
-
-def plain(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return values as JSON keeps them."""
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(value, default=str))
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"parameters of {name!r} must be plain values: {error}") from error
-    return plain
-
-
-# -----------------------------------------------------------------------------
-
+# Where the records of a population are, and which population a result is about.
 
 POPULATION = "population"
 
@@ -616,7 +201,7 @@ Source = str | Path | SimulatedPopulation
 
 
 def named_sources(population: Any) -> dict[str, Source]:
-    """Return populations by name; a single one that has no name is called by an empty text."""
+    """Return populations by name; a single one without a name is called by an empty text."""
     if not isinstance(population, Mapping):
         return {"": population}
     if not population:
@@ -630,7 +215,7 @@ def named_sources(population: Any) -> dict[str, Source]:
 
 @contextmanager
 def about_population(name: str) -> Iterator[None]:
-    """Let errors say which of several populations they are about."""
+    """Name one of several populations in errors."""
     try:
         yield
     except BayesRiskError as error:
@@ -639,30 +224,13 @@ def about_population(name: str) -> Iterator[None]:
         raise type(error)(f"population {name!r}: {error}") from error
 
 
-def digest(source: Source) -> str:
-    """Return what tells a population from others: of its files, or of its settings and seed."""
+def source_digest(source: Source) -> str:
+    """Return the digest of the files of a population, or of its settings and seed."""
     if isinstance(source, SimulatedPopulation):
-        told = json.dumps(dataclasses.asdict(source), sort_keys=True, default=str)
-        return hashlib.sha256(told.encode()).hexdigest()
-    return digest_of(check.path(source, "population"))
-
-
-def loaded(source: Source, schema: Schema) -> Microdata | Records:
-    """Return the records of a population; ``schema`` is that of a file."""
-    if isinstance(source, SimulatedPopulation):
-        return simulated.simulate_population(source.spec, rng=source.seed)
+        text = json.dumps(dataclasses.asdict(source), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
     path = check.path(source, "population")
-    return Microdata.read(path) if path.is_dir() else Records.read(path, schema=schema)
-
-
-def surveyed(
-    source: Source, question: AuditQuestion, *, seed: int, targets: int | None
-) -> Survey | None:
-    """Return what a population by place comes to; None of one that is read as a whole."""
-    if isinstance(source, SimulatedPopulation):
-        return None
-    path = check.path(source, "population")
-    return survey(path, question, seed=seed, targets=targets) if Partitions.there(path) else None
+    return _files.digest(path) if path.is_file() else _files.digest_folder(path)
 
 
 def population_names(frame: pd.DataFrame) -> list[str]:
@@ -678,22 +246,199 @@ def of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def by_population(
-    frame: pd.DataFrame, found: Callable[[pd.DataFrame, str], pd.DataFrame]
+    frame: pd.DataFrame, function: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Return what is found of each population: populations are never pooled.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Rows about all of them.
-    found : callable
-        Gets the rows about one, and its name.
-    """
+    """Return what a function says of the rows about each population, which are never pooled."""
     if POPULATION not in frame:
-        return found(frame, "")
+        return function(frame)
     parts = []
     for name in population_names(frame):
-        part = found(of_population(frame, name), name)
+        part = function(of_population(frame, name))
         part.insert(0, POPULATION, name)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+# A population is surveyed once, and then read where targets live; held whole it is one part.
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The targets of a population and the extent of its parts: small, and so sent to workers.
+
+    ``rows`` and ``places`` are the numbers of records and places before each part, and in all;
+    ``targets`` the rows of targets, sorted, ``target_places`` the numbers of the places they live
+    in.  Of microdata by place there are the ``digest`` of the index, and in ``around`` for each
+    part the whole that it is a part of.
+    """
+
+    digest: str
+    rows: IntArray
+    places: IntArray
+    targets: IntArray
+    target_places: IntArray
+    households: bool
+    around: tuple[Surroundings, ...]
+
+
+class PopulationInParts:
+    """A population under audit, of which one part and its release are held at a time.
+
+    Every part is protected by itself, with random numbers that its name chooses, and so is what is
+    left of it without a record.  Records that are not by place are one part.  ``targets`` are so
+    many, None for everybody; ``known`` is the survey of an earlier look.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        question: AuditQuestion,
+        schema: Schema,
+        *,
+        seed: int,
+        targets: int | None,
+        known: Survey | None = None,
+    ) -> None:
+        self.source, self.question, self.schema, self.seed = source, question, schema, seed
+        self._index, self.level = None, None
+        if not isinstance(source, SimulatedPopulation):
+            path = check.path(source, "population")
+            self._index = open_index(path) if Partitions.there(path) else None
+        if self._index is not None:
+            self.level = level_of_parts(self._index, question.workload)
+            if coarse := coarse_levels(question.workload, self.level):
+                raise ArgumentError(
+                    f"workload must have no level coarser than a {self.level}, which the parts "
+                    f"are, got {coarse[0]}"
+                )
+        self._digest = "" if self._index is None else self._index.digest
+        if known is not None:
+            self._digest = known.digest  # of when the study began
+        self._part = functools.lru_cache(maxsize=1)(self._read)
+        self.known = self._survey(targets) if known is None else known
+        self.usual = Usual(question.workload, question.stated, self.known.households)
+        self._released: tuple[str, int, Mechanism, Release] | None = None
+
+    def _microdata(self, number: int) -> Microdata:
+        """Return the records of a part."""
+        if isinstance(self.source, SimulatedPopulation):
+            return simulated.simulate_population(self.source.spec, rng=self.source.seed)
+        if self._index is not None:
+            return read_place(self.source, number, self._digest)[1]
+        path = check.path(self.source, "population")
+        if path.is_dir():
+            return Microdata.read(path)
+        return as_microdata(Records.read(path, schema=self.schema))
+
+    def _read(self, number: int, around: Surroundings | None) -> AuditedPopulation | None:
+        """Return a part; None where nobody lives there."""
+        data = self._microdata(number)
+        if not len(data.for_schema(self.question.workload.schema)):
+            return None
+        return AuditedPopulation(data, self.question, seed=self.seed, around=around)
+
+    def part(self, number: int) -> AuditedPopulation:
+        """Return a part, the last one kept."""
+        around = self.known.around[number] if self.known.around else None
+        return cast(AuditedPopulation, self._part(number, around))
+
+    def _survey(self, targets: int | None) -> Survey:
+        """Return who is asked about, and what the parts know of each other, in two passes."""
+        question, schema = self.question, self.question.workload.schema
+        codes = ("",) if self._index is None else self._index.codes
+        rows, places = [0], [0]
+        composition, largest, households = np.zeros(schema.size, np.int64), 0, False
+        for number in range(len(codes)):
+            rows.append(rows[-1])
+            places.append(places[-1])
+            if (part := self._part(number, None)) is None:
+                continue
+            rows[-1] += len(part.records)
+            places[-1] += part.codes.size
+            composition += np.bincount(part.cells, minlength=schema.size)
+            largest = max(largest, part.largest)
+            households |= part.data.persons is not None and part.data.households is not None
+        if not rows[-1]:
+            raise ArgumentError("population must hold at least one record, got none")
+        chosen = drawn_targets(self.seed, rows[-1], targets)
+        sampled = sampled_places(self.seed, places[-1])
+        concentration = question.concentration
+        if concentration is None and places[-1] == 1:
+            concentration = schema.size
+        if concentration is not None or self._index is None:  # a whole population fits its own
+            sampled = sampled[:0]
+        # Where the targets live, and counts of the places that the concentration is fitted to.
+        homes, counts = np.zeros(chosen.size, np.int64), np.zeros((0, 0), np.int64)
+        for number in range(len(codes)):
+            who = slice(*np.searchsorted(chosen, rows[number : number + 2]))
+            where = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
+            if who.start == who.stop and not where.size:
+                continue
+            part = cast(AuditedPopulation, self._part(number, None))
+            homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
+            if where.size:
+                values = part.values_at(sampled[where] - places[number])
+                if not counts.size:
+                    counts = np.zeros((sampled.size, values.shape[1]), np.int64)
+                counts[where] = values
+        alike = fitted(counts) if counts.size else float(concentration or schema.size)
+        around = tuple(
+            Surroundings(code, row, place, composition, largest, alike)
+            for code, row, place in zip(codes, rows, places, strict=False)
+        )
+        known = () if self._index is None else around
+        extent = np.array(rows), np.array(places)
+        return Survey(self._digest, *extent, chosen, homes, households, known)
+
+    def check(self, protection: Protection) -> None:
+        """Refuse a protection that cannot be made, or that needs more than a part."""
+        mechanism = protection.make(self.usual)
+        if self.level is not None:
+            instead = "audit them as one folder of microdata, not by place"
+            check_reach(mechanism, self.question.workload, self.level, whole=instead)
+
+    def shards(self, size: int) -> list[IntArray]:
+        """Return targets in runs of about a size, those of one place together."""
+        places = self.known.target_places
+        order = np.argsort(places, kind="stable")
+        rows, place = self.known.targets[order], places[order]
+        first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
+        cuts = [0]
+        for start in first.tolist():
+            if start - cuts[-1] >= size:
+                cuts.append(start)
+        return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
+
+    def parts_of(self, rows: IntArray) -> list[int]:
+        """Return the numbers of the parts that hold some rows."""
+        numbers = np.searchsorted(self.known.rows, np.unique(rows), side="right") - 1
+        return [int(number) for number in np.unique(numbers)]
+
+    def release(self, number: int, protection: Protection, part: int) -> tuple[Mechanism, Release]:
+        """Return a protection and its release of a part, made once while both are the last ones."""
+        kept = self._released
+        if kept is None or kept[:2] != (protection.name, part):
+            mechanism = protection.make(self.usual)
+            if isinstance(mechanism, BaseMechanism):  # released anew without each target
+                mechanism = mechanism.for_neighbours()
+            made = self.part(part).release(number, mechanism)
+            self._released = kept = protection.name, part, mechanism, made
+        return kept[2:]
+
+    def errors(self, number: int, protection: Protection) -> pd.DataFrame:
+        """Return the errors of every table under a protection, in the parts where targets live."""
+        sums = []
+        for part in self.parts_of(self.known.targets):
+            release = self.release(number, protection, part)[1]
+            sums.append(self.part(part).error_sums(release))
+        return mean_errors(pd.concat(sums, ignore_index=True))
+
+    def statements(self, number: int, protection: Protection, rows: IntArray) -> pd.DataFrame:
+        """Return the statements about targets, as :meth:`AuditedPopulation.statements` does."""
+        frames, rows = [], np.sort(rows)
+        for part in self.parts_of(rows):
+            start, stop = np.searchsorted(rows, self.known.rows[part : part + 2])
+            own = rows[start:stop] - self.known.rows[part]
+            made = self.release(number, protection, part)
+            frames.append(self.part(part).statements(protection.name, number, *made, own))
+        return pd.concat(frames, ignore_index=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,6 @@ from bayesrisk import plotting
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
-    AuditConfig,
     by_population,
     of_population,
     population_names,
@@ -32,12 +31,10 @@ from bayesrisk.risk.audit import (
     audit_targets,
 )
 
-# -----------------------------------------------------------------------------
-# What the report of an audit says in words: of every protection, and who is right how often.
-
-
+Row = Mapping[Any, Any]
 EVERYBODY, UNLIKE = "everybody", "unlike their place"
-READ = {
+#: How an adversary concludes, by attack.
+READINGS = {
     "likelihood": "weighing all possible records",
     "as-true": "taking the tables as true",
     "swap-aware": "reckoning with how many records changed places",
@@ -47,56 +44,53 @@ READ = {
     "claims": "believing only what the tables, taken as true, prove",
 }
 
+# Sentences about every protection: who is right how often.
 
-def answers(summary: pd.DataFrame, size: pd.Series, config: AuditConfig) -> list[dict[str, Any]]:
-    """Return for each protection who asks, and a line for each way to conclude, in words."""
-    known = {one["name"]: one["known"] for one in config.adversaries}
-    found = []
+
+def answers(summary: pd.DataFrame, size: pd.Series, config: Row) -> list[dict[str, Any]]:
+    """Return for each protection who asks, and a line for each way to conclude."""
+    known = {one["name"]: one["known"] for one in config["adversaries"]}
+    sections = []
     for protection in size.index.tolist():
         rows = summary[summary["protection"] == protection]
         asked = []
         for name, mine in rows.groupby("adversary", sort=False):
-            whole = mine[mine["group"] == EVERYBODY].to_dict(orient="records")
+            everybody = mine[mine["group"] == EVERYBODY].to_dict(orient="records")
             unlike = mine[mine["group"] == UNLIKE].set_index("attack").to_dict(orient="index")
-            before = {f"{row['right_prior']:.1%}" for row in whole}
+            before = {f"{row['right_prior']:.1%}" for row in everybody}
             once = len(before) == 1
-            who = _who(str(name), known[name])
+            who = _adversary(str(name), known[name])
             who += f" ({before.pop()} right before any release)" if once else ""
-            told: dict[tuple[str, str], list[str]] = {}
-            for row in whole:
-                # Two readings of a release that come to the same are one line.
+            # Two readings of a release with the same numbers are one line.
+            lines: dict[tuple[str, str], list[str]] = {}
+            for row in everybody:
                 method = row["attack"] if row["attack"] in METHODS else ""
                 text = _right(row, before=not once) + _unlike(unlike.get(row["attack"]))
-                told.setdefault((method, text), []).append(READ[row["attack"]])
-            lines = [{"how": " or ".join(how), "right": right} for (_, right), how in told.items()]
-            asked.append({"who": who, "lines": lines})
-        found.append({"name": protection, "error": float(size[protection]), "asked": asked})
-    return found
+                lines.setdefault((method, text), []).append(READINGS[row["attack"]])
+            texts = [{"how": " or ".join(how), "right": r} for (_, r), how in lines.items()]
+            asked.append({"who": who, "lines": texts})
+        sections.append({"name": protection, "error": float(size[protection]), "asked": asked})
+    return sections
 
 
-def choice_told(choice: pd.DataFrame, config: AuditConfig) -> dict[str, Any]:
-    """Return what was looked for, what was found of each protection, and which costs least."""
-    best = choice.loc[choice["cheapest"], "setting"].tolist()
-    return {
-        "goal": f"for {100.0 * (config.quantile or 0.0):.4g} % of people, the ratio of posterior "
-        f"and belief without their own record shall be at most {config.target_ratio}, "
-        f"for {config.against or 'the worst of all adversaries'}",
-        "best": " and ".join(best),
-        "told": choice["answer"].tolist(),
-    }
+def _adversary(name: str, known: Sequence[str]) -> str:
+    if name == "knows-all-but-one":
+        text = "One who knows everybody else's record"
+        return text + (f" and the {listed(known)} of the person" if known else "")
+    article = "An" if name[:1].lower() in "aeiou" else "A"
+    return f"{article} {name}" + (f" who knows {listed(known)}" if known else "")
 
 
-def introduced(adversary: Mapping[str, Any]) -> dict[str, str]:
-    """Return who an adversary is, in words."""
+def _knowledge(adversary: Row) -> str:
     share = float(adversary["neighbours"])
-    knows = "what was published and where the person lives"
+    text = "what was published and where the person lives"
     if adversary["known"]:
-        knows += f", and the person's {listed(adversary['known'])}"
+        text += f", and the person's {listed(adversary['known'])}"
     if share == 1.0:
-        knows += ", and the whole records of everybody else in the place"
+        text += ", and the whole records of everybody else in the place"
     elif share:
-        knows += f", and the whole records of {share:.0%} of the others in the place"
-    return {"name": str(adversary["name"]), "knows": knows}
+        text += f", and the whole records of {share:.0%} of the others in the place"
+    return text
 
 
 def listed(names: Sequence[str]) -> str:
@@ -104,17 +98,7 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _who(name: str, known: Sequence[str]) -> str:
-    if name == "knows-all-but-one":
-        return "One who knows everybody else's record" + (
-            f" and the {listed(known)} of the person" if known else ""
-        )
-    article = "An" if name[:1].lower() in "aeiou" else "A"
-    return f"{article} {name}" + (f" who knows {listed(known)}" if known else "")
-
-
-def _right(row: Mapping[Any, Any], *, before: bool) -> str:
-    """Return how many people are guessed right; how many were before too, where nobody said it."""
+def _right(row: Row, *, before: bool) -> str:
     prior = f" ({row['right_prior']:.1%} before any release)" if before else ""
     return (
         f"{row['right_posterior']:.1%} right, {row['right_without']:.1%} without their own "
@@ -122,16 +106,14 @@ def _right(row: Mapping[Any, Any], *, before: bool) -> str:
     )
 
 
-def _unlike(row: Mapping[Any, Any] | None) -> str:
+def _unlike(row: Row | None) -> str:
     if row is None:
         return ""
-    return (
-        f"; of the {row['targets']} unlike their place {row['right_posterior']:.1%} and "
-        f"{row['right_without']:.1%}"
-    )
+    right = f"{row['right_posterior']:.1%} and {row['right_without']:.1%}"
+    return f"; of the {row['targets']} unlike their place {right}"
 
 
-def _points(row: Mapping[Any, Any]) -> str:
+def _points(row: Row) -> str:
     """Return a difference in points and its interval."""
     own, low, high = (100.0 * row[name] for name in ("own", "own_lower", "own_upper"))
     if row["places"] < 2:
@@ -141,56 +123,44 @@ def _points(row: Mapping[Any, Any]) -> str:
     return f"{own:+.1f} points ({low:+.1f} to {high:+.1f})"
 
 
-def counted(number: int, thing: str) -> str:
-    """Return "1 thing" or "7 things"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-# -----------------------------------------------------------------------------
-# What the report of an audit says of its checks, in words.
-
+# Sentences about the checks of each kind.
 
 _MOST = 6  # lines of one check; the others are in the table
-Row = Mapping[Any, Any]
 
 
-def checks_told(checks: pd.DataFrame) -> dict[str, Any]:
-    """Return a sentence and lines about the checks of each kind.
-
-    Parameters
-    ----------
-    checks : pandas.DataFrame
-        As :func:`~bayesrisk.risk.audit_checks` gives them, of one population.
-    """
+def check_sentences(checks: pd.DataFrame) -> dict[str, Any]:
+    """Return a sentence and lines about the checks of each kind, of one population."""
     kinds = {name: rows.to_dict(orient="records") for name, rows in checks.groupby("check")}
-    told: dict[str, Any] = {}
-    for name, tell in _TOLD.items():
-        words, lines = tell(kinds.get(name, []))
-        told[name] = {"words": words, "lines": [*lines[:_MOST], *_rest(lines)]}
-    return told
+    sentences: dict[str, Any] = {}
+    for name, describe in _DESCRIPTIONS.items():
+        words, lines = describe(kinds.get(name, []))
+        if len(lines) > _MOST:
+            lines = [*lines[:_MOST], f"and {len(lines) - _MOST} more in the table"]
+        sentences[name] = {"words": words, "lines": lines}
+    return sentences
 
 
-def checks_said(checks: pd.DataFrame) -> str:
-    """Return what checks came to, in few words.
+def check_totals(checks: pd.DataFrame) -> str:
+    """Return how many checks hold, calibration apart from the others.
 
-    Calibration is apart from the others: some of it is lost in every audit, and by attacks that
-    take reconstructed records or tables at their word much.
+    Some calibration is lost in every audit, and much by attacks that take reconstructed records or
+    tables at their word.
     """
     done = checks[checks["verdict"] != "no bound"]
+    curves = done["check"] == "calibration"
     parts = []
-    for what, rows in (
-        ("calibration curves within their bands", done[done["check"] == "calibration"]),
-        ("other checks as they should be", done[done["check"] != "calibration"]),
+    for text, rows in (
+        ("calibration curves within their bands", done[curves]),
+        ("other checks as they should be", done[~curves]),
     ):
         number, kept = len(rows), int((rows["failed"] == 0).sum())
         if number:
-            parts.append(f"{'all' if kept == number else f'{kept:,} of'} {number:,} {what}")
+            parts.append(f"{'all' if kept == number else f'{kept:,} of'} {number:,} {text}")
     return ", ".join(parts) or "nothing to check"
 
 
-def _rest(lines: list[str]) -> Iterator[str]:
-    if len(lines) > _MOST:
-        yield f"and {len(lines) - _MOST} more in the table"
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _calibration(rows: Sequence[Row]) -> tuple[str, list[str]]:
@@ -198,7 +168,7 @@ def _calibration(rows: Sequence[Row]) -> tuple[str, list[str]]:
         return "Nobody has a posterior, so that there is nothing to hold against the truth.", []
     outside = [row for row in rows if row["failed"]]
     words = (
-        f"Of {counted(len(rows), 'curve')} (one for each protection, adversary and way to "
+        f"Of {_counted(len(rows), 'curve')} (one for each protection, adversary and way to "
         f"conclude), {len(rows) - len(outside)} within their bands."
     )
     worst = [_curve(row) for row in sorted(outside or rows, key=lambda row: -row["lost"])]
@@ -209,7 +179,7 @@ def _curve(row: Row) -> str:
     more = "more" if row["value"] > 0 else "less"
     where = "outside" if row["failed"] else "within"
     return (
-        f"{_pair(row)}, {READ[row['attack']]}: {where} the band; probability and truth are "
+        f"{_pair(row)}, {READINGS[row['attack']]}: {where} the band; probability and truth are "
         f"{100 * row['lost']:.1f} points apart on average ({100 * row['lost_before']:.1f} before "
         f"any release), and {100 * abs(row['value']):.1f} points {more} is promised than is true"
     )
@@ -220,14 +190,15 @@ def _ordering(rows: Sequence[Row]) -> tuple[str, list[str]]:
         return "No protection here can be made from another one: there is no order to keep.", []
     wrong = [row for row in rows if row["failed"]]
     words = (
-        f"Of {counted(len(rows), 'difference')} between two protections, about the same people, "
+        f"Of {_counted(len(rows), 'difference')} between two protections, about the same people, "
         f"{len(wrong) or 'none'} below 0 by more than chance."
     )
-    lines = [
-        f"{row['protection']} less {row['against']}, {row['adversary']}: "
-        f"{_signed(row['value'])} ({_signed(row['lower'])} to {_signed(row['upper'])})"
-        for row in wrong or rows
-    ]
+    lines = []
+    for row in wrong or rows:
+        ends = (row[name] for name in ("value", "lower", "upper"))
+        value, low, high = (f"{end:+.3f}" if math.isfinite(end) else "no bound" for end in ends)
+        pair = f"{row['protection']} less {row['against']}, {row['adversary']}"
+        lines.append(f"{pair}: {value} ({low} to {high})")
     return words, lines
 
 
@@ -242,18 +213,17 @@ def _theory(rows: Sequence[Row]) -> tuple[str, list[str]]:
             f"{_pair(row)}: at most exp({row['value']:.2f}), where exp({row['bound']:.4g}) is the "
             f"bound: {kept}"
         )
-    number = sum(int(row["compared"]) for row in bound)
-    beyond = sum(int(row["failed"]) for row in bound)
-    return f"Of {counted(number, 'statement')}, {beyond or 'none'} beyond the bound.", lines
+    number, beyond = (sum(int(row[name]) for row in bound) for name in ("compared", "failed"))
+    return f"Of {_counted(number, 'statement')}, {beyond or 'none'} beyond the bound.", lines
 
 
 def _agreement(rows: Sequence[Row]) -> tuple[str, list[str]]:
     lines = []
-    for against, said in _PROVERS.items():
+    for against, text in _PROVERS.items():
         mine = [row for row in rows if row["against"] == against]
         compared, failed = (sum(int(row[n]) for row in mine) for n in ("compared", "failed"))
         if compared:
-            lines.append(f"{said.format(f'{compared:,}', f'{failed:,}' if failed else 'none')}")
+            lines.append(text.format(f"{compared:,}", f"{failed:,}" if failed else "none"))
     if not lines:
         return "No posterior here is certain by calculation: there is nothing to compare.", []
     if not any(row["against"] == "claims" for row in rows):
@@ -268,7 +238,7 @@ _PROVERS = {
     "claims": "of {} posteriors, {} contradicting what “claims” proves or leaves open",
     "reconstruction": "of {} posteriors, {} differing from the only records that fit the tables",
 }
-_TOLD = {
+_DESCRIPTIONS = {
     "calibration": _calibration,
     "ordering": _ordering,
     "theory": _theory,
@@ -280,20 +250,125 @@ def _pair(row: Row) -> str:
     return f"{row['protection']}, {row['adversary']}"
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3f}" if math.isfinite(value) else "no bound"
+# The files.
+
+_DOWNLOADS = {
+    "summary": "the summary",
+    "calibration": "the calibration",
+    "certain": "what is said with certainty",
+    "checks": "the checks",
+    "errors": "the errors of the tables",
+}
 
 
-# -----------------------------------------------------------------------------
+def audit_files(
+    statements: pd.DataFrame,
+    errors: pd.DataFrame,
+    config: Row,
+    checks: pd.DataFrame,
+    *,
+    choice: pd.DataFrame | None = None,
+    settings: pd.DataFrame | None = None,
+) -> dict[str, bytes]:
+    """Return the further files of a complete audit, by name.
+
+    Statements, errors and ``checks`` are those of all shards, ``config`` is that of the audit;
+    ``choice`` has the chosen settings of protections, ``settings`` all that were tried.
+    """
+    targets = by_population(statements, audit_targets)
+    frames = {
+        "targets": targets,
+        "summary": by_population(targets, audit_summary),
+        "calibration": by_population(statements, audit_calibration),
+        "certain": by_population(statements, audit_certain),
+        "checks": checks,
+        "errors": errors,
+    }
+    if choice is not None and settings is not None:
+        frames |= {"choice": choice, "settings": settings}
+    files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
+    figures, populations = [], []
+    with TemporaryDirectory() as folder:
+        for number, name in enumerate(population_names(errors), start=1):
+            summary = of_population(frames["summary"], name)
+            # Mean absolute error of a count of each protection.
+            by_protection = of_population(errors, name).groupby("protection", sort=False)
+            size = by_protection["mean_absolute_error"].mean()
+            # A name may be no name of a file.
+            end, title = (f"-{number}", f"{name}: ") if name else ("", "")
+            figures.append(_figures(summary, size, _curves(config), Path(folder), end, title))
+            sentences = check_sentences(of_population(checks, name))
+            populations.append(
+                {"name": name, "answers": answers(summary, size, config), "checks": sentences}
+            )
+        for file in sorted(Path(folder).iterdir()):
+            files[f"figures/{file.name}"] = file.read_bytes()
+    undecided = statements[statements["status"] == "undecided"]
+    keys = [
+        n for n in (POPULATION, "protection", "attack", "adversary", "target") if n in undecided
+    ]
+    page = html.render(
+        "audit.html",
+        title="Audit of protections: what is learned about people, and what from their own records",
+        populations=populations,
+        choice=None if choice is None else _choice(choice, config),
+        adversaries=[{"name": a["name"], "knows": _knowledge(a)} for a in config["adversaries"]],
+        asked=listed(config["stated"]),
+        confidence="95%",
+        figures=[drawn for some in figures for drawn in some[:1]],
+        more_figures=[drawn for some in figures for drawn in some[1:]],
+        tables=_tables(frames),
+        checks_total=check_totals(checks),
+        checked=html.table(checks.astype(object).where(checks.notna(), ""), "Every check"),
+        lost=int(undecided.groupby(keys).ngroups),
+        downloads=[
+            {
+                "name": f"{name}.csv",
+                "data": base64.b64encode(files[f"{name}.csv"]).decode("ascii"),
+                "about": about,
+            }
+            for name, about in _DOWNLOADS.items()
+        ],
+        source=f"Made by bayesrisk {config['version']} from {_origin(config['population'])}, "
+        f"seed {config['seed']}.",
+        settings_title="Settings of the audit",
+        settings=json.dumps(config, indent=2, sort_keys=True),
+    )
+    return files | {"report.html": page.encode()}
 
 
-CONFIDENCE = 0.95
+def _choice(choice: pd.DataFrame, config: Row) -> dict[str, Any]:
+    """Return the goal, the protection that costs least, and a sentence about each."""
+    return {
+        "goal": f"for {100.0 * (config['quantile'] or 0.0):.4g} % of people, the ratio of "
+        f"posterior and belief without their own record shall be at most "
+        f"{config['target_ratio']}, for {config['against'] or 'the worst of all adversaries'}",
+        "best": " and ".join(choice.loc[choice["cheapest"], "setting"].tolist()),
+        "answers": choice["answer"].tolist(),
+    }
+
+
+def _origin(population: Any) -> str:
+    if isinstance(population, str):
+        return f"records whose digest is {population[:16]}…"
+    digests = [f"{name} {digest[:16]}…" for name, digest in population.items()]
+    return f"populations whose digests are {', '.join(digests)}"
+
+
+# Tables and figures of the page.
+
 _SHARES = ("right_prior", "right_without", "right_posterior", "own", "own_lower", "own_upper")
 _FALSE = tuple(
     f"false_{name}{end}" for end in ("", "_without") for name in ("share", "lower", "upper")
 )
+#: Columns of the summary that the page has, and their heads.
 _HEADS = {
+    POPULATION: POPULATION,
+    "protection": "protection",
     "attack": "read",
+    "adversary": "adversary",
+    "group": "group",
+    "targets": "targets",
     "left_out": "left out",
     "right_prior": "right before (%)",
     "right_without": "right without own record (%)",
@@ -307,224 +382,81 @@ _HEADS = {
 }
 
 
-def audit_files(
-    statements: pd.DataFrame,
-    errors: pd.DataFrame,
-    config: AuditConfig,
-    checks: pd.DataFrame,
-    *,
-    choice: pd.DataFrame | None = None,
-    settings: pd.DataFrame | None = None,
-) -> dict[str, bytes]:
-    """Return the further files of a complete audit, by name.
-
-    Parameters
-    ----------
-    statements, errors : pandas.DataFrame
-        All rows of all shards.
-    config : AuditConfig
-        What the audit was told.
-    checks : pandas.DataFrame
-        Checks of the statements (:func:`~bayesrisk.risk.audit_checks`).
-    choice, settings : pandas.DataFrame, optional
-        Chosen settings of protections, and all that were tried.
-    """
-    found = {
-        "targets": by_population(statements, lambda rows, _: audit_targets(rows)),
-        "summary": by_population(
-            statements,
-            lambda rows, _: audit_summary(audit_targets(rows), confidence=CONFIDENCE),
+def _tables(frames: Mapping[str, pd.DataFrame]) -> list[html.Table]:
+    summary = _percent(frames["summary"], _SHARES)
+    low, high = (summary[f"own_{end}"].map("{:+.1f}".format) for end in ("lower", "upper"))
+    summary["own interval"] = low.astype(str) + " to " + high.astype(str)
+    heads = {name: head for name, head in _HEADS.items() if name in summary}
+    curve = ("posterior", "correct", "correct_lower", "correct_upper")
+    tables = {
+        "Every adversary, every group of people": summary[list(heads)].rename(columns=heads),
+        "Are statements true as often as their probability says?": _percent(
+            frames["calibration"], curve
         ),
-        "calibration": by_population(
-            statements, lambda rows, _: audit_calibration(rows, confidence=CONFIDENCE)
+        "What is said with certainty, and how much of it is false": _percent(
+            frames["certain"], _FALSE
         ),
-        "certain": by_population(
-            statements, lambda rows, _: audit_certain(rows, confidence=CONFIDENCE)
-        ),
-        "checks": checks,
-        "errors": errors,
+        "Error of the published tables": frames["errors"],
     }
-    if choice is not None and settings is not None:
-        found |= {"choice": choice, "settings": settings}
-    files = {f"{name}.csv": csv_bytes(frame) for name, frame in found.items()}
-    names = population_names(errors)
-    with TemporaryDirectory() as folder:
-        figures = [
-            _figures(
-                of_population(found["summary"], name), _size(errors, name), config, Path(folder),
-                number, name,
-            )
-            for number, name in enumerate(names)
-        ]  # fmt: skip
-        for file in sorted(Path(folder).iterdir()):
-            files[f"figures/{file.name}"] = file.read_bytes()
-    page = html.render(
-        "audit.html",
-        title="Audit of protections: what is learned about people, and what from their own records",
-        populations=[
-            {
-                "name": name,
-                "answers": answers(
-                    of_population(found["summary"], name), _size(errors, name), config
-                ),
-                "checks": checks_told(of_population(checks, name)),
-            }
-            for name in names
-        ],
-        choice=None if choice is None else choice_told(choice, config),
-        adversaries=[introduced(one) for one in config.adversaries],
-        asked=listed(config.stated),
-        confidence=f"{CONFIDENCE:.0%}",
-        figures=[drawn for some in figures for drawn in some[:1]],
-        more_figures=[drawn for some in figures for drawn in some[1:]],
-        tables=_tables(found, settings),
-        checks_said=checks_said(checks),
-        checked=html.table(checks.astype(object).where(checks.notna(), ""), "Every check"),
-        lost=_lost(statements),
-        downloads=[
-            {
-                "name": f"{name}.csv",
-                "data": base64.b64encode(files[f"{name}.csv"]).decode("ascii"),
-                "about": about,
-            }
-            for name, about in (
-                ("summary", "the summary"),
-                ("calibration", "the calibration"),
-                ("certain", "what is said with certainty"),
-                ("checks", "the checks"),
-                ("errors", "the errors of the tables"),
-            )
-        ],
-        source=f"Made by bayesrisk {config.version} from {_origin(config)}, seed {config.seed}.",
-        settings_title="Settings of the audit",
-        settings=json.dumps(config.to_dict(), indent=2, sort_keys=True),
-    )
-    files["report.html"] = page.encode()
-    return files
+    if "settings" in frames:
+        tables["Every setting that was tried"] = frames["settings"]
+    return [html.table(frame, caption) for caption, frame in tables.items()]
 
 
-def _tables(found: Mapping[str, pd.DataFrame], settings: pd.DataFrame | None) -> list[html.Table]:
-    return [
-        html.table(_readable(found["summary"]), "Every adversary, every group of people"),
-        html.table(
-            _percent(
-                found["calibration"], ("posterior", "correct", "correct_lower", "correct_upper")
-            ),
-            "Are statements true as often as their probability says?",
-        ),
-        html.table(
-            _percent(found["certain"], _FALSE),
-            "What is said with certainty, and how much of it is false",
-        ),
-        html.table(found["errors"], "Error of the published tables"),
-        *([] if settings is None else [html.table(settings, "Every setting that was tried")]),
-    ]
-
-
-def _size(errors: pd.DataFrame, name: str) -> pd.Series:
-    """Return the mean absolute error of a count of each protection, of one population."""
-    rows = of_population(errors, name)
-    found: pd.Series = rows.groupby("protection", sort=False)["mean_absolute_error"].mean()
-    return found
-
-
-def _origin(config: AuditConfig) -> str:
-    if isinstance(config.population, str):
-        return f"records whose digest is {config.population[:16]}…"
-    told = [f"{name} {digest[:16]}…" for name, digest in config.population.items()]
-    return f"populations whose digests are {', '.join(told)}"
+def _percent(frame: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
+    return frame.assign(**{name: (100.0 * frame[name]).round(1) for name in columns})
 
 
 def _figures(
     summary: pd.DataFrame,
     size: pd.Series,
-    config: AuditConfig,
+    curves: list[list[str]],
     folder: Path,
-    number: int,
-    population: str,
+    end: str,
+    title: str,
 ) -> list[html.Figure]:
     """Return the figure that answers, and further ones, of one population."""
-    # A name may be no name of a file.
-    end, of = (f"-{number + 1}", f"{population}: ") if population else ("", "")
     everybody = summary[summary["group"] == EVERYBODY]
     if everybody.empty:
         return []
-    curves = _curves(config)
     joined = "; a grey line joins one mechanism's settings, in order" if curves else ""
     # All readings of a release are one method; every other method has a figure of its own.
     posterior, *others = METHODS
     method = everybody["attack"].where(everybody["attack"].isin(others), posterior)
-    drawn = [
-        html.figure(
-            plotting.plot_audit(rows, size, curves=curves),
-            folder / ("own-against-error" + (f"-{name}" if which else "") + end),
-            f"{of}What is learned from people's own records{_by(str(name))} (with 95 % intervals), "
-            f"against the mean absolute error of a published count: low and left is best{joined}",
+    drawn = []
+    for number, (name, rows) in enumerate(everybody.groupby(method, sort=False)):
+        how = f" by {READINGS[str(name)]}" if name in READINGS else ""
+        caption = (
+            f"{title}What is learned from people's own records{how} (with 95 % intervals), "
+            f"against the mean absolute error of a published count: low and left is best{joined}"
         )
-        for which, (name, rows) in enumerate(everybody.groupby(method, sort=False))
-    ]
-    drawn.append(
-        html.figure(
-            plotting.plot_beliefs(everybody),
-            folder / f"beliefs{end}",
-            f"{of}How many people are guessed right: before any release, from a release without "
+        file = folder / ("own-against-error" + (f"-{name}" if number else "") + end)
+        drawn.append(html.figure(plotting.plot_audit(rows, size, curves=curves), file, caption))
+    beliefs = {
+        f"beliefs{end}": (
+            everybody,
+            "How many people are guessed right: before any release, from a release without "
             "their own record, and after the release",
-        )
-    )
-    unlike = summary[summary["group"] == UNLIKE]
-    if len(unlike):
-        drawn.append(
-            html.figure(
-                plotting.plot_beliefs(unlike),
-                folder / f"beliefs-unlike{end}",
-                f"{of}The same for people who are not what most people of their place are",
-            )
-        )
+        ),
+        f"beliefs-unlike{end}": (
+            summary[summary["group"] == UNLIKE],
+            "The same for people who are not what most people of their place are",
+        ),
+    }
+    for name, (rows, caption) in beliefs.items():
+        if len(rows):
+            chart = plotting.plot_beliefs(rows)
+            drawn.append(html.figure(chart, folder / name, f"{title}{caption}"))
     return drawn
 
 
-def _by(method: str) -> str:
-    """Return how an adversary concludes, where that needs saying."""
-    return f" by {READ[method]}" if method in READ else ""
-
-
-def _curves(config: AuditConfig) -> list[list[str]]:
+def _curves(config: Row) -> list[list[str]]:
     """Return the protections that differ in one number alone, in its order."""
     kinds: dict[tuple[str, str, str], dict[str, Fraction]] = {}
-    for one in config.protections:
+    for one in config["protections"]:
         for key, value in one["parameters"].items():
             others = {k: v for k, v in one["parameters"].items() if k != key}
             kind = (one["mechanism"], key, json.dumps(others, sort_keys=True, default=str))
             with suppress(TypeError, ValueError, ZeroDivisionError):  # it is no number
                 kinds.setdefault(kind, {})[one["name"]] = Fraction(str(value))
-    return [sorted(found, key=lambda n: found[n]) for found in kinds.values() if len(found) > 1]
-
-
-def _lost(statements: pd.DataFrame) -> int:
-    """Return how many targets have no posterior for some adversary and release."""
-    open_ = statements[statements["status"] == "undecided"]
-    keys = [POPULATION] if POPULATION in open_ else []
-    return int(open_.groupby([*keys, "protection", "attack", "adversary", "target"]).ngroups)
-
-
-def _percent(frame: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-    found = frame.copy()
-    for name in columns:
-        found[name] = (100.0 * found[name]).round(1)
-    return found
-
-
-def _readable(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return the summary with shares in per cent and heads that a newcomer reads."""
-    found = _percent(summary, _SHARES)
-    low, high = (found[f"own_{end}"].map("{:+.1f}".format) for end in ("lower", "upper"))
-    reach = low.astype(str) + " to " + high.astype(str)
-    found["own interval"] = reach
-    kept = [
-        "protection", "attack", "adversary", "group", "targets", "left_out", "right_prior",
-        "right_without", "right_posterior", "own", "own interval", "learned_50", "learned_99",
-        "own_50", "own_99",
-    ]  # fmt: skip
-    if POPULATION in found:
-        kept.insert(0, POPULATION)
-    return found[kept].rename(columns=_HEADS)
+    return [sorted(kind, key=lambda n: kind[n]) for kind in kinds.values() if len(kind) > 1]

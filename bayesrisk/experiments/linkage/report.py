@@ -18,8 +18,9 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.counties import SOURCE, Results, link_counties, open_persons
-from bayesrisk.experiments.reconstruction import FinishedReconstruction, ReconstructionConfig
+from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs.folder import digest_of
 from bayesrisk.experiments.runs.page import rounded
 from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
@@ -316,7 +317,7 @@ def write_reidentification(
     coding = dialect if truth_dialect is None else truth_dialect
     known = open_persons(truth, _TRUE, coding, once=True)
     inputs = {
-        "reconstruction": run.config.digest,
+        "reconstruction": digest_of(run.config),
         "truth": known.digest,
         "attackers": {name: file.digest for name, file in persons.items()},
     }
@@ -351,7 +352,7 @@ def write_reidentification(
     )
 
 
-def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: int) -> pd.DataFrame:
+def _write(results: Results, config: dict[str, Any], folder: Path, seed: int) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
     links = results.links
     rates = pd.concat(
@@ -371,13 +372,13 @@ def _write(results: Results, config: ReconstructionConfig, folder: Path, seed: i
         confidence=f"{links.confidence:.0%}",
         records=results.records,
         statuses=results.statuses,
-        taken_as_true=config.taken_as_true,
+        taken_as_true=config["taken_as_true"],
         attackers=[_attacker(rates, name, folder / "figures", links) for name in links.attackers],
         figures=_more_figures(results, folder / "figures"),
         tables=[html.table(shown(table), caption) for caption, table in tables.values()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
-        settings=json.dumps(config.to_dict(), indent=2),
+        settings=json.dumps(config, indent=2),
     )
     _files.write_bytes(folder / "report.html", page.encode())
     return rates

@@ -26,7 +26,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import as_finished
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments.by_place.parts import (
+from bayesrisk.experiments.by_place import (
     check_reach,
     forget_index,
     level_of_parts,

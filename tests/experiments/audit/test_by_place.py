@@ -12,7 +12,7 @@ from bayesrisk._random import named_stream
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import NationStudy, run
 from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
-from bayesrisk.experiments.audit.populations import PopulationByPlace, survey
+from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
@@ -44,17 +44,19 @@ def study(folder, *protections, targets=6, **options):
 
 def test_what_is_known_of_all_places_is_that_of_the_whole(people):
     one = study(people / "parts", "identity", targets=40)
-    known, question = one._surveys[""], one._question
+    known, question = one._populations[""].known, one._question
     whole = AuditedPopulation(Microdata.read(people / "whole"), question, seed=1)
     assert known.rows[-1] == len(whole.records)
     assert known.places[-1] == whole.codes.size
-    size = known.composition.size
-    assert known.composition.tolist() == np.bincount(whole.cells, minlength=size).tolist()
-    assert known.largest == whole.largest
-    assert known.concentration == whole.concentration
+    for around in known.around:
+        size = around.composition.size
+        assert around.composition.tolist() == np.bincount(whole.cells, minlength=size).tolist()
+        assert (around.largest, around.concentration) == (whole.largest, whole.concentration)
     assert known.targets.tolist() == whole.targets(40).tolist()
     assert known.target_places.tolist() == whole.place[known.targets].tolist()
-    everybody = survey(people / "parts", question, seed=1, targets=None)
+    everybody = PopulationInParts(
+        people / "parts", question, TABLES.schema, seed=1, targets=None
+    ).known
     assert everybody.targets.size == known.rows[-1]
     assert everybody.target_places.tolist() == whole.place.tolist()
 
@@ -80,18 +82,17 @@ def test_a_part_is_released_as_if_it_were_alone(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     run(study(tmp_path / "people", *CHANCE, methods=["majority"]), tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    state = study(people / "parts", *CHANCE)._states[0]
+    population = study(people / "parts", *CHANCE)._populations[""]
     for number, protection in enumerate(study(people / "parts", *CHANCE).protections):
-        mechanism, made = state.released(number, protection)
-        part = state.population.known.targets[:1]
-        number_of = state.population._parts_of(part)[0]
-        code = ("80001", "80003", "80005", "80007")[number_of]
+        part = population.parts_of(population.known.targets[:1])[0]
+        mechanism, made = population.release(number, protection, part)
+        code = ("80001", "80003", "80005", "80007")[part]
         data = Microdata.read(people / "parts" / f"part-{code}")
         seed = int(audit_rng(1, MECHANISM, number).integers(2**63))
         alone = mechanism.release(data, workload=TABLES, rng=named_stream(seed, code))
-        assert made.of(number_of)[1].tables == alone.tables
+        assert made.tables == alone.tables
         other = mechanism.release(data, workload=TABLES, rng=named_stream(seed, "80009"))
-        assert made.of(number_of)[1].tables != other.tables
+        assert made.tables != other.tables
     errors = pd.read_csv(tmp_path / "one" / "errors.csv")
     assert errors["mean_absolute_error"].between(0, 2).all()
     assert errors["protection"].value_counts().tolist() == [2, 2]
@@ -100,20 +101,19 @@ def test_a_part_is_released_as_if_it_were_alone(people, tmp_path):
 def test_a_shard_reads_the_parts_of_its_targets_and_no_others(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     one = study(tmp_path / "people", "identity")
-    state = one._states[0]
-    shards = state.parts(3)
-    read = [set(state.population._parts_of(rows)) for rows in shards]
+    population = one._populations[""]
+    shards = population.shards(3)
+    read = [set(population.parts_of(rows)) for rows in shards]
     assert any(len(parts) < 4 for parts in read)
     number = min(range(len(shards)), key=lambda i: len(read[i]))
     codes = ("80001", "80003", "80005", "80007")
     for part in set(range(4)) - read[number]:
         shutil.rmtree(tmp_path / "people" / f"part-{codes[part]}")
-    mechanism, release = state.released(0, one.protections[0])
-    frame = state.population.statements("identity", 0, mechanism, release, shards[number])
+    frame = population.statements(0, one.protections[0], shards[number])
     assert set(frame["place"].str[:5]) == {codes[part] for part in read[number]}
     others = next(rows for rows, parts in zip(shards, read, strict=True) if parts - read[number])
     with pytest.raises(DataError, match="part-8000"):
-        state.population.statements("identity", 0, mechanism, release, others)
+        population.statements(0, one.protections[0], others)
 
 
 @pytest.mark.slow
@@ -143,9 +143,14 @@ def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, op
 def test_a_population_that_changes_is_refused(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     one = study(tmp_path / "people", "identity")
-    known, question = one._surveys[""], one._question
+    known, question = one._populations[""].known, one._question
     run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
-    moved = PopulationByPlace(tmp_path / "others", question, known, seed=1)
+    moved = PopulationInParts(
+        tmp_path / "people", question, TABLES.schema, seed=1, targets=40, known=known
+    )
+    shutil.rmtree(tmp_path / "people")
+    shutil.move(tmp_path / "others", tmp_path / "people")
+    one.close()
     with pytest.raises(BayesRiskError, match="must not change while it is read"):
         moved.part(0)
 
@@ -162,11 +167,9 @@ study = AuditStudy(sys.argv[1], tables, targets=4, targets_per_shard=2, stated=[
     adversaries=[Adversary.named("linker", known=["sex", "age"])], concentration=5.0,
     protections=[parse_protection("identity")])
 tracemalloc.start()
-population = study._states[0].population
-mechanism, release = study._states[0].released(0, study.protections[0])
-if sys.argv[2] == "parts":
-    for number in range(len(population.known.rows) - 1):
-        release.of(number)
+population = study._populations[""]
+for part in range(len(population.known.rows) - 1):
+    population.release(0, study.protections[0], part)
 answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
 """
 
@@ -177,7 +180,7 @@ def test_a_worker_holds_no_more_of_four_times_as_many_places(tmp_path):
     held = {}
     for counties in (3, 12):
         run(NationStudy(Nation(345 * counties, spec), 1), tmp_path / str(counties))
-        held[counties] = run_and_measure(_AUDIT, tmp_path / str(counties), "parts")[0]
+        held[counties] = run_and_measure(_AUDIT, tmp_path / str(counties))[0]
     Microdata.read(tmp_path / "12").write(tmp_path / "whole")
-    whole = run_and_measure(_AUDIT, tmp_path / "whole", "whole")[0]
+    whole = run_and_measure(_AUDIT, tmp_path / "whole")[0]
     assert held[12] - held[3] < (whole - held[3]) / 4

@@ -1,6 +1,5 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
-import dataclasses
 import html
 import io
 import json
@@ -17,7 +16,6 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, Par
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.audit.report import audit_files
-from bayesrisk.experiments.runs.engine import Outcome
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_checks
 
@@ -123,22 +121,11 @@ def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
         read_audit(tmp_path / "part")
 
 
-def test_a_summary_is_not_of_altered_checks(people, tmp_path):
-    one = study(people)
-    outcome = Outcome(*dataclasses.astuple(run(one, tmp_path / "out"))[1:5])
-    file = tmp_path / "out" / "checks.csv"
-    file.write_bytes(file.read_bytes().replace(b"calibration", b"Calibration"))
-    for _ in range(2):
-        with pytest.raises(PartFileError, match=r"checks\.csv"):
-            one.summary(one.open(tmp_path / "out"), outcome)
-        file.unlink(missing_ok=True)
-
-
 def test_more_targets_than_people_are_everybody(people):
-    both = [study(people, targets=n).config.shards for n in (None, 40, 10**6)]
+    both = [study(people, targets=n).shards for n in (None, 40, 10**6)]
     assert len(set(both)) == 1
-    (state,) = study(people, targets=10**6)._states
-    np.testing.assert_array_equal(state.targets, np.arange(40))
+    (population,) = study(people, targets=10**6)._populations.values()
+    np.testing.assert_array_equal(population.known.targets, np.arange(40))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +145,7 @@ def test_more_targets_than_people_are_everybody(people):
         ({"targets": 0}, "targets must be"),
         ({"seed": -1}, "seed must be"),
         ({"concentration": -1.0}, "concentration must be"),
+        ({"methods": ["guess"]}, "methods must be one of"),
     ],
 )
 def test_refusals_before_there_is_a_folder(people, tmp_path, options, words):
@@ -297,20 +285,3 @@ def test_any_text_is_a_protection_or_refused(text):
 def test_texts_that_are_no_protections(text):
     with pytest.raises(ArgumentError, match="protection must"):
         parse_protection(text)
-
-
-@pytest.mark.slow
-def test_methods_give_the_same_bytes_in_shards(people, tmp_path):
-    methods = ["majority", "reconstruction", "claims"]
-    run(study(people, methods=methods), tmp_path / "one")
-    for part in (1, 2):
-        run(study(people, methods=methods), tmp_path / "two", shard=(part, 2), resume=True)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    statements, _ = read_audit(tmp_path / "one")
-    assert set(statements["attack"]) == set(methods)
-
-
-def test_methods_are_refused_before_there_is_a_folder(people, tmp_path):
-    with pytest.raises(BayesRiskError, match="methods must be one of"):
-        run(study(people, methods=["guess"]), tmp_path / "out")
-    assert not (tmp_path / "out").exists()

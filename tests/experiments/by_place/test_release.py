@@ -418,7 +418,7 @@ if sys.argv[2] == "whole":
     mechanism.release(Microdata.read(sys.argv[1]), workload=tables, rng=1)
 else:
     study = ReleaseStudy(sys.argv[1], tables, mechanism, 1)
-    for shard in range(study.config.shards):
+    for shard in range(study.shards):
         study.compute(shard)
 answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
 """

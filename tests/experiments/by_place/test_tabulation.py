@@ -90,8 +90,9 @@ def test_a_part_is_an_ordinary_folder_and_other_readers_read_all(made):
     pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
 
 
-@pytest.mark.parametrize("scope", ["block", "tract", "county", "state"])
-@pytest.mark.parametrize("size", [7, 1000])
+@pytest.mark.parametrize(
+    ("scope", "size"), [("block", 7), ("tract", 7), ("county", 1000), ("state", 7)]
+)
 def test_records_are_the_same_bytes_as_those_of_the_whole(made, tmp_path, scope, size):
     for name in ("parts", "whole"):
         run_reconstruction(made / name, tmp_path / name, scope=scope, blocks_per_shard=size)
