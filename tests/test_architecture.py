@@ -43,7 +43,7 @@ ROOMS = {
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurements reconstruction sweep | audit claims"
-        " linkage occupancy | schemas"
+        " linked_counties occupancy | reidentification schemas"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | bottom_up noise registry rounding suppression swapping topdown",

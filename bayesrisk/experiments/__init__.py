@@ -26,7 +26,6 @@ from bayesrisk.experiments.by_place.release import (
     TabulationSummary,
 )
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
-from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.counts import (
     MeasurementCountsConfig,
     MeasurementCountsStudy,
@@ -52,6 +51,7 @@ from bayesrisk.experiments.reconstruction import (
     ReconstructionSummary,
     read_reconstruction,
 )
+from bayesrisk.experiments.reidentification import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.runs.engine import Outcome, Study, run
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.document import load_config, parse_config

@@ -22,7 +22,7 @@ from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
-from bayesrisk.experiments.linkage.counties import _read as read_known
+from bayesrisk.experiments.linked_counties import read_persons as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
 from bayesrisk.experiments.sweep.document import parse_config
@@ -517,7 +517,7 @@ def known(ending):
         frame = people().to_frame().assign(person=range(ROWS))
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns, "schema").frame)
+        return Example([file], lambda: read_known(file, columns, "schema"))
 
     return make
 

@@ -18,8 +18,8 @@ from fuzz.quick import of_county
 from writing_cases import commands, content, run
 
 from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.experiments import linked_counties as linkage_counties
 from bayesrisk.experiments import read_reconstruction, read_results
-from bayesrisk.experiments.linkage import counties as linkage_counties
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import bayesrisk
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import load_config
-from bayesrisk.experiments.linkage.counties import _read
+from bayesrisk.experiments.linked_counties import read_persons
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.tables import PublishedTables, Records, Schema
 
@@ -47,7 +47,7 @@ OTHERS = {
     "tables": lambda file: PublishedTables.read(file),
     "sweep": lambda file: load_config(file),
     "releases": lambda file: add_columns(Path(file), Path(file + ".out.csv"), None, {}),
-    "known": lambda file: _read(Path(file), ("block", "sex", "age", "person"), "schema"),
+    "known": lambda file: read_persons(Path(file), ("block", "sex", "age", "person"), "schema"),
     "form": lambda file: list(bayesrisk.readers.iter_record_form(file, dialect="schema")),
     "hud": lambda file: bayesrisk.readers.read_hud(file, level="tract"),
     "nmf": lambda name: measurements(*name.split("#")),

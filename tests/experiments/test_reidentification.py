@@ -15,7 +15,7 @@ from bayesrisk.experiments import (
     read_reconstruction,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage.counties import link_counties, open_persons, proved_blocks
+from bayesrisk.experiments.linked_counties import PersonFile, link_counties, proved_blocks
 from bayesrisk.experiments.reconstruction import RowsByPlace
 from bayesrisk.experiments.runs import folder as html
 from bayesrisk.release import MechanismSpec, Release
@@ -139,10 +139,10 @@ def test_all_tables_have_one_baseline(tmp_path):
         frame.to_parquet(files[kind], index=False)
     run = SimpleNamespace(files=files, rows=lambda kind, digits: RowsByPlace(files[kind], digits))
     columns = ("block", "sex", "age", "race", "hisp", "person")
-    known = open_persons(tmp_path / "truth.parquet", columns, "schema", once=True)
+    known = PersonFile(tmp_path / "truth.parquet", columns, "schema", once=True)
     for seed in range(5):
         (tmp_path / str(seed)).mkdir()
-        found, _ = link_counties(
+        found = link_counties(
             run, {"all": known}, known, tmp_path / str(seed),
             seed=seed, confidence=0.95, progress=None,
         )  # fmt: skip
