@@ -319,12 +319,8 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy
-    from bayesrisk.experiments.occupancy.report import (
-        read_households,
-        read_sample,
-        write_occupancy_report,
-    )
+    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy, write_occupancy_report
+    from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
     settings = what.synthetic()

@@ -26,21 +26,13 @@ from bayesrisk.experiments.by_place.release import (
     TabulationSummary,
 )
 from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
-from bayesrisk.experiments.measurements.counts import (
-    MeasurementCountsConfig,
-    MeasurementCountsStudy,
-    MeasurementCountsSummary,
-    MeasurementsConfig,
-)
-from bayesrisk.experiments.measurements.risk import MeasurementsStudy, MeasurementsSummary
-from bayesrisk.experiments.measurements.spine import measurement_posterior
-from bayesrisk.experiments.occupancy import (
-    OccupancyAttackStudy,
-    OccupancyAttackSummary,
+from bayesrisk.experiments.measurement_counts import MeasurementCountsStudy, measurement_posterior
+from bayesrisk.experiments.measurement_risk import MeasurementsStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.occupancy_study import (
     OccupancyConfig,
     OccupancyResults,
     OccupancyStudy,
-    OccupancySummary,
     write_occupancy_figures,
     write_occupancy_report,
 )
@@ -65,21 +57,15 @@ __all__ = [
     "ClaimsConfig",
     "ClaimsStudy",
     "ClaimsSummary",
-    "MeasurementCountsConfig",
     "MeasurementCountsStudy",
-    "MeasurementCountsSummary",
-    "MeasurementsConfig",
     "MeasurementsStudy",
-    "MeasurementsSummary",
     "NationConfig",
     "NationStudy",
     "NationSummary",
     "OccupancyAttackStudy",
-    "OccupancyAttackSummary",
     "OccupancyConfig",
     "OccupancyResults",
     "OccupancyStudy",
-    "OccupancySummary",
     "Outcome",
     "Protection",
     "ProtectionGoal",

@@ -10,8 +10,8 @@ from pydantic_core import core_schema
 from bayesrisk.experiments.audit.populations import AuditConfig
 from bayesrisk.experiments.by_place.release import NationConfig, ReleaseConfig, TabulationConfig
 from bayesrisk.experiments.claims import ClaimsConfig
-from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
-from bayesrisk.experiments.occupancy.study import OccupancyConfig
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackConfig
+from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.reconstruction import ReconstructionConfig
 from bayesrisk.experiments.runs.parts import RunSettings
 from bayesrisk.experiments.sweep.config import SweepConfig

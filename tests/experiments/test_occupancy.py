@@ -12,8 +12,8 @@ from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.experiments import OccupancyConfig, write_occupancy_figures, write_occupancy_report
-from bayesrisk.experiments.occupancy.report import read_households, read_sample
-from bayesrisk.experiments.occupancy.study import PROTECTIONS, synthetic_households
+from bayesrisk.experiments.occupancy_attack import read_households, read_sample
+from bayesrisk.experiments.occupancy_study import PROTECTIONS, synthetic_households
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
 

@@ -19,7 +19,7 @@ from bayesrisk.experiments import (
     TabulationConfig,
     load_config,
 )
-from bayesrisk.experiments.occupancy.attack import OccupancyAttackConfig
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackConfig
 from bayesrisk.experiments.schemas import CONFIGS, runs_schema
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "runs.schema.json"

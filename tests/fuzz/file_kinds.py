@@ -23,8 +23,8 @@ from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linked_counties import read_persons as read_known
-from bayesrisk.experiments.occupancy import attack
-from bayesrisk.experiments.occupancy.report import read_households, read_sample
+from bayesrisk.experiments import occupancy_attack as attack
+from bayesrisk.experiments.occupancy_attack import read_households, read_sample
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.experiments.sweep.run import SweepFolder
 from bayesrisk.mechanisms import make_mechanism

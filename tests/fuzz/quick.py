@@ -6,7 +6,7 @@ import unittest.mock
 from writing_cases import quick_figures
 
 from bayesrisk.experiments import linked_counties as linkage_counties
-from bayesrisk.experiments.occupancy import attack as occupancy_run
+from bayesrisk.experiments import occupancy_study as occupancy_run
 from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 

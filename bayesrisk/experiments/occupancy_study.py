@@ -1,15 +1,22 @@
-"""One set of households, several protections: what the occupancy attack finds in each."""
+"""The occupancy attack on several protections of the same households, judged and reported.
+
+Shards are a protection of a population, or of a place of households by place; all together make
+rates with intervals and blind guesses, figures and a page (Steed, Qing and Wu 2024, section 4).
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
@@ -19,7 +26,22 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.experiments.runs.parts import CONFIDENTIAL, RunSettings
+from bayesrisk.experiments.by_place.parts import (
+    check_reach,
+    forget_index,
+    level_of_parts,
+    open_index,
+    read_place,
+)
+from bayesrisk.experiments.occupancy_attack import SCHEMA
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import (
+    CONFIDENTIAL,
+    Layout,
+    RunFolder,
+    RunSettings,
+    arrow_table,
+)
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import occupancy_violation, population_spec, simulate_population
@@ -38,19 +60,12 @@ from bayesrisk.risk.intervals import binomial_interval
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
 
-# -----------------------------------------------------------------------------
-# Settings of a study of occupancy violations, and the protections that it compares.
-
-
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
-PAPER = "steed-2024"
-#: ``das``: noise of the 2020 system's budget on census tables; ``uniform``: a budget in equal parts
-#: over them; ``-hud``: HUD's tables have noise too.
-PROTECTIONS = ("none", "swapping", "das", "uniform", "das-hud", "uniform-hud")
-NOISY = PROTECTIONS[2:]
-#: What reports call them.
-PROTECTION_WORDS = {
+_PAPER = "steed-2024"
+#: Protections, and what reports call them.  ``das``: noise of the 2020 system's budget on census
+#: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
+_PROTECTION_WORDS = {
     "none": "no protection",
     "swapping": "swapping",
     "das": "noise of the 2020 system's budget",
@@ -58,16 +73,34 @@ PROTECTION_WORDS = {
     "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
     "uniform-hud": "noise of a uniform budget, also in HUD's tables",
 }
-#: Stands for households, or a sample, that nobody gave.
-SYNTHETIC = "synthetic"
+PROTECTIONS = tuple(_PROTECTION_WORDS)
+_NOISY = PROTECTIONS[2:]
+_SYNTHETIC = "synthetic"  # stands for households, or a sample, that nobody gave
 _CENSUS = ("H13", "P15", "P16")
 _HUD = ("HUD-households", "HUD-people", "HUD-race", "HUD-children", "HUD-bedrooms")
+_COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
+_PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one
+#: Where streams of random numbers part.
+_POPULATION, _SAMPLE, _RELEASE, _ATTACK, _BASELINE = range(5)
+_SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
+_POINTS = 200  # of a curve that are kept
+#: Totals over all blocks; and frames with rows for a block, or for an entry of a ranking.
+_TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability")
+_READINGS = {"apart": (Status.VIOLATION,), "violation": (Status.VIOLATION, Status.INFEASIBLE)}
+#: Real settings, and their ranges.
+_RANGES = {
+    "alpha": (1.0, "(]"),
+    "scale": (100.0, "(]"),
+    "smoothing": (1e6, "(]"),
+    "sampling_rate": (1.0, "(]"),
+    "confidence": (1.0, "()"),
+}
 
 
 @displayed
 @dataclass(frozen=True)
 class OccupancyConfig(RunSettings):
-    """What a study of occupancy violations does.
+    """Settings of a study of occupancy violations.
 
     Attributes
     ----------
@@ -126,8 +159,8 @@ class OccupancyConfig(RunSettings):
     sampling_rate: Positive = 0.2
     time_limit: Positive | None = None
     confidence: Positive = 0.95
-    households: str = SYNTHETIC
-    sample: str = SYNTHETIC
+    households: str = _SYNTHETIC
+    sample: str = _SYNTHETIC
     parts: Count = 1
     version: str = __version__
 
@@ -148,13 +181,10 @@ class OccupancyConfig(RunSettings):
         object.__setattr__(self, "protections", tuple(dict.fromkeys(self.protections)))
         for name in ("blocks", "solutions", "noisy_solutions", "sample_blocks"):
             check.integer(getattr(self, name), name, lower=1, upper=10**6)
-        check.scalar(self.alpha, "alpha", lower=0.0, upper=1.0, bounds="(]")
-        check.scalar(self.scale, "scale", lower=0.0, upper=100.0, bounds="(]")
-        check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
-        check.scalar(self.sampling_rate, "sampling_rate", lower=0.0, upper=1.0, bounds="(]")
+        for name, (upper, bounds) in _RANGES.items():
+            check.scalar(getattr(self, name), name, lower=0.0, upper=upper, bounds=bounds)
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
             raise ArgumentError(f"swap_rate must be in [0, 1], got {shown(self.swap_rate)}")
-        check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         check.choice(self.hud, "hud", ("counts", "percentages"))
         if self.time_limit is not None:
             check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
@@ -190,10 +220,10 @@ class OccupancyConfig(RunSettings):
                 unit="household",
             )
         if protection == "das":
-            return make_mechanism("bottom-up", sensitivity=PAPER, allocation="das-2020")
+            return make_mechanism("bottom-up", sensitivity=_PAPER, allocation="das-2020")
         if protection == "uniform":
             return make_mechanism(
-                "bottom-up", sensitivity=PAPER, allocation="uniform", rho=self.rho
+                "bottom-up", sensitivity=_PAPER, allocation="uniform", rho=self.rho
             )
         rho = exact_number(self.rho, "rho")
         census = {"H13": "0.0002/3360", "P15": "0.0002/2", "P16": "0.0002/2"}
@@ -207,18 +237,8 @@ class OccupancyConfig(RunSettings):
         budget |= {table: whole / len(_HUD) for table in _HUD}
         bounds = {"P16": "P1", "HUD-households": "H3"}
         return make_mechanism(
-            "bottom-up", sensitivity=PAPER, budget=budget, exact=(), bounds=bounds
+            "bottom-up", sensitivity=_PAPER, budget=budget, exact=(), bounds=bounds
         )
-
-
-# -----------------------------------------------------------------------------
-
-
-SCHEMA = "household-occupancy"
-_COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
-_PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one
-#: Where streams of random numbers part.
-_POPULATION, _SAMPLE, _RELEASE, _ATTACK, _BASELINE = range(5)
 
 
 class StudyPart(NamedTuple):
@@ -359,7 +379,7 @@ def _rankings(
     rng: np.random.Generator,
 ) -> tuple[list[pd.DataFrame], pd.Series]:
     """Return rankings, and the mean violations of reconstructions, in blocks that must hold one."""
-    noisy = protection in NOISY
+    noisy = protection in _NOISY
     found = reconstruct_occupancy(
         statistics.take(detection.violation),
         law,
@@ -396,10 +416,6 @@ def _variability(
         for attributes in ("full", "binned")
     ]
     return pd.concat(frames, ignore_index=True)
-
-
-# -----------------------------------------------------------------------------
-# All populations and protections of a study of occupancy violations together.
 
 
 _SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
@@ -591,3 +607,354 @@ def _curves(
                 curves.append(frame.iloc[kept[kept >= 0]] if len(frame) else frame)
                 ends.append(frame.iloc[-1:])
     return pd.concat(curves, ignore_index=True), pd.concat(ends, ignore_index=True)
+
+
+# -----------------------------------------------------------------------------
+# The study: parts in shards, and the results of all.
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyStudy(Study):
+    """The attack on several protections of the same households, judged; for :func:`~bayesrisk.run`.
+
+    The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
+    single blocks, and what adversaries find in tables without protection, are below
+    ``confidential/``, which only its owner may read.
+
+    Parameters
+    ----------
+    settings : OccupancyConfig
+        What to do.
+    households : Records or path-like, optional
+        Confidential households of schema ``household-occupancy`` (or ``household-dhc`` with
+        columns ``children``, ``bedrooms`` and ``subsidised``) instead of synthetic ones; or a
+        folder of microdata by place with them.
+    sample : pandas.DataFrame, optional
+        Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
+        default.
+
+    Raises
+    ------
+    ArgumentError
+        When it runs: if a protection needs more than the households of a part.
+    DataError
+        When it runs: if households lack a column or none is subsidised, or a folder is damaged.
+
+    Notes
+    -----
+    Of a folder by place a shard is one protection of one part, which is protected and attacked by
+    itself, with random numbers that its code chooses; the rate of swaps is that of each part.  What
+    tables say for certain is the same as of all households at once.  Memory: one part in every
+    worker; and to judge them all, the households of blocks with subsidised ones, and what was found
+    there.
+
+    References
+    ----------
+    Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.
+
+    Examples
+    --------
+    >>> config = OccupancyConfig(seeds=(1,), blocks=10, protections=("none",), solutions=2,
+    ...                          sample_blocks=200)
+    >>> results = OccupancyStudy(config).in_memory()
+    >>> results.table[["protection", "blocks"]].values.tolist()[0]
+    ['none', 10]
+    """
+
+    settings: OccupancyConfig
+    _: KW_ONLY
+    households: Records | str | Path | None = None
+    sample: pd.DataFrame | None = None
+
+    layout = Layout(
+        "study of occupancy",
+        kinds=("rankings", "variability", "blocks"),
+        # They are found in tables as exact as the confidential records, for comparison.
+        parts=f"{CONFIDENTIAL}/parts",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        check.instance(self.settings, OccupancyConfig, "settings")
+        if not isinstance(self.households, Records | str | Path | None):
+            raise ArgumentTypeError(
+                "households must be Records or a folder of microdata by place, got "
+                f"{type(self.households).__name__}"
+            )
+        if self.sample is not None:
+            check.frame(self.sample, "sample", ("size", "race_ethnicity", "children"))
+
+    @functools.cached_property
+    def config(self) -> OccupancyConfig:
+        """The settings with what was given: other households are another study."""
+        settings, homes, parts = self.settings, self.households, 1
+        seeds = settings.seeds if homes is None else settings.seeds[:1]
+        digest = _SYNTHETIC
+        if isinstance(homes, str | Path):
+            index, workload = open_index(homes), Workload.named(SCHEMA)
+            digest, parts = index.digest, len(index.codes)
+            for name in settings.protections:
+                check_reach(
+                    settings.mechanism(name), workload, level_of_parts(index, workload),
+                    whole="make larger parts, or give all households in one file",
+                )  # fmt: skip
+        elif homes is not None:
+            digest = _frame_digest(homes.to_frame())
+        public = _SYNTHETIC if self.sample is None else _frame_digest(self.sample)
+        config = replace(settings, seeds=seeds, households=digest, sample=public, parts=parts)
+        for seed in seeds:
+            given = (self._place(number, digest)[1] for number in range(parts))
+            truths = [true_households(config, seed, records)[2] for records in given]
+            truths = [truth for truth in truths if len(truth)]
+            if not truths:
+                name = "households" if not isinstance(homes, str | Path) else homes
+                raise DataError(f"{name}: must hold subsidised households, got none")
+            self._truths[seed] = pd.concat(truths, ignore_index=True)
+        return config
+
+    def _place(self, number: int, digest: str) -> tuple[str, Records | None]:
+        """Return code and households of a place; whole data are one place without a code."""
+        homes = self.households
+        if not isinstance(homes, str | Path):
+            return "", homes
+        code, data = read_place(homes, number, digest)
+        if data.households is None:
+            raise DataError(f"{homes}: part {code} must hold households, got persons only")
+        return code, data.households
+
+    @functools.cached_property
+    def _truths(self) -> dict[int, pd.DataFrame]:
+        """Households of the blocks that are looked at, by population: not for workers."""
+        return {}
+
+    @functools.cached_property
+    def _results(self) -> dict[str, OccupancyResults]:
+        """Results by folder, from the making of files to the summary: not for workers."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes that a worker needs."""
+        own = {"_truths", "_results"}
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return what one protection of one population, or of one place, gives."""
+        task, number = divmod(shard, self.config.parts)
+        place, homes = self._place(number, self.config.households)
+        part = study_part(self.config, *self.config.tasks[task], homes, self.sample, place=place)
+        return {kind: arrow_table(getattr(part, kind)) for kind in self.layout.kinds}
+
+    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
+        """Return the frames as files."""
+        self._results[str(folder.path)] = results = self._judged(folder)
+        return results.files()
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return the results of a complete run."""
+        if not complete:
+            return {"results": None}
+        return {"results": self._results.pop(str(folder.path), None) or self._judged(folder)}
+
+    def _judged(self, folder: RunFolder | None = None) -> OccupancyResults:
+        """Return the results, from the shards in a folder or else computed in order."""
+        config, kinds = self.config, self.layout.kinds
+        shards = (
+            self.compute(shard)
+            if folder is None
+            else {kind: folder.read_part(shard, kind) for kind in kinds}
+            for shard in range(config.shards)
+        )
+        parts = map(_study_part, shards)
+        tasks = [_joined([next(parts) for _ in range(config.parts)]) for _ in config.tasks]
+        return pooled_results(config, tasks, self._truths)
+
+    def in_memory(self) -> OccupancyResults:
+        """Return the results without a folder, computed one shard after the other."""
+        results = self._judged()
+        self.close()
+        return results
+
+    def close(self) -> None:
+        """Forget the index of households by place."""
+        forget_index()
+
+
+def _joined(parts: list[StudyPart]) -> StudyPart:
+    """Return what one protection gives of all places, from what it gives of each.
+
+    The rate of swaps is that of all households of the parts that have blocks to look at.
+    """
+    held = [part for part in parts if len(part.blocks)]
+    rates = [float(part.blocks["realised_rate"].iloc[0]) for part in held]
+    homes = [int(part.blocks["protected"].iloc[0]) for part in held]
+    rate = float(np.average(rates, weights=homes)) if len(held) > 1 else rates[0]
+    blocks, rankings, variability = (
+        pd.concat(frames, ignore_index=True) if len(held) > 1 else frames[0]
+        for frames in zip(*held, strict=True)
+    )
+    return StudyPart(
+        blocks.drop(columns="protected").assign(realised_rate=rate), rankings, variability
+    )
+
+
+def _frame_digest(frame: pd.DataFrame) -> str:
+    """Return a digest of the rows of a frame in their order."""
+    rows = pd.util.hash_pandas_object(frame, index=False).to_numpy(np.uint64)
+    names = ",".join(map(str, frame.columns)).encode()
+    return hashlib.sha256(names + rows.astype("<u8").tobytes()).hexdigest()
+
+
+def _study_part(tables: dict[str, pa.Table]) -> StudyPart:
+    """Return a part as frames, texts as text and missing whole numbers as missing."""
+    frames = {}
+    for kind in OccupancyStudy.layout.kinds:
+        frame = tables[kind].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        whole = [n for n in frame if frame[n].dtype == "Int64" and not frame[n].hasnans]
+        texts = [n for n in frame if pd.api.types.is_string_dtype(frame[n])]
+        frames[kind] = frame.astype(
+            {**dict.fromkeys(whole, np.int64), **dict.fromkeys(texts, "str")}
+        )
+    return StudyPart(**frames)
+
+
+# -----------------------------------------------------------------------------
+# Figures and the page.
+
+
+_PUBLIC_FIGURE = "blocks"  # of totals over all blocks
+#: Columns of the tables in the page, and what the reader calls them.
+_BLOCKS = {
+    "protection": "protection",
+    "infeasible_as": "blocks that nothing fits are read as",
+    "blocks": "blocks",
+    "violating": "with a violation",
+    "putative": "flagged",
+    "confirmed": "flagged and right",
+    "infeasible": "nothing fits",
+    "undecided": "undecided",
+    "precision": "precision",
+    "recall": "recall",
+}
+
+
+def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list[Path]:
+    """Draw every figure of a study.
+
+    Parameters
+    ----------
+    study : OccupancyResults
+        Results.
+    folder : path-like
+        Where PNG and SVG files go; it is made.  Those that show single blocks, or entries of a
+        ranking, go to ``confidential/`` in it, which only its owner may read.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+    """
+    from bayesrisk import plotting  # slow to import
+
+    path = Path(folder)
+    _files.make_folder(path)
+    _files.make_folder(path / CONFIDENTIAL, private=True)
+    figures: dict[str, Any] = {"blocks": plotting.plot_occupancy_blocks(study.table)}
+    if len(study.curves):
+        shown = study.curves[["key", "unique"]].drop_duplicates()
+        for key, unique in shown.itertuples(index=False):
+            name = f"linkage-{key}-{'unique' if unique else 'all'}"
+            for against in ("recall", "k"):
+                figures[f"{name}-{against}"] = plotting.plot_occupancy_linkage(
+                    study.curves, key=key, unique=unique, against=against
+                )
+    for protection in study.config.protections:
+        figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
+            study.blocks, protection=protection
+        )
+    if len(study.variability):
+        figures["variability"] = plotting.plot_occupancy_variability(study.variability)
+    written: list[Path] = []
+    for name, figure in figures.items():
+        private = name != _PUBLIC_FIGURE
+        place = path / CONFIDENTIAL if private else path
+        written += plotting.save_figure(figure, place / name, private=private)
+    return written
+
+
+def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
+    """Write the figures of a study, and ``report.html`` of its totals over all blocks.
+
+    Parameters
+    ----------
+    study : OccupancyResults
+        Results.
+    folder : path-like
+        The folder of the study; figures go to its ``figures``.
+
+    Returns
+    -------
+    pathlib.Path
+        The page; it needs no other file and no network.  It shows no single block: figures that do
+        are in ``figures/confidential``.
+    """
+    from bayesrisk import plotting  # slow to import
+    from bayesrisk.experiments.runs import page as html
+
+    path = Path(folder)
+    write_occupancy_figures(study, path / "figures")
+    drawn = plotting.plot_occupancy_blocks(study.table)
+    caption = (
+        "Precision and recall of flagged blocks under each protection; intervals of "
+        f"{study.config.confidence:.0%}; a blind guess beside them."
+    )
+    page = html.render(
+        "occupancy.html",
+        title="Blocks with households above the occupancy limit",
+        confidence=f"{study.config.confidence:.0%}",
+        rows=study.table[study.table["infeasible_as"] == "apart"].to_dict(orient="records"),
+        words=_PROTECTION_WORDS,
+        parts=study.config.parts,
+        figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
+        tables=[
+            html.table(_totals(study.table), "Flagged blocks, " + _together(study.config)),
+            html.table(html.rounded(_plain(study.ends)), "Linkage of all flagged households"),
+        ],
+        source=f"Configuration {study.config.digest}.",
+        settings_title="The study",
+        settings=json.dumps(study.config.to_dict(), indent=2),
+    )
+    _files.write_bytes(path / "report.html", page.encode())
+    return path / "report.html"
+
+
+def _together(config: OccupancyConfig) -> str:
+    """Return what the totals are totals of."""
+    if config.parts > 1:
+        return f"all {config.parts:,} places together"
+    populations = len(config.seeds)
+    return "one population" if populations == 1 else f"all {populations:,} populations together"
+
+
+def _plain(ends: pd.DataFrame) -> pd.DataFrame:
+    """Return the ends of the curves with truth values as words, and counts as counts."""
+    words = ends["unique"].map({True: "yes", False: "no"}).astype("str")
+    expected = {
+        name: ends[name].map("{:.1f}".format).astype("str") for name in ("putative", "hits")
+    }
+    return ends.assign(unique=words, **expected)
+
+
+def _totals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
+    shown = table.assign(
+        **{
+            name: [
+                f"{value:.3f} ({low:.3f} to {high:.3f}); blind {blind:.3f}"
+                for value, low, high, blind in table[
+                    [name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]
+                ].itertuples(index=False)
+            ]
+            for name in ("precision", "recall")
+        }
+    )
+    return shown[list(_BLOCKS)].rename(columns=_BLOCKS)
