@@ -42,9 +42,9 @@ ROOMS = {
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | by_place measurement_source reconstruction sweep | audit claims"
-        " linked_counties measurement_counts measurement_risk occupancy_attack |"
-        " occupancy_study reidentification | schemas"
+        "hierarchy runs | by_place measurement_counts reconstruction sweep | audit claims"
+        " linked_counties measurement_risk occupancy_attack | occupancy_study reidentification |"
+        " occupancy_report"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | bottom_up noise registry rounding suppression swapping topdown",

@@ -1,6 +1,5 @@
 """``bayesrisk occupancy``: which blocks must hold a household above the occupancy limit."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from bayesrisk.cli.base import (
     SeedOption,
     SolverOption,
     TakenOption,
+    as_dict,
     data_path,
     names,
     number,
@@ -32,7 +32,7 @@ from bayesrisk.cli.base import (
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import OccupancySummary
+    from bayesrisk.experiments import RunSummary
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -72,7 +72,7 @@ def claims(
     )
     summary = how.run(study, output, "claims")
     if how.as_json:
-        print_json(dataclasses.asdict(summary))
+        print_json(as_dict(summary))
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(
@@ -142,7 +142,7 @@ def reconstruct(
     )
     summary = how.run(study, output, "reconstruct")
     if how.as_json:
-        print_json(dataclasses.asdict(summary))
+        print_json(as_dict(summary))
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.records} records in {output}; blocks: {statuses}")
@@ -396,7 +396,7 @@ def attack(
     )
     summary = how.run(study, output, "occupancy")
     if how.as_json:
-        print_json(summary._asdict())
+        print_json(as_dict(summary))
         return
     told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")
@@ -414,7 +414,7 @@ def _households(given: Path | None) -> Path | None:
     return inside if inside.is_file() else found
 
 
-def _print(summary: "OccupancySummary", output: Path, *, as_json: bool) -> None:
+def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
     if summary.results is None:
         if as_json:

@@ -15,6 +15,7 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SensitivityOption,
+    as_dict,
     called,
     data_path,
     number,
@@ -211,7 +212,7 @@ def sweep(
     summary = how.run(SweepStudy(settings), output, settings.title)
     page = str(write_report(output)) if summary.complete else None
     if how.as_json:
-        print_json({**dataclasses.asdict(summary), "report": page})
+        print_json({**as_dict(summary), "report": page})
         return
     print_shards(summary)
     if page is not None:

@@ -25,16 +25,15 @@ from bayesrisk.experiments.by_place.release import (
     TabulationStudy,
     TabulationSummary,
 )
-from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
+from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy
 from bayesrisk.experiments.measurement_counts import MeasurementCountsStudy, measurement_posterior
 from bayesrisk.experiments.measurement_risk import MeasurementsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.occupancy_report import write_occupancy_figures, write_occupancy_report
 from bayesrisk.experiments.occupancy_study import (
     OccupancyConfig,
     OccupancyResults,
     OccupancyStudy,
-    write_occupancy_figures,
-    write_occupancy_report,
 )
 from bayesrisk.experiments.reconstruction import (
     ReconstructionConfig,
@@ -44,11 +43,11 @@ from bayesrisk.experiments.reconstruction import (
     read_reconstruction,
 )
 from bayesrisk.experiments.reidentification import ReidentificationReport, write_reidentification
-from bayesrisk.experiments.runs.engine import Outcome, Study, run
+from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
 from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
+from bayesrisk.experiments.sweep.run import SweepStudy, read_results
 
 __all__ = [
     "AuditConfig",
@@ -56,7 +55,6 @@ __all__ = [
     "AuditSummary",
     "ClaimsConfig",
     "ClaimsStudy",
-    "ClaimsSummary",
     "MeasurementCountsStudy",
     "MeasurementsStudy",
     "NationConfig",
@@ -77,11 +75,11 @@ __all__ = [
     "ReleaseConfig",
     "ReleaseStudy",
     "ReleaseSummary",
+    "RunSummary",
     "SimulatedPopulation",
     "Study",
     "SweepConfig",
     "SweepStudy",
-    "SweepSummary",
     "TabulationConfig",
     "TabulationStudy",
     "TabulationSummary",

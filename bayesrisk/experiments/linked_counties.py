@@ -24,7 +24,7 @@ from bayesrisk._files.text import all_of, header_fields, named, open_text, text_
 from bayesrisk._files.writing import spill, spilled
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.reconstruction import FinishedReconstruction, RowsByPlace
+from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs.folder import arrow_table
 from bayesrisk.readers.dialects import (
     decoded_persons,
@@ -37,16 +37,13 @@ from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, pers
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage.agreement import AgreementSums, ReidentificationSums, compare_with_truth
 from bayesrisk.risk.linkage.majority import (
-    MajorityInference,
     checked_variability,
     condensed,
     majority_inference,
-    quantile_table,
     unique_sums,
-    unique_table,
 )
 from bayesrisk.risk.linkage.reidentification import link_targets, race_ethnicity_counts, targets_of
-from bayesrisk.risk.linkage.without_record import inference_without_record, without_record_means
+from bayesrisk.risk.linkage.without_record import inference_without_record
 from bayesrisk.tables.exchange import Partitions
 
 SOURCE = "reconstruction"
@@ -223,7 +220,7 @@ class MovedPersons:
         table = spilled(self._folder / f"answer-{county}-{attacker}")
         if table is None:
             table = pa.table({"person": pa.array([], pa.string()), "facts": np.zeros(0, np.int64)})
-        frame = table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
         facts = frame["facts"].to_numpy(np.int64)
         known = {name: facts >> bit & 1 for bit, name in enumerate(_FACTS)}
         return frame[["person"]].assign(**known)
@@ -231,24 +228,6 @@ class MovedPersons:
 
 # -----------------------------------------------------------------------------
 # What a county adds to the tables of all.
-
-
-@dataclass(frozen=True)
-class LinkageResults:
-    """Sums and tables of all counties, for the report.
-
-    ``counties`` is their number; ``statuses`` counts blocks of the reconstruction by status.
-    """
-
-    counties: int
-    records: int
-    statuses: dict[str, int]
-    links: ReidentificationSums
-    agreement: AgreementSums
-    alone: pd.DataFrame
-    majority: MajorityInference
-    quantiles: pd.DataFrame | None
-    uniques: pd.DataFrame | None
 
 
 class CountyRows(NamedTuple):
@@ -262,9 +241,17 @@ class CountyRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _CountySums:
-    """Sums of one county, or of several."""
+class LinkageSums:
+    """Sums of one county, or of several, that the tables of a re-identification are made of.
 
+    ``statuses`` counts blocks of the reconstruction; ``alone``, ``majority`` and ``uniques`` are
+    rows that :func:`without_record_means`, :class:`MajorityInference` and :func:`unique_table`
+    take, ``bounds`` those of the solution variability.
+    """
+
+    counties: int
+    records: int
+    statuses: Counter[str]
     links: ReidentificationSums
     agreement: AgreementSums
     alone: pd.DataFrame
@@ -272,13 +259,17 @@ class _CountySums:
     bounds: pd.DataFrame | None
     uniques: pd.DataFrame | None
 
-    def plus(self, other: "_CountySums") -> "_CountySums":
+    def plus(self, other: "LinkageSums") -> "LinkageSums":
+        """Return the sums of the counties of both."""
         bounds = uniques = None
         if self.bounds is not None and other.bounds is not None:
             bounds = pd.concat([self.bounds, other.bounds], ignore_index=True)
         if self.uniques is not None and other.uniques is not None:
             uniques = self.uniques + other.uniques
-        return _CountySums(
+        return LinkageSums(
+            self.counties + other.counties,
+            self.records + other.records,
+            self.statuses + other.statuses,
             self.links.plus(other.links),
             self.agreement.plus(other.agreement),
             self.alone + other.alone,
@@ -286,6 +277,11 @@ class _CountySums:
             bounds,
             uniques,
         )
+
+    @property
+    def steps(self) -> int:
+        """Steps of the progress: each county in every pass, and the writing."""
+        return _PASSES * self.counties + 1
 
 
 def proved_blocks(blocks: pd.DataFrame, variability: pd.DataFrame | None) -> list[str]:
@@ -310,18 +306,14 @@ class Counties:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self.run, self.attackers, self.truth = run, attackers, truth
-        self.statuses: Counter[str] = Counter()
         codes = set(truth.counties).union(*(file.counties for file in attackers.values()))
-        for code, rows in run.rows("blocks", _COUNTY).places():
-            codes.add(code)
-            self.statuses.update(rows["status"].tolist())
-        self.codes = sorted(codes)
+        self.codes = sorted(codes.union(code for code, _ in run.rows("blocks", _COUNTY).places()))
         self._progress, self._done = progress, 0
 
     def rows(self, *kinds: str) -> Iterator[CountyRows]:
         """Yield the counties with the rows of some files; the others are empty."""
-        rows = {kind: RowsByPlace(file, _COUNTY) for kind, file in self.run.files.items()}
-        nothing = {kind: RowsByPlace(file, _COUNTY).of("") for kind, file in self.run.files.items()}
+        rows = {kind: self.run.rows(kind, _COUNTY) for kind in self.run.files}
+        nothing = {kind: self.run.rows(kind, _COUNTY).of("") for kind in self.run.files}
         for number, code in enumerate(self.codes):
             frames = {
                 kind: rows[kind].of(code) if kind in kinds else nothing[kind] for kind in rows
@@ -330,12 +322,7 @@ class Counties:
             yield CountyRows(code, number, records, blocks, frames.get("variability"))
             self._done += 1
             if self._progress is not None:
-                self._progress(self._done, progress_steps(len(self.codes)))
-
-
-def progress_steps(counties: int) -> int:
-    """Return the steps of a re-identification: each county in every pass, and the writing."""
-    return _PASSES * counties + 1
+                self._progress(self._done, _PASSES * len(self.codes) + 1)
 
 
 def link_counties(
@@ -347,7 +334,7 @@ def link_counties(
     seed: int,
     confidence: float,
     progress: Callable[[int, int], None] | None,
-) -> LinkageResults:
+) -> LinkageSums:
     """Return what reconstructed records say of known persons, against confidential records.
 
     ``folder`` is an empty one for what is put down meanwhile; each county has random draws of its
@@ -365,15 +352,13 @@ def link_counties(
             names = file.county(rows.code)["person"]
             moved.ask(rows.code, number, names[~names.isin(known["person"])])
     moved.answer()
-    total: _CountySums | None = None
-    records = 0
+    total: LinkageSums | None = None
     for rows in counties.rows("records", "blocks", "variability"):
-        records += len(rows.records)
         sums = _link(rows, counties, moved, cells, seed, confidence)
         total = sums if total is None else total.plus(sums)
     if total is None:
         raise DataError(f"{truth.name}: must have at least one person")
-    return _results(counties, total, records, seed)
+    return total
 
 
 def _cells(counties: Counties) -> tuple[dict[str, IntArray], int]:
@@ -399,10 +384,10 @@ def _cells(counties: Counties) -> tuple[dict[str, IntArray], int]:
         true += cell_counts(counties.truth.county(rows.code))
     for file, who in files.items():
         if not shared[file]:
-            theirs, here = (", ".join(map(str, shown)) for shown in codes[file])
+            first, known = (", ".join(map(str, shown)) for shown in codes[file])
             raise DataError(
                 f"{file.name}: none of the {persons[file]} {who} lives in a block of the "
-                f"reconstruction: first codes {theirs} in the file, {here} in the reconstruction"
+                f"reconstruction: first codes {first} in the file, {known} in the reconstruction"
             )
     return {"records": records, "truth": true}, int(true.sum())
 
@@ -414,9 +399,9 @@ def _link(
     cells: Mapping[str, IntArray],
     seed: int,
     confidence: float,
-) -> _CountySums:
+) -> LinkageSums:
     """Return what a county adds."""
-    rng = _county_rng(seed, rows.number)
+    rng = county_rng(seed, rows.number)
     truth = Persons(counties.truth.county(rows.code), counties.truth.name)
     records = Persons(rows.records, SOURCE)
     sources = {SOURCE: records}
@@ -442,7 +427,10 @@ def _link(
         bounds = checked_variability(rows.variability)[["population", "lower", "upper"]]
         if not (rows.blocks["population"] != rows.variability["population"]).any():
             uniques = unique_sums(records, variability=rows.variability)
-    return _CountySums(
+    return LinkageSums(
+        1,
+        len(rows.records),
+        Counter(rows.blocks["status"].tolist()),
         ReidentificationSums.of(links),
         agreed.sums(),
         inference_without_record(truth).sums(),
@@ -452,7 +440,7 @@ def _link(
     )
 
 
-def _county_rng(seed: int, number: int) -> np.random.Generator:
+def county_rng(seed: int, number: int) -> np.random.Generator:
     """Return the draws of a county: of one sequence, so far apart that they never overlap."""
     return np.random.Generator(np.random.PCG64(seed).jumped(number))
 
@@ -466,21 +454,3 @@ def _majority(records: Persons, truth: Persons) -> pd.DataFrame:
     # No records of a county are counts of zero.
     read = true[:1] * 0 if read.empty else read
     return condensed(majority_inference({SOURCE: read}, truth=true).blocks)
-
-
-def _results(counties: Counties, total: _CountySums, records: int, seed: int) -> LinkageResults:
-    """Return the tables of all counties from their sums."""
-    number, quantiles = len(counties.codes), None
-    if total.bounds is not None:
-        quantiles = quantile_table(total.bounds, rng=_county_rng(seed, number))
-    return LinkageResults(
-        number,
-        records,
-        dict(counties.statuses.most_common()),
-        total.links,
-        total.agreement,
-        without_record_means(total.alone),
-        MajorityInference(total.majority, (SOURCE,)),
-        quantiles,
-        None if total.uniques is None else unique_table(total.uniques),
-    )

@@ -27,7 +27,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.measurement_source import (
+from bayesrisk.experiments.measurement_counts import (
     Source,
     forget_source,
     open_source,

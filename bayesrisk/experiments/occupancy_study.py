@@ -1,4 +1,4 @@
-"""The occupancy attack on several protections of the same households, judged and reported.
+"""The occupancy attack on several protections of the same households, and judged.
 
 Shards are a protection of a population, or of a place of households by place; all together make
 rates with intervals and blind guesses, figures and a page (Steed, Qing and Wu 2024, section 4).
@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.text import csv_bytes, shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place.parts import (
     check_reach,
     forget_index,
@@ -65,7 +62,7 @@ from bayesrisk.tables.microdata import OCCUPIED
 _PAPER = "steed-2024"
 #: Protections, and what reports call them.  ``das``: noise of the 2020 system's budget on census
 #: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
-_PROTECTION_WORDS = {
+PROTECTION_WORDS = {
     "none": "no protection",
     "swapping": "swapping",
     "das": "noise of the 2020 system's budget",
@@ -73,10 +70,15 @@ _PROTECTION_WORDS = {
     "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
     "uniform-hud": "noise of a uniform budget, also in HUD's tables",
 }
-PROTECTIONS = tuple(_PROTECTION_WORDS)
+PROTECTIONS = tuple(PROTECTION_WORDS)
 _NOISY = PROTECTIONS[2:]
 _SYNTHETIC = "synthetic"  # stands for households, or a sample, that nobody gave
-_CENSUS = ("H13", "P15", "P16")
+#: Budgets of census tables in the 2020 system: share, its parts, and the total of the unit.
+_CENSUS = {
+    "H13": ("0.0002", 3360, "7.70"),
+    "P15": ("0.0002", 2, "7.70"),
+    "P16": ("0.0002", 2, "4.96"),
+}
 _HUD = ("HUD-households", "HUD-people", "HUD-race", "HUD-children", "HUD-bedrooms")
 _COLUMNS = ("block", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
 _PER_PROPERTY = 2.6  # blocks for each that has a property: the others are too small for one
@@ -109,7 +111,7 @@ class OccupancyConfig(RunSettings):
     blocks : int
         Blocks with a subsidised property in each population.
     protections : tuple of str
-        Of ``PROTECTIONS``.
+        ``none``, ``swapping``, ``das``, ``uniform``, ``das-hud``, ``uniform-hud``.
     alpha : float
         Weight of a violation where synthetic households get their bedrooms, in (0, 1]: the larger,
         the more violations.
@@ -117,10 +119,8 @@ class OccupancyConfig(RunSettings):
         Reconstructions of a block, from exact and from noisy tables.
     scale : float
         Noise of the objectives of reconstructions, in nats.
-    swap_rate : str
-        Share of households that are swapped.
-    rho : str
-        Budget of ``uniform``.
+    swap_rate, rho : str
+        Share of households that are swapped, and budget of ``uniform``.
     hud : str
         How HUD's tables are read: ``counts`` or ``percentages``.
     open_end : bool
@@ -135,34 +135,24 @@ class OccupancyConfig(RunSettings):
         Seconds for a block.
     confidence : float
         Confidence of the intervals, between 0 and 1.
-    households, sample : str
-        ``synthetic``, or the digest of those given; set by :class:`OccupancyStudy`.
-    parts : int
-        Parts of households by place, else 1; set by :class:`OccupancyStudy`.
-    version : str
-        Version of bayesrisk.
     """
 
-    seeds: tuple[Seed, ...]
-    blocks: Count = 300
-    protections: tuple[Annotated[str, choice(PROTECTIONS)], ...] = PROTECTIONS
-    alpha: Positive = 1e-4
-    solutions: Count = 100
-    noisy_solutions: Count = 10
-    scale: Positive = 0.1
+    seeds: tuple[int, ...]
+    blocks: int = 300
+    protections: tuple[str, ...] = PROTECTIONS
+    alpha: float = 1e-4
+    solutions: int = 100
+    noisy_solutions: int = 10
+    scale: float = 0.1
     swap_rate: str = "1/10"
     rho: str = "0.1"
     hud: str = "counts"
     open_end: bool = True
-    sample_blocks: Count = 2000
-    smoothing: Positive = 0.5
-    sampling_rate: Positive = 0.2
-    time_limit: Positive | None = None
-    confidence: Positive = 0.95
-    households: str = _SYNTHETIC
-    sample: str = _SYNTHETIC
-    parts: Count = 1
-    version: str = __version__
+    sample_blocks: int = 2000
+    smoothing: float = 0.5
+    sampling_rate: float = 0.2
+    time_limit: float | None = None
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
         """Check every setting."""
@@ -191,20 +181,6 @@ class OccupancyConfig(RunSettings):
         for name in self.protections:
             self.mechanism(name)
 
-    def rng(self, seed: int, *stream: int) -> np.random.Generator:
-        """Return the generator of one stream of one population."""
-        return np.random.default_rng([seed, *stream])
-
-    @property
-    def tasks(self) -> list[tuple[int, str]]:
-        """Population and protection of every shard, or of as many as there are parts."""
-        return [(seed, name) for seed in self.seeds for name in self.protections]
-
-    @property
-    def shards(self) -> int:
-        """Number of shards."""
-        return len(self.tasks) * self.parts
-
     def mechanism(self, protection: str) -> Mechanism:
         """Return the mechanism of a protection."""
         if protection == "none":
@@ -219,34 +195,30 @@ class OccupancyConfig(RunSettings):
                 unique_within="tract",
                 unit="household",
             )
+        noise = functools.partial(make_mechanism, "bottom-up", sensitivity=_PAPER)
         if protection == "das":
-            return make_mechanism("bottom-up", sensitivity=_PAPER, allocation="das-2020")
+            return noise(allocation="das-2020")
         if protection == "uniform":
-            return make_mechanism(
-                "bottom-up", sensitivity=_PAPER, allocation="uniform", rho=self.rho
-            )
-        rho = exact_number(self.rho, "rho")
-        census = {"H13": "0.0002/3360", "P15": "0.0002/2", "P16": "0.0002/2"}
-        total = {"H13": "7.70", "P15": "7.70", "P16": "4.96"}
-        budget: dict[str, Any] = {}
-        for table in _CENSUS:
-            share, of = census[table].split("/")
-            das = exact_number(share, table) / int(of) * exact_number(total[table], table)
-            budget[table] = das if protection == "das-hud" else rho / len(_CENSUS)
-        whole = exact_number("7.70", "rho") if protection == "das-hud" else rho
-        budget |= {table: whole / len(_HUD) for table in _HUD}
-        bounds = {"P16": "P1", "HUD-households": "H3"}
-        return make_mechanism(
-            "bottom-up", sensitivity=_PAPER, budget=budget, exact=(), bounds=bounds
-        )
+            return noise(allocation="uniform", rho=self.rho)
+        total = exact_number("7.70" if protection == "das-hud" else self.rho, "rho")
+        budget: dict[str, Any] = dict.fromkeys(_CENSUS, total / len(_CENSUS))
+        if protection == "das-hud":
+            for table, (share, parts, whole) in _CENSUS.items():
+                budget[table] = exact_number(share) / parts * exact_number(whole)
+        budget |= dict.fromkeys(_HUD, total / len(_HUD))
+        return noise(budget=budget, exact=(), bounds={"P16": "P1", "HUD-households": "H3"})
+
+
+def _rng(seed: int, *stream: int) -> np.random.Generator:
+    """Return the generator of one stream of one population."""
+    return np.random.default_rng([seed, *stream])
 
 
 class StudyPart(NamedTuple):
-    """What one protection of one population gives; nothing of the truth but the swap rate.
+    """Findings under one protection of one population; nothing of the truth but the swap rate.
 
-    ``blocks`` has a row for each block, with the number of households that were protected together,
-    ``rankings`` the entries of every ranking by its name,
-    ``variability`` rows of blocks (without protection only).
+    Rows of blocks, with the number of households that were protected together; entries of every
+    ranking; and, without protection only, the variability of blocks.
     """
 
     blocks: pd.DataFrame
@@ -265,7 +237,7 @@ def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata,
         subsidised_blocks=1.0,
         alpha=config.alpha,
     )
-    population = simulate_population(spec, rng=config.rng(seed, _POPULATION))
+    population = simulate_population(spec, rng=_rng(seed, _POPULATION))
     records = population.for_schema(Schema.named(SCHEMA))
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < config.blocks:
@@ -279,33 +251,30 @@ def synthetic_households(config: OccupancyConfig, seed: int) -> tuple[Microdata,
 def _sample_law(config: OccupancyConfig, seed: int) -> HouseholdLaw:
     """Return the law of a public sample: households of another population."""
     spec = population_spec("county", n_blocks=config.sample_blocks, occupied_blocks=1.0)
-    other = simulate_population(spec, rng=config.rng(seed, _SAMPLE))
+    other = simulate_population(spec, rng=_rng(seed, _SAMPLE))
     frame = other.for_schema(Schema.named(SCHEMA)).to_frame()
     return HouseholdLaw.from_sample(frame, smoothing=config.smoothing)
-
-
-def given_households(records: Records) -> tuple[Microdata, np.ndarray]:
-    """Return given households, and their blocks with subsidised ones, if there are any."""
-    if records.schema.name == "household-dhc":
-        records = Microdata(None, records, None).for_schema(Schema.named(SCHEMA))
-    if records.schema.name != SCHEMA:
-        raise ArgumentError(
-            f"households must be of schema {SCHEMA!r}, got {shown(records.schema.name)}"
-        )
-    blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
-    return Microdata(None, records, None), blocks
 
 
 def true_households(
     config: OccupancyConfig, seed: int, given: Records | None
 ) -> tuple[Microdata, np.ndarray, pd.DataFrame]:
     """Return confidential data, the blocks that are looked at, and the households in them."""
-    data, places = synthetic_households(config, seed) if given is None else given_households(given)
+    if given is None:
+        data, places = synthetic_households(config, seed)
+    else:
+        if given.schema.name == "household-dhc":
+            given = Microdata(None, given, None).for_schema(Schema.named(SCHEMA))
+        if given.schema.name != SCHEMA:
+            raise ArgumentError(
+                f"households must be of schema {SCHEMA!r}, got {shown(given.schema.name)}"
+            )
+        data = Microdata(None, given, None)
+        places = np.unique(given.geoids[given.codes("subsidised") == 1])
     if data.households is None:
         raise DataError("households: must hold records, got none")
     truth = data.households.to_frame()[list(_COLUMNS)]
-    truth = truth[truth["block"].isin(places)].reset_index(drop=True)
-    return data, places, truth
+    return data, places, truth[truth["block"].isin(places)].reset_index(drop=True)
 
 
 def study_part(
@@ -332,17 +301,17 @@ def study_part(
     stream = PROTECTIONS.index(protection)
     listed = data if data.blocks is not None else data.with_places(OCCUPIED)
     release = config.mechanism(protection).release(
-        listed, workload=Workload.named(SCHEMA), rng=config.rng(seed, _RELEASE, stream, *own)
+        listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *own)
     )
     # The attack takes what is published as true: how often that misleads is what is measured.
     statistics = occupancy_statistics(release.tables, hud=config.hud, taken_as_true=True)
     statistics = statistics.take(np.isin(statistics.geoids, places))
     detection = detect_occupancy(statistics, open_end=config.open_end, time_limit=config.time_limit)
-    rng = config.rng(seed, _ATTACK, stream, *own)
+    rng = _rng(seed, _ATTACK, stream, *own)
     rankings, mean = _rankings(config, statistics, detection, law, protection, rng)
     variability = pd.DataFrame()
     if protection == "none":
-        rng = config.rng(seed, _ATTACK, len(PROTECTIONS), *own)
+        rng = _rng(seed, _ATTACK, len(PROTECTIONS), *own)
         variability = _variability(config, statistics, law, rng).assign(seed=seed)
     frame = detection.to_frame().assign(seed=seed, protection=protection)
     frame["reconstructed"] = frame["block"].map(mean).astype(float)
@@ -353,7 +322,7 @@ def study_part(
 
 def sampled_rankings(config: OccupancyConfig, seed: int, truth: pd.DataFrame) -> pd.DataFrame:
     """Return the rankings of the sampling attack, which knows a share of the truth."""
-    pick = config.rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
+    pick = _rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
     places = np.unique(truth["block"].to_numpy(dtype=str))
     rankings = [
         sampling_ranking(truth[pick], places, key=columns).assign(ranking=key)
@@ -418,13 +387,6 @@ def _variability(
     return pd.concat(frames, ignore_index=True)
 
 
-_SAMPLING = "sampling"  # the attack that knows a share of the truth, in place of a protection
-_POINTS = 200  # of a curve that are kept
-#: Totals over all blocks; and what has rows for a block, or for an entry of a ranking.
-_TOTALS, _SINGLE = ("table", "seeds", "ends"), ("blocks", "curves", "variability")
-_READINGS = {"apart": (Status.VIOLATION,), "violation": (Status.VIOLATION, Status.INFEASIBLE)}
-
-
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyResults:
@@ -432,25 +394,22 @@ class OccupancyResults:
 
     Attributes
     ----------
-    config : OccupancyConfig
-        What was done.
-    table : pandas.DataFrame
+    config : dict
+        Settings, digests of the inputs, and number of ``parts``.
+    table, seeds : pandas.DataFrame
         A row for each protection and reading of blocks without reconstruction: block counts,
-        precision and recall with intervals and blind guesses, all populations together.
-    seeds : pandas.DataFrame
-        The same for each population.
+        precision and recall with intervals and blind guesses, of all populations and of each.
     blocks : pandas.DataFrame
         Every block: status, violations, and mean violations of its reconstructions.
-    curves : pandas.DataFrame
+    curves, ends : pandas.DataFrame
         Precision, recall and match rate along k, by protection, match key, and all households or
-        uniques; ``sampling`` is the baseline that knows a sample of the truth.
-    ends : pandas.DataFrame
-        The curves at their largest k: all putative violations.
+        uniques, and at the largest k; ``sampling`` is the baseline that knows a sample of the
+        truth.
     variability : pandas.DataFrame
         Solution variability of blocks without protection, full and binned attributes.
     """
 
-    config: OccupancyConfig
+    config: Mapping[str, Any]
     table: pd.DataFrame
     seeds: pd.DataFrame
     blocks: pd.DataFrame
@@ -458,61 +417,22 @@ class OccupancyResults:
     ends: pd.DataFrame
     variability: pd.DataFrame
 
-    def files(self) -> dict[str, bytes]:
-        """Return the frames as CSV files, by name.
-
-        Returns
-        -------
-        dict of str to bytes
-            Totals over all blocks (``table.csv``, ``seeds.csv``, ``ends.csv``), and below
-            ``confidential/`` what has rows for a block or for an entry of a ranking
-            (``blocks.csv``, ``curves.csv``, ``variability.csv``): they say where violations are.
-        """
-        names = {name: f"{name}.csv" for name in _TOTALS}
-        names |= {name: f"{CONFIDENTIAL}/{name}.csv" for name in _SINGLE}
-        return {file: csv_bytes(getattr(self, name)) for name, file in names.items()}
-
-    def write(self, folder: str | Path) -> list[Path]:
-        """Write the frames as CSV files (see :meth:`files`), and the configuration as JSON.
-
-        Parameters
-        ----------
-        folder : path-like
-            Output folder; it is made.  What is below ``confidential/`` only its owner may read.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds another study, or a file cannot be written.
-        """
-        path = Path(folder)
-        settings = (json.dumps(self.config.to_dict(), indent=2, sort_keys=True) + "\n").encode()
-        about = path / "config.json"
-        with _files.explained(path):
-            if about.exists() and about.read_bytes() != settings:
-                raise OutputError(f"{path}: holds another study; nothing was changed")
-        files = {"config.json": settings, **self.files()}
-        for name, data in files.items():
-            private = name.startswith(CONFIDENTIAL)
-            _files.make_folder((path / name).parent, private=private)
-            _files.write_bytes(path / name, data, private=private)
-        return [path / name for name in files]
-
 
 def pooled_results(
-    config: OccupancyConfig, parts: list[StudyPart], truths: dict[int, pd.DataFrame]
-) -> OccupancyResults:
-    """Return what all parts, in the order of the tasks, say of the true households."""
-    truth = _pooled(truths)
+    config: OccupancyConfig, parts: Mapping[tuple[int, str], StudyPart], truths: Mapping[int, Any]
+) -> dict[str, pd.DataFrame]:
+    """Return the frames of all parts, by population and protection, against the true households."""
+    truth = pd.concat(
+        (
+            frame.assign(seed=seed, place=frame["block"], block=_names(seed, frame["block"]))
+            for seed, frame in truths.items()
+        ),
+        ignore_index=True,
+    )
     breach = occupancy_violation(truth["size"], truth["bedrooms"])
     truth["breach"] = breach & (truth["subsidised"] == 1).to_numpy()
     violations = truth.groupby(["seed", "place"])["breach"].sum()
-    blocks = pd.concat([part.blocks for part in parts], ignore_index=True)
+    blocks = pd.concat([part.blocks for part in parts.values()], ignore_index=True)
     keys = pd.MultiIndex.from_arrays([blocks["seed"], blocks["block"]])
     blocks["violations"] = violations.reindex(keys, fill_value=0).to_numpy()
     by_seed, pooled = [], []
@@ -526,25 +446,20 @@ def pooled_results(
             for seed, rate in rates.items():
                 row = _row(own[own["seed"] == seed], config.confidence, reading)
                 by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
-    attacks = [
-        part.rankings.assign(protection=name)
-        for (_, name), part in zip(config.tasks, parts, strict=True)
-    ]
+    attacks = [part.rankings.assign(protection=name) for (_, name), part in parts.items()]
     attacks += [
         sampled_rankings(config, seed, homes).assign(protection=_SAMPLING)
         for seed, homes in truths.items()
     ]
     curves, ends = _curves(config, pd.concat(attacks, ignore_index=True), truth)
-    variability = pd.concat([part.variability for part in parts], ignore_index=True)
-    return OccupancyResults(
-        config,
-        pd.DataFrame(pooled),
-        pd.DataFrame(by_seed),
-        _first(blocks.drop(columns="realised_rate"), "seed", "protection", "block"),
-        curves,
-        ends,
-        variability,
-    )
+    return {
+        "table": pd.DataFrame(pooled),
+        "seeds": pd.DataFrame(by_seed),
+        "blocks": _first(blocks.drop(columns="realised_rate"), "seed", "protection", "block"),
+        "curves": curves,
+        "ends": ends,
+        "variability": pd.concat([p.variability for p in parts.values()], ignore_index=True),
+    }
 
 
 def _first(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
@@ -565,9 +480,12 @@ def _row(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, Any
         "infeasible": int((blocks["status"] == Status.INFEASIBLE).sum()),
         "undecided": int((blocks["status"] == Status.UNDECIDED).sum()),
     }
-    for name, of, blind in (("precision", putative, violating), ("recall", violating, putative)):
-        low, high = binomial_interval(confirmed, of, confidence=confidence)
-        row[name] = confirmed / of if of else np.nan
+    for name, trials, blind in (
+        ("precision", putative, violating),
+        ("recall", violating, putative),
+    ):
+        low, high = binomial_interval(confirmed, trials, confidence=confidence)
+        row[name] = confirmed / trials if trials else np.nan
         row[f"{name}_lower"], row[f"{name}_upper"] = float(low), float(high)
         row[f"{name}_baseline"] = blind / n
     return row
@@ -576,15 +494,6 @@ def _row(blocks: pd.DataFrame, confidence: float, reading: str) -> dict[str, Any
 def _names(seed: Any, block: pd.Series) -> pd.Series:
     """Return names that tell blocks of several populations apart."""
     return pd.Series(seed, index=block.index).astype("str") + ":" + block.astype("str")
-
-
-def _pooled(truths: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return households of several populations; ``place`` is the block in its own."""
-    found = [
-        frame.assign(seed=seed, place=frame["block"], block=_names(seed, frame["block"]))
-        for seed, frame in truths.items()
-    ]
-    return pd.concat(found, ignore_index=True)
 
 
 def _curves(
@@ -643,10 +552,10 @@ class OccupancyStudy(Study):
     Notes
     -----
     Of a folder by place a shard is one protection of one part, which is protected and attacked by
-    itself, with random numbers that its code chooses; the rate of swaps is that of each part.  What
-    tables say for certain is the same as of all households at once.  Memory: one part in every
-    worker; and to judge them all, the households of blocks with subsidised ones, and what was found
-    there.
+    itself, with random numbers that its code chooses; the rate of swaps is that of each part.
+    Statements that are certain are the same as of all households at once.  Memory: one part in
+    every worker; and to judge them all, the households of blocks with subsidised ones, and the
+    findings there.
 
     References
     ----------
@@ -685,32 +594,42 @@ class OccupancyStudy(Study):
             check.frame(self.sample, "sample", ("size", "race_ethnicity", "children"))
 
     @functools.cached_property
-    def config(self) -> OccupancyConfig:
-        """The settings with what was given: other households are another study."""
-        settings, homes, parts = self.settings, self.households, 1
-        seeds = settings.seeds if homes is None else settings.seeds[:1]
-        digest = _SYNTHETIC
+    def config(self) -> Mapping[str, Any]:
+        """The settings, digests of what was given, and the number of parts."""
+        settings, homes = self.settings, self.households
+        digest, parts = _SYNTHETIC, 1
         if isinstance(homes, str | Path):
             index, workload = open_index(homes), Workload.named(SCHEMA)
             digest, parts = index.digest, len(index.codes)
+            level = level_of_parts(index, workload)
+            advice = "make larger parts, or give all households in one file"
             for name in settings.protections:
-                check_reach(
-                    settings.mechanism(name), workload, level_of_parts(index, workload),
-                    whole="make larger parts, or give all households in one file",
-                )  # fmt: skip
+                check_reach(settings.mechanism(name), workload, level, whole=advice)
         elif homes is not None:
             digest = _frame_digest(homes.to_frame())
-        public = _SYNTHETIC if self.sample is None else _frame_digest(self.sample)
-        config = replace(settings, seeds=seeds, households=digest, sample=public, parts=parts)
+        seeds = settings.seeds if homes is None else settings.seeds[:1]
         for seed in seeds:
-            given = (self._place(number, digest)[1] for number in range(parts))
-            truths = [true_households(config, seed, records)[2] for records in given]
+            places = (self._place(number, digest)[1] for number in range(parts))
+            truths = [true_households(settings, seed, records)[2] for records in places]
             truths = [truth for truth in truths if len(truth)]
             if not truths:
-                name = "households" if not isinstance(homes, str | Path) else homes
-                raise DataError(f"{name}: must hold subsidised households, got none")
+                given = homes if isinstance(homes, str | Path) else "households"
+                raise DataError(f"{given}: must hold subsidised households, got none")
             self._truths[seed] = pd.concat(truths, ignore_index=True)
-        return config
+        return {
+            **settings.to_dict(),
+            "seeds": seeds,
+            "households": digest,
+            "sample": _SYNTHETIC if self.sample is None else _frame_digest(self.sample),
+            "parts": parts,
+            "shards": len(seeds) * len(settings.protections) * parts,
+            "version": __version__,
+        }
+
+    @property
+    def _tasks(self) -> list[tuple[int, str]]:
+        """Population and protection of every shard, or of as many as there are parts."""
+        return [(seed, name) for seed in self.config["seeds"] for name in self.settings.protections]
 
     def _place(self, number: int, digest: str) -> tuple[str, Records | None]:
         """Return code and households of a place; whole data are one place without a code."""
@@ -739,15 +658,17 @@ class OccupancyStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return what one protection of one population, or of one place, gives."""
-        task, number = divmod(shard, self.config.parts)
-        place, homes = self._place(number, self.config.households)
-        part = study_part(self.config, *self.config.tasks[task], homes, self.sample, place=place)
+        task, number = divmod(shard, self.config["parts"])
+        place, homes = self._place(number, self.config["households"])
+        part = study_part(self.settings, *self._tasks[task], homes, self.sample, place=place)
         return {kind: arrow_table(getattr(part, kind)) for kind in self.layout.kinds}
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the frames as files."""
+        """Return the frames as CSV files; those with rows of blocks or households in private."""
         self._results[str(folder.path)] = results = self._judged(folder)
-        return results.files()
+        names = {name: f"{name}.csv" for name in _TOTALS}
+        names |= {name: f"{CONFIDENTIAL}/{name}.csv" for name in _SINGLE}
+        return {file: csv_bytes(getattr(results, name)) for name, file in names.items()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return the results of a complete run."""
@@ -762,11 +683,13 @@ class OccupancyStudy(Study):
             self.compute(shard)
             if folder is None
             else {kind: folder.read_part(shard, kind) for kind in kinds}
-            for shard in range(config.shards)
+            for shard in range(self.shards)
         )
-        parts = map(_study_part, shards)
-        tasks = [_joined([next(parts) for _ in range(config.parts)]) for _ in config.tasks]
-        return pooled_results(config, tasks, self._truths)
+        places = map(_study_part, shards)
+        parts = {
+            task: _joined([next(places) for _ in range(config["parts"])]) for task in self._tasks
+        }
+        return OccupancyResults(config, **pooled_results(self.settings, parts, self._truths))
 
     def in_memory(self) -> OccupancyResults:
         """Return the results without a folder, computed one shard after the other."""
@@ -815,146 +738,3 @@ def _study_part(tables: dict[str, pa.Table]) -> StudyPart:
             {**dict.fromkeys(whole, np.int64), **dict.fromkeys(texts, "str")}
         )
     return StudyPart(**frames)
-
-
-# -----------------------------------------------------------------------------
-# Figures and the page.
-
-
-_PUBLIC_FIGURE = "blocks"  # of totals over all blocks
-#: Columns of the tables in the page, and what the reader calls them.
-_BLOCKS = {
-    "protection": "protection",
-    "infeasible_as": "blocks that nothing fits are read as",
-    "blocks": "blocks",
-    "violating": "with a violation",
-    "putative": "flagged",
-    "confirmed": "flagged and right",
-    "infeasible": "nothing fits",
-    "undecided": "undecided",
-    "precision": "precision",
-    "recall": "recall",
-}
-
-
-def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list[Path]:
-    """Draw every figure of a study.
-
-    Parameters
-    ----------
-    study : OccupancyResults
-        Results.
-    folder : path-like
-        Where PNG and SVG files go; it is made.  Those that show single blocks, or entries of a
-        ranking, go to ``confidential/`` in it, which only its owner may read.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-    """
-    from bayesrisk import plotting  # slow to import
-
-    path = Path(folder)
-    _files.make_folder(path)
-    _files.make_folder(path / CONFIDENTIAL, private=True)
-    figures: dict[str, Any] = {"blocks": plotting.plot_occupancy_blocks(study.table)}
-    if len(study.curves):
-        shown = study.curves[["key", "unique"]].drop_duplicates()
-        for key, unique in shown.itertuples(index=False):
-            name = f"linkage-{key}-{'unique' if unique else 'all'}"
-            for against in ("recall", "k"):
-                figures[f"{name}-{against}"] = plotting.plot_occupancy_linkage(
-                    study.curves, key=key, unique=unique, against=against
-                )
-    for protection in study.config.protections:
-        figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
-            study.blocks, protection=protection
-        )
-    if len(study.variability):
-        figures["variability"] = plotting.plot_occupancy_variability(study.variability)
-    written: list[Path] = []
-    for name, figure in figures.items():
-        private = name != _PUBLIC_FIGURE
-        place = path / CONFIDENTIAL if private else path
-        written += plotting.save_figure(figure, place / name, private=private)
-    return written
-
-
-def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
-    """Write the figures of a study, and ``report.html`` of its totals over all blocks.
-
-    Parameters
-    ----------
-    study : OccupancyResults
-        Results.
-    folder : path-like
-        The folder of the study; figures go to its ``figures``.
-
-    Returns
-    -------
-    pathlib.Path
-        The page; it needs no other file and no network.  It shows no single block: figures that do
-        are in ``figures/confidential``.
-    """
-    from bayesrisk import plotting  # slow to import
-    from bayesrisk.experiments.runs import page as html
-
-    path = Path(folder)
-    write_occupancy_figures(study, path / "figures")
-    drawn = plotting.plot_occupancy_blocks(study.table)
-    caption = (
-        "Precision and recall of flagged blocks under each protection; intervals of "
-        f"{study.config.confidence:.0%}; a blind guess beside them."
-    )
-    page = html.render(
-        "occupancy.html",
-        title="Blocks with households above the occupancy limit",
-        confidence=f"{study.config.confidence:.0%}",
-        rows=study.table[study.table["infeasible_as"] == "apart"].to_dict(orient="records"),
-        words=_PROTECTION_WORDS,
-        parts=study.config.parts,
-        figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
-        tables=[
-            html.table(_totals(study.table), "Flagged blocks, " + _together(study.config)),
-            html.table(html.rounded(_plain(study.ends)), "Linkage of all flagged households"),
-        ],
-        source=f"Configuration {study.config.digest}.",
-        settings_title="The study",
-        settings=json.dumps(study.config.to_dict(), indent=2),
-    )
-    _files.write_bytes(path / "report.html", page.encode())
-    return path / "report.html"
-
-
-def _together(config: OccupancyConfig) -> str:
-    """Return what the totals are totals of."""
-    if config.parts > 1:
-        return f"all {config.parts:,} places together"
-    populations = len(config.seeds)
-    return "one population" if populations == 1 else f"all {populations:,} populations together"
-
-
-def _plain(ends: pd.DataFrame) -> pd.DataFrame:
-    """Return the ends of the curves with truth values as words, and counts as counts."""
-    words = ends["unique"].map({True: "yes", False: "no"}).astype("str")
-    expected = {
-        name: ends[name].map("{:.1f}".format).astype("str") for name in ("putative", "hits")
-    }
-    return ends.assign(unique=words, **expected)
-
-
-def _totals(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
-    shown = table.assign(
-        **{
-            name: [
-                f"{value:.3f} ({low:.3f} to {high:.3f}); blind {blind:.3f}"
-                for value, low, high, blind in table[
-                    [name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]
-                ].itertuples(index=False)
-            ]
-            for name in ("precision", "recall")
-        }
-    )
-    return shown[list(_BLOCKS)].rename(columns=_BLOCKS)

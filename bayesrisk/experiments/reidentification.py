@@ -19,13 +19,13 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linked_counties import (
     SOURCE,
-    LinkageResults,
+    LinkageSums,
     PersonFile,
+    county_rng,
     link_counties,
-    progress_steps,
 )
 from bayesrisk.experiments.reconstruction import FinishedReconstruction, ReconstructionConfig
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
@@ -34,7 +34,8 @@ from bayesrisk.risk.linkage.agreement import (
     agreement_layout,
     agreement_rates,
 )
-from bayesrisk.risk.linkage.without_record import PANELS
+from bayesrisk.risk.linkage.majority import MajorityInference, quantile_table, unique_table
+from bayesrisk.risk.linkage.without_record import PANELS, without_record_means
 
 # -----------------------------------------------------------------------------
 # The tables of a re-identification: published layouts, and every rate beside both baselines.
@@ -125,14 +126,14 @@ def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
     return whole[[*first, *(name for name in whole if name not in first)]]
 
 
-def report_tables(results: LinkageResults, rates: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
     """Return every table by file name; layouts follow the published tables."""
-    links = results.links
-    agreed = agreement_rates(results.agreement, confidence=links.confidence)
+    links, inferred = sums.links, MajorityInference(sums.majority, (SOURCE,))
+    agreed = agreement_rates(sums.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
     shares = ["Putative Percentage", "Confirmed Percentage"]
     proved = proved.drop(columns=[(name, share) for name in links.attackers for share in shares])
-    majority = [results.majority.summary(threshold=t, precisions=_PRECISIONS) for t in _THRESHOLDS]
+    majority = [inferred.summary(threshold=t, precisions=_PRECISIONS) for t in _THRESHOLDS]
     tables = {
         "linked-all": _flat(links.to_layout()),
         "linked-panels": _flat(links.to_panels(panels=("all", "in-truth"))),
@@ -142,11 +143,14 @@ def report_tables(results: LinkageResults, rates: pd.DataFrame) -> dict[str, pd.
         "agreement-baselines": _agreement(agreed),
         "baselines": _overall(rates)[_BASELINES],
         "linked-nonmodal": _flat(links.to_layout(panel="nonmodal")),
-        "leave-one-out": results.alone,
+        "leave-one-out": without_record_means(sums.alone),
         "majority": pd.concat(majority),
     }
-    further = {"variability": results.quantiles, "uniques": results.uniques}
-    return tables | {name: table for name, table in further.items() if table is not None}
+    if sums.bounds is not None:
+        tables["variability"] = quantile_table(sums.bounds, rng=county_rng(seed, sums.counties))
+    if sums.uniques is not None:
+        tables["uniques"] = unique_table(sums.uniques)
+    return tables
 
 
 # -----------------------------------------------------------------------------
@@ -314,11 +318,11 @@ def write_reidentification(
     with _files.whole_folder(target, _files.new_folder, private=True) as made:
         spilled = made / "_spilled"
         _files.make_folder(spilled, private=True)
-        results = link_counties(
+        sums = link_counties(
             run, persons, known, spilled, seed=seed, confidence=confidence, progress=progress
         )
         shutil.rmtree(spilled)
-        rates = _write(results, run.config, made, seed)
+        rates = _write(sums, run.config, made, seed)
         manifest = {
             "confidential": True,
             "files": {
@@ -333,8 +337,7 @@ def write_reidentification(
         }
         _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
     if progress is not None:
-        steps = progress_steps(results.counties)
-        progress(steps, steps)
+        progress(sums.steps, sums.steps)
     everybody = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[everybody & (rates["block_size"] == "All")]
     return ReidentificationReport(
@@ -343,10 +346,10 @@ def write_reidentification(
 
 
 def _write(
-    results: LinkageResults, config: ReconstructionConfig, folder: Path, seed: int
+    sums: LinkageSums, config: ReconstructionConfig, folder: Path, seed: int
 ) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
-    links, drawn = results.links, folder / "figures"
+    links, drawn = sums.links, folder / "figures"
     rates = pd.concat(
         links.to_frame(panel=panel, zero_variability=proved).assign(
             panel=panel, blocks="proved" if proved else "all"
@@ -357,18 +360,18 @@ def _write(
     _files.write_bytes(folder / "rates.csv", csv_bytes(rates))
     _files.make_folder(folder / "tables")
     _files.make_folder(drawn)
-    tables = report_tables(results, rates)
+    tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
     page = html.render(
         "reidentification.html",
         title="Re-identification of reconstructed records",
         confidence=f"{links.confidence:.0%}",
-        records=results.records,
-        statuses=results.statuses,
+        records=sums.records,
+        statuses=dict(sums.statuses.most_common()),
         taken_as_true=config.taken_as_true,
         attackers=[_attacker(rates, name, drawn, links) for name in links.attackers],
-        figures=_figures(results, drawn),
+        figures=_figures(sums, tables.get("variability"), drawn),
         tables=[html.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
@@ -407,13 +410,14 @@ def _attacker(
     }
 
 
-def _figures(results: LinkageResults, folder: Path) -> list[html.Figure]:
+def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[html.Figure]:
     """Return the figures of the records and the truth."""
-    curves = pd.concat(results.majority.curve(threshold=t) for t in _THRESHOLDS)
+    inferred = MajorityInference(sums.majority, (SOURCE,))
+    curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
     caption = "Majority inference from the reconstructed records: precision over the population"
-    parts = [html.figure(plotting.plot_majority(curves), folder / "majority", caption)]
-    if results.quantiles is not None:
-        drawn = plotting.plot_variability(results.quantiles)
+    figures = [html.figure(curves, folder / "majority", caption)]
+    if quantiles is not None:
+        drawn = plotting.plot_variability(quantiles)
         caption = "Solution variability over the population"
-        parts.append(html.figure(drawn, folder / "variability", caption))
-    return parts
+        figures.append(html.figure(drawn, folder / "variability", caption))
+    return figures

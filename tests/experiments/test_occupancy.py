@@ -30,9 +30,8 @@ def study():
 def test_parts_hold_no_household(tmp_path):
     config = replace(SMALL, protections=("none",), seeds=(3,))
     run_occupancy(config, folder=tmp_path / "out")
-    stored = {
-        f.name: pd.read_parquet(f) for f in (tmp_path / "out" / "confidential" / "parts").iterdir()
-    }
+    parts = tmp_path / "out" / "confidential" / "parts"
+    stored = {file.name: pd.read_parquet(file) for file in parts.glob("*.parquet")}
     assert set(stored) == {f"{k}-000000.parquet" for k in ("rankings", "variability", "blocks")}
     blocks = stored["blocks-000000.parquet"]
     assert "violations" not in blocks
@@ -66,8 +65,8 @@ def test_every_protection_has_its_rows(study):
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_workers_or_the_run(study):
-    again = run_occupancy(SMALL, workers=2)
+def test_results_do_not_depend_on_workers_or_the_run(study, tmp_path):
+    again = run_occupancy(SMALL, folder=tmp_path / "out", workers=2)
     for name in ("table", "seeds", "blocks", "curves", "ends", "variability"):
         pd.testing.assert_frame_equal(getattr(study, name), getattr(again, name))
 
@@ -86,7 +85,7 @@ def test_files_hold_the_frames(study, tmp_path):
     }
     private = tmp_path / "out" / "confidential"
     assert len(pd.read_csv(private / "blocks.csv")) == len(study.blocks)
-    other = replace(study, config=replace(study.config, rho="0.2"))
+    other = replace(study, config={**study.config, "rho": "0.2"})
     with pytest.raises(OutputError, match="holds another study; nothing was changed"):
         other.write(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "config.json").read_text())["seeds"] == [3, 4]
@@ -142,7 +141,7 @@ def test_a_simulated_population_is_a_sample(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_contrast_of_the_protections():
+def test_the_contrast_of_the_protections(tmp_path):
     """True tables accuse rightly, swapped ones fewer blocks but rightly, noisy ones wrongly.
 
     The register of printed numbers holds the 95 % intervals of the means over seeds.
@@ -158,7 +157,7 @@ def test_the_contrast_of_the_protections():
             sample_blocks=200,
             time_limit=5.0,
         )
-        table = run_occupancy(config, workers=2).table
+        table = run_occupancy(config, folder=tmp_path / str(seed), workers=2).table
         seeds.append(table[table["infeasible_as"] == "apart"].set_index("protection"))
     shown = {
         name: {
@@ -207,7 +206,7 @@ def test_bad_settings(tmp_path):
     for settings in ({"seeds": "123"}, {"seeds": (1,), "protections": "none"}):
         with pytest.raises(ArgumentTypeError):
             OccupancyConfig(**settings)
-    with pytest.raises(ArgumentTypeError, match="settings must be an OccupancyConfig"):
+    with pytest.raises(ArgumentTypeError, match="settings must be"):
         run_occupancy(3)
     with pytest.raises(ArgumentTypeError, match="households must be Records"):
         run_occupancy(SMALL, households=3)
@@ -215,7 +214,7 @@ def test_bad_settings(tmp_path):
         {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0}
     ).assign(bedrooms=0, subsidised=0)
     records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
-    with pytest.raises(DataError, match="households: must hold subsidised ones, got none"):
+    with pytest.raises(DataError, match="households: must hold subsidised households, got none"):
         run_occupancy(SMALL, households=records)
     homes.drop(columns="bedrooms").to_parquet(tmp_path / "bad.parquet")
     with pytest.raises(DataError, match="must have columns block, size"):

@@ -21,12 +21,11 @@ import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.exceptions import BayesRiskWarning
 from bayesrisk.experiments import load_config, read_reconstruction, read_results
+from bayesrisk.experiments import occupancy_attack as attack
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linked_counties import read_persons as read_known
-from bayesrisk.experiments import occupancy_attack as attack
 from bayesrisk.experiments.occupancy_attack import read_households, read_sample
 from bayesrisk.experiments.sweep.document import parse_config
-from bayesrisk.experiments.sweep.run import SweepFolder
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release
@@ -545,8 +544,9 @@ def homes(folder):
 def sample(folder):
     file = folder / "sample.parquet"
     _homes().assign(weight=2).to_parquet(file)
-    config = namedtuple("Config", "smoothing")(0.5)
-    return Example([file], lambda: (read_sample(file), attack._sample(str(file), config)))
+    return Example(
+        [file], lambda: br.reconstruction.HouseholdLaw.from_sample(read_sample(file), smoothing=0.5)
+    )
 
 
 def statistics(folder):
@@ -557,7 +557,7 @@ def statistics(folder):
 
     def read():
         attack._statistics.cache_clear()
-        attack._statistics(str(file), attack._digest(file), "block", "counts")
+        attack._statistics(str(file), attack._digest(file))
 
     return Example([file], read)
 
@@ -567,7 +567,7 @@ def run(folder):
     document = {"grid": {"rho": [0.1, 0.2], "prior": [0.5]}, "settings_per_shard": 1}
     run_sweep(parse_config(document), place)
     files = [place / "config.json", *sorted((place / "parts").iterdir())]
-    return Example(files, lambda: (SweepFolder(place).load_config(), read_results(place)))
+    return Example(files, lambda: read_results(place))
 
 
 def reconstruction(folder):

@@ -19,7 +19,7 @@ from writing_cases import commands, content, run
 
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import linked_counties as linkage_counties
-from bayesrisk.experiments import read_reconstruction, read_results
+from bayesrisk.experiments import read_reconstruction, read_results, reidentification
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 
@@ -225,12 +225,12 @@ def _handed(line, output):
         handed.append(of_county(*county))
         return Sum()
 
-    def stop(counties, total, records, seed):
-        raise HandedError(counties.run.config, handed, records, seed)
+    def stop(sums, config, folder, seed):
+        raise HandedError(config, handed, seed)
 
     with (
         unittest.mock.patch.object(linkage_counties, "_link", take),
-        unittest.mock.patch.object(linkage_counties, "_results", stop),
+        unittest.mock.patch.object(reidentification, "_write", stop),
     ):
         try:
             _checked(*run(*line, "-o", output))

@@ -42,7 +42,7 @@ def of_county(area, counties, moved, cells, seed, confidence):
 
 
 def _of_study(config, parts, truths):
-    return config, *_texts(frame for part in parts for frame in part)
+    return config, *_texts(frame for part in parts.values() for frame in part)
 
 
 @contextlib.contextmanager

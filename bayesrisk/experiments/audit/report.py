@@ -23,7 +23,7 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     population_names,
 )
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.risk.audit import (
     METHODS,
     audit_calibration,

@@ -16,7 +16,7 @@ from bayesrisk._files.text import named, open_text, shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ConfigError, DataError
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.folder import RunSettings
 
 # -----------------------------------------------------------------------------
 # The table whose cells hold the targets of a sweep: CSV or Parquet, one row for each cell.

@@ -35,10 +35,9 @@ from bayesrisk._files.limits import (
     whole,
 )
 from bayesrisk._files.text import read_toml, shown
-from bayesrisk.accounting import census_2020_budget
+from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ConfigError
-from bayesrisk.experiments.runs.engine import number
 from bayesrisk.experiments.sweep.config import (
     GAUSSIAN_ONLY,
     NOISES,
@@ -55,6 +54,25 @@ _MAX_POINTS = 10**6
 _RHO = (1e-12, 1e6)
 _COUNT = whole(1, 10**6)
 _RELEASED = whole(-(10**9), 10**9)
+
+
+def _number(low: float, high: float, *, open_: bool = False, **told: Any) -> Bound:
+    """Return the bound of a number or fraction, which is read exactly."""
+    brackets = "()" if open_ else "[]"
+    words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
+
+    def exact_value(value: Any) -> Fraction:
+        try:
+            exact = exact_number(value)
+        except ArgumentError:
+            raise refuse(words, **told) from None
+        if not (low < exact < high if open_ else low <= exact <= high):
+            raise refuse(words, **told)
+        return exact
+
+    ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
+    drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
+    return Bound(words, exact_value, {"anyOf": drawn})
 
 
 def _short(value: Any) -> str:
@@ -103,7 +121,7 @@ def _census(value: str, total: Any) -> Fraction:
 def _budget(value: Any, name: str = "", total: Any = None) -> Budget:
     """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
     census = _of_census(value)
-    exact = number(*_RHO, value=value).check(_census(value, total) if census else value)
+    exact = _number(*_RHO, value=value).check(_census(value, total) if census else value)
     return Budget(name, float(exact), census=census)
 
 
@@ -112,8 +130,8 @@ def _nameless(value: Any) -> Budget:
     return Budget("", _budget(value).value)
 
 
-_AMOUNT = number(*_RHO).drawn
-_BUDGET = Bound(number(*_RHO).words, _nameless, _AMOUNT)
+_AMOUNT = _number(*_RHO).drawn
+_BUDGET = Bound(_number(*_RHO).words, _nameless, _AMOUNT)
 
 
 def _as_given(drawn: dict[str, Any]) -> Bound:
@@ -132,7 +150,7 @@ def _increasing(ends: Any, check: Callable[[Any], list[float]]) -> list[float]:
 
 
 _Ends = Annotated[
-    list[Annotated[float, number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
+    list[Annotated[float, _number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
 ]
 _Points = Annotated[int, whole(2, _MAX_POINTS), Field(description="How many, both ends included.")]
 
@@ -258,13 +276,13 @@ _Budgets = Annotated[
 
 def _prior(value: Any) -> Budget:
     """Return a prior under the text that it was written with."""
-    exact = number(0.0, 1.0, open_=True).check(value)
+    exact = _number(0.0, 1.0, open_=True).check(value)
     if not 0.0 < float(exact) < 1.0:
         raise refuse("strictly between 0 and 1 as a double", indexed=False)
     return Budget(str(value), float(exact))
 
 
-_NORM = number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
+_NORM = _number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
 
 
 def _sensitivity(value: Any) -> Budget:
@@ -274,7 +292,7 @@ def _sensitivity(value: Any) -> Budget:
     return Budget(str(value), float(_NORM.check(value)))
 
 
-_PRIOR = Bound("", _prior, number(0.0, 1.0, open_=True).drawn)
+_PRIOR = Bound("", _prior, _number(0.0, 1.0, open_=True).drawn)
 _SENSITIVITY = Bound("", _sensitivity, _NORM.drawn)
 
 
@@ -371,7 +389,7 @@ class Groups(Section):
 class Accounting(Section):
     """What the quantity epsilon needs."""
 
-    delta: Annotated[Fraction, number(1e-300, 1.0, open_=True)] = Field(
+    delta: Annotated[Fraction, _number(1e-300, 1.0, open_=True)] = Field(
         description="Probability of failure."
     )
 

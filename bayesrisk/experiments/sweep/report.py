@@ -10,10 +10,9 @@ import pandas as pd
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.experiments.runs import folder
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
-from bayesrisk.experiments.sweep.run import SweepFolder, read_results
+from bayesrisk.experiments.sweep.run import read_results
 from bayesrisk.risk import marginal_risk
 from bayesrisk.risk.count.blocks import Scenario
 
@@ -106,13 +105,13 @@ def question(config: SweepConfig) -> dict[str, Any]:
     )
     return {
         "about": about,
-        "targets": folder.table(targets, "Targets"),
+        "targets": html.table(targets, "Targets"),
         "more_targets": len(config.targets) - len(targets),
         "two_levels": config.hierarchy.points > 0,
     }
 
 
-def census_conventions(config: SweepConfig) -> folder.Table | None:
+def census_conventions(config: SweepConfig) -> html.Table | None:
     """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
     budgets = [budget for budget in config.rho if budget.census and budget.name]
     if not budgets or "discrete-gaussian" not in config.noise:
@@ -124,7 +123,7 @@ def census_conventions(config: SweepConfig) -> folder.Table | None:
             table[f"{budget.name}, {_CONVENTIONS[name]} (sigma2 {sigma2:.4g})"] = [
                 float(marginal_risk(sigma2=sigma2, prior=prior.value)) for prior in config.prior
             ]
-    return folder.table(table, "Marginal risk (posterior / prior on average, if in the cell)")
+    return html.table(table, "Marginal risk (posterior / prior on average, if in the cell)")
 
 
 def reading(config: SweepConfig) -> dict[str, Any]:
@@ -244,7 +243,7 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     """
     check.function(progress, "progress")
     config, results = read_results(folder)
-    path = SweepFolder(folder).path
+    path = check.path(folder, "folder")
     images = path / "figures"
     _files.make_folder(images)
     panels = _panels(config, results)

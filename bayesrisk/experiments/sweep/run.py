@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from pyarrow import csv as pa_csv
 
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, PartFileError
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.sweep.config import Budget, SweepConfig
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
@@ -360,99 +359,25 @@ class _Laplace(_Gaussian):
 # The output folder of a sweep.
 
 
-class SweepFolder(PartFolder):
-    """The folder of one sweep.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder; :meth:`prepare` makes it.
-    """
-
-    what: ClassVar[str] = "sweep"
-
-    def read(self, config: SweepConfig) -> pa.Table:
-        """Return the rows of all parts, in the order of the shards.
-
-        Parameters
-        ----------
-        config : SweepConfig
-            The sweep.
-
-        Returns
-        -------
-        pyarrow.Table
-            All rows.
-
-        Raises
-        ------
-        PartFileError
-            If a part is missing, truncated or foreign.
-        """
-        missing = self.missing(config)
-        if missing:
-            raise PartFileError(
-                f"{self.path}: {len(missing)} of {config.shards} shards are missing, "
-                f"the first is {missing[0]}; run the sweep with --resume"
-            )
-        try:
-            return pa.concat_tables(self.read_part(s).cast(SCHEMA) for s in range(config.shards))
-        except (ValueError, pa.ArrowException) as error:
-            raise PartFileError(f"{self.path}: a part has other columns: {error}") from error
-
-    def load_config(self) -> SweepConfig:
-        """Return the configuration that the folder was made with.
-
-        Returns
-        -------
-        SweepConfig
-            The resolved configuration.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds no sweep, or one that this version cannot read.
-        PartFileError
-            If its manifest is damaged, or belongs to another configuration.
-        """
-        config = self.load_settings(SweepConfig)
-        self.check_settings(config)
-        return config
+def _rows_of(folder: RunFolder) -> pa.Table:
+    """Return the rows of all parts, in the order of the shards."""
+    missing = folder.missing()
+    if missing:
+        raise PartFileError(
+            f"{folder.path}: {len(missing)} of {folder.shards} shards are missing, "
+            f"the first is {missing[0]}; run the sweep with --resume"
+        )
+    try:
+        return pa.concat_tables(folder.read_part(s).cast(SCHEMA) for s in range(folder.shards))
+    except (ValueError, pa.ArrowException) as error:
+        raise PartFileError(f"{folder.path}: a part has other columns: {error}") from error
 
 
 # -----------------------------------------------------------------------------
 
 
-@displayed
 @dataclass(frozen=True)
-class SweepSummary:
-    """What a run of a sweep did.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    config : str
-        Digest of the configuration.
-    shards, computed, resumed : int
-        Shards of the sweep, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there (with ``shard`` given, others may be missing).
-    rows : int
-        Rows of the results of a complete sweep; else 0.
-    """
-
-    folder: str
-    config: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    rows: int
-
-
-@dataclass(frozen=True)
-class SweepStudy(Study[SweepSummary]):
+class SweepStudy(Study):
     """Disclosure risk over a grid of settings, for :func:`~bayesrisk.run`.
 
     A complete run has ``results.csv``.  Memory: a shard's rows in each worker, and all rows (at
@@ -466,6 +391,8 @@ class SweepStudy(Study[SweepSummary]):
 
     settings: SweepConfig
 
+    layout = Layout("sweep")
+
     def __post_init__(self) -> None:
         """Check the type."""
         if not isinstance(self.settings, SweepConfig):
@@ -476,24 +403,19 @@ class SweepStudy(Study[SweepSummary]):
         """The settings: they say all."""
         return self.settings
 
-    def open(self, folder: str | Path) -> SweepFolder:
-        """Return the folder of a sweep."""
-        return SweepFolder(folder)
-
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the rows of a shard."""
         return {"part": compute_shard(self.config, shard)}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the rows of all shards as CSV."""
         buffer = io.BytesIO()
-        pa_csv.write_csv(SweepFolder(folder.path).read(self.config), buffer)
+        pa_csv.write_csv(_rows_of(folder), buffer)
         return {"results.csv": buffer.getvalue()}
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> SweepSummary:
-        """Return what was done."""
-        rows = self.config.rows if outcome.complete else 0
-        return SweepSummary(str(folder.path), self.config.digest, *outcome, rows)
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the digest of the configuration and the number of rows of a complete sweep."""
+        return {"config": self.config.digest, "rows": self.config.rows if complete else 0}
 
 
 def read_results(folder: str | Path) -> tuple[SweepConfig, pd.DataFrame]:
@@ -519,9 +441,9 @@ def read_results(folder: str | Path) -> tuple[SweepConfig, pd.DataFrame]:
     PartFileError
         If a part is missing, truncated or foreign.
     """
-    store = SweepFolder(folder)
-    config = store.load_config()
-    frame = store.read(config).to_pandas()
+    store = RunFolder.existing(folder, SweepStudy.layout)
+    config = store.settings(SweepConfig)
+    frame = _rows_of(store).to_pandas()
     for column in ("levels", "group_count", "n_siblings", "known_count", "noisy_count"):
         frame[column] = frame[column].astype("Int64")
     texts = ("rho_name", "prior_text", "conditionals", "target")

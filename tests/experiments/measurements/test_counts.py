@@ -170,7 +170,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(sample, counts):
 
 @pytest.mark.slow
 def test_workers_tops_and_parts_do_not_matter(sample, tmp_path, monkeypatch):
-    from bayesrisk.experiments.measurements import counts as module
+    from bayesrisk.experiments import measurement_counts as module
 
     first = run_measurement_counts(sample.folder, tmp_path / "a", top="County")
     again = run_measurement_counts(sample.folder, tmp_path / "b", top="County", workers=2)

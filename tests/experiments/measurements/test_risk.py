@@ -176,7 +176,7 @@ def test_the_size_of_shards_does_not_matter(sample, tmp_path):
             kept = {"folder", "shards", "computed"}
             found.append(
                 (risk_of(result).astype({"geocode": str, "settled_by": str}),
-                 {k: v for k, v in vars(result).items() if k not in kept})
+                 {k: v for k, v in result.to_dict().items() if k not in kept})
             )  # fmt: skip
         for frame, summary in found[1:]:
             pd.testing.assert_frame_equal(frame, found[0][0])

@@ -1,7 +1,7 @@
 """The engine: one way to run for every study, in pieces, on any executor, to the same bytes."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from bayesrisk.experiments import (
     OccupancyConfig,
     OccupancyStudy,
     ReconstructionStudy,
+    RunSummary,
     SweepStudy,
     TabulationStudy,
     parse_config,
@@ -26,8 +27,7 @@ from bayesrisk.experiments import (
 from bayesrisk.experiments.occupancy_study import synthetic_households
 from bayesrisk.experiments.reconstruction import shard_size
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.folder import Layout, arrow_table
 from bayesrisk.population import Nation, population_spec, simulate_population
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
@@ -90,7 +90,7 @@ def test_pieces_and_executors_do_not_matter(studies, tmp_path, name):
     study = studies[name]
     whole = run(study, tmp_path / "whole")
     assert whole.complete
-    assert whole.shards == study.config.shards == whole.computed >= 2
+    assert whole.shards == study.shards == whole.computed >= 2
     for piece in (2, 1):
         last = run(study, tmp_path / "pieces", shard=(piece, 2))
         assert last.complete == (piece == 1)
@@ -116,36 +116,25 @@ def test_an_unfinished_study_has_no_results(studies, tmp_path):
     assert not (tmp_path / "claims" / "claims.parquet").exists()
 
 
-@dataclass(frozen=True)
-class Squares(RunSettings):
-    """Settings of a study of one's own."""
-
-    shards: int
-    version: str = "1"
-
-
-class SquaresFolder(PartFolder):
-    what = "table of squares"
-
-
 class SquaresStudy(Study):
-    config = Squares(3)
-    merged = ("part",)
-
-    def open(self, folder):
-        return SquaresFolder(folder)
+    config: ClassVar = {"shards": 3}
+    layout = Layout("table of squares", merged=("part",))
 
     def compute(self, shard):
         return {"part": arrow_table(pd.DataFrame({"square": [shard**2]}))}
 
-    def summary(self, folder, outcome):
-        return outcome
+    def facts(self, folder, *, complete):
+        return {"squares": folder.frame("part")["square"].tolist()}
 
 
 def test_a_study_of_ones_own(tmp_path):
     done = []
     outcome = run(SquaresStudy(), tmp_path, progress=lambda *call: done.append(call))
-    assert outcome == (3, 3, 0, True)
+    assert outcome == RunSummary(str(tmp_path), 3, 3, 0, True, {"squares": [0, 1, 4]})
+    assert outcome.squares == outcome.to_dict()["squares"] == [0, 1, 4]
+    assert "3 of 3 shards" in repr(outcome)
+    with pytest.raises(AttributeError, match="cubes"):
+        outcome.cubes  # noqa: B018
     assert done == [(1, 3), (2, 3), (3, 3)]
     assert pd.read_parquet(tmp_path / "part.parquet")["square"].tolist() == [0, 1, 4]
 
