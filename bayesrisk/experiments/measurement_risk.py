@@ -364,7 +364,7 @@ class MeasurementsStudy(Study):
     A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
     ``noisy_count``, the four columns above, ``values``, the number of noisy values added up, and
     ``settled_by``, the constraint that fixes the count) and ``summary.json`` with the facts of the
-    run: ``level``, ``query``, ``combine``, ``prior``, ``known_count``; ``units`` with a noisy
+    run: the settings; ``units`` with a noisy
     answer to the query, ``unmeasured`` ones (None where no constraints list the units) and the
     ``cells`` of those with one; ``settled``, cells whose count a constraint fixes, by constraint
     (``several`` where it needs more than one); ``strengthened``, cells with more than one value;

@@ -11,21 +11,20 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import (
     HouseholdLaw,
     OccupancyDetection,
@@ -41,8 +40,7 @@ SCHEMA = "household-occupancy"
 _HUD = ("children", "bedrooms", "subsidised")
 _SAMPLE = ["size", "race_ethnicity", "children"]
 _KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
-#: How reconstructions may miss statistics.
-ERRORS = ("none", "absolute", "squared")
+_ERRORS = ("none", "absolute", "squared")  # of reconstructions
 _SHOWN = 5  # conflicts that a summary quotes
 _SCALE = 0.1  # noise of the objectives of several solutions, in nats
 
@@ -99,26 +97,6 @@ def _columns(path: str | Path) -> list[str]:
 
 
 # -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OccupancyAttackConfig(RunSettings):
-    """Settings of a run, and the digests of statistics and sample; see the study's parameters."""
-
-    blocks: str
-    sample: str | None
-    level: str
-    hud: str
-    open_end: bool
-    error: Annotated[str, choice(ERRORS)]
-    solutions: Count
-    smoothing: Positive
-    seed: Seed
-    time_limit: Positive | None
-    blocks_per_shard: Count
-    shards: Count
-    version: str = __version__
-    taken_as_true: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,11 +161,11 @@ class OccupancyAttackStudy(Study):
     taken_as_true: bool = False
 
     @functools.cached_property
-    def config(self) -> OccupancyAttackConfig:
-        """The configuration: everything is checked that can be before a folder is made."""
+    def config(self) -> Mapping[str, Any]:
+        """Checked settings, and the digests of statistics and sample."""
         size = check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
-        check.choice(self.error, "error", ERRORS)
+        check.choice(self.error, "error", _ERRORS)
         check.flag(self.taken_as_true, "taken_as_true")
         limit = self.time_limit
         if limit is not None:
@@ -208,25 +186,28 @@ class OccupancyAttackStudy(Study):
             shards = -(-len(_statistics(str(self.blocks), digest)) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
-        return OccupancyAttackConfig(
-            digest,
-            None if self.sample is None else _digest(self.sample),
-            self.level,
-            self.hud,
-            bool(self.open_end),
-            self.error,
-            self.solutions,
-            check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"),
-            check.integer(self.seed, "seed", lower=0),
-            limit,
-            size,
-            shards,
-            taken_as_true=self.taken_as_true,
-        )
+        return {
+            "blocks": digest,
+            "sample": None if self.sample is None else _digest(self.sample),
+            "level": self.level,
+            "hud": self.hud,
+            "open_end": bool(self.open_end),
+            "error": self.error,
+            "solutions": self.solutions,
+            "smoothing": check.scalar(
+                self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"
+            ),
+            "seed": check.integer(self.seed, "seed", lower=0),
+            "time_limit": limit,
+            "blocks_per_shard": size,
+            "shards": shards,
+            "version": __version__,
+            "taken_as_true": self.taken_as_true,
+        }
 
     def shard_statistics(self, shard: int) -> OccupancyStatistics:
         """Return the statistics of the blocks of a shard."""
-        digest, size = self.config.blocks, self.config.blocks_per_shard
+        digest, size = self.config["blocks"], self.blocks_per_shard
         if Path(self.blocks).is_dir():
             tables = open_tables(self.blocks, digest).shard(shard, self.level, size)
             return self._of_tables(tables)
@@ -249,7 +230,7 @@ class OccupancyAttackStudy(Study):
         """The law of households in the public sample, checked."""
         if self.sample is None:
             return None
-        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.config.smoothing)
+        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -259,15 +240,51 @@ class OccupancyAttackStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample households, of a shard."""
-        config, statistics = self.config, self.shard_statistics(shard)
+        statistics = self.shard_statistics(shard)
         detection = detect_occupancy(
-            statistics, open_end=config.open_end, time_limit=config.time_limit
+            statistics, open_end=bool(self.open_end), time_limit=self.config["time_limit"]
         )
         frames = {"blocks": detection.to_frame()}
         if self._law is not None:
-            rng = np.random.default_rng([config.seed, shard])
-            frames = _households(config, statistics, detection, self._law, rng)
+            rng = np.random.default_rng([self.config["seed"], shard])
+            frames = self._households(statistics, detection, self._law, rng)
         return {kind: arrow_table(frame) for kind, frame in frames.items()}
+
+    def _households(
+        self,
+        statistics: OccupancyStatistics,
+        detection: OccupancyDetection,
+        law: HouseholdLaw,
+        rng: np.random.Generator,
+    ) -> dict[str, pd.DataFrame]:
+        """Return blocks, and households of reconstructions of blocks with a violation, as means."""
+        violation, several = np.flatnonzero(detection.violation), self.solutions > 1
+        made = reconstruct_occupancy(
+            statistics.take(detection.violation),
+            law,
+            rng=rng,
+            count=self.solutions,
+            method="perturbed" if several else "exact",
+            scale=_SCALE if several else None,
+            error=self.error,
+            time_limit=self.config["time_limit"],
+        )
+        homes = made.to_frame().assign(households=made.households / made.solutions[made.block])
+        mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
+        order = ["block", "violation", "households"]
+        mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
+        kinds = {**dict.fromkeys(_KIND[:-1], np.int64), "block": "str", "violation": bool}
+        total = np.bincount(made.block, made.households * made.violation, minlength=violation.size)
+        n = len(statistics)
+        solutions, violations = np.zeros(n, np.int64), np.full(n, np.nan)
+        status = np.full(n, Status.NOT_RUN, dtype=object)
+        solutions[violation], status[violation] = made.solutions, made.status
+        per_solution = total / np.maximum(made.solutions, 1)
+        violations[violation] = np.where(made.solutions > 0, per_solution, np.nan)
+        blocks = detection.to_frame().assign(
+            solutions=solutions, reconstruction=list(status), violations=violations
+        )
+        return {"blocks": blocks, "households": mean.astype(kinds)}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of blocks, and the first conflicts."""
@@ -307,43 +324,3 @@ def _statistics(path: str, digest: str) -> OccupancyStatistics:
     if _digest(path) != digest:
         raise DataError(f"{path}: must not change while it is read")
     return statistics
-
-
-def _households(
-    config: OccupancyAttackConfig,
-    some: OccupancyStatistics,
-    detection: OccupancyDetection,
-    law: HouseholdLaw,
-    rng: np.random.Generator,
-) -> dict[str, pd.DataFrame]:
-    """Return blocks and households with the means of reconstructions of blocks with a violation."""
-    several = config.solutions > 1
-    made = reconstruct_occupancy(
-        some.take(detection.violation),
-        law,
-        rng=rng,
-        count=config.solutions,
-        method="perturbed" if several else "exact",
-        scale=_SCALE if several else None,
-        error=config.error,
-        time_limit=config.time_limit,
-    )
-    homes = made.to_frame().assign(households=made.households / made.solutions[made.block])
-    mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
-    order = ["block", "violation", "households"]
-    mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
-    at = np.flatnonzero(detection.violation)
-    breach = np.bincount(made.block, made.households * made.violation, minlength=at.size)
-    solutions, violations = np.zeros(len(some), np.int64), np.full(len(some), np.nan)
-    solutions[at] = made.solutions
-    violations[at] = np.where(made.solutions > 0, breach / np.maximum(made.solutions, 1), np.nan)
-    status = np.full(len(some), Status.NOT_RUN, dtype=object)
-    status[at] = made.status
-    blocks = detection.to_frame().assign(
-        solutions=solutions, reconstruction=list(status), violations=violations
-    )
-    whole = dict.fromkeys(_KIND[:-1], np.int64)
-    return {
-        "blocks": blocks,
-        "households": mean.astype({**whole, "block": "str", "violation": bool}),
-    }

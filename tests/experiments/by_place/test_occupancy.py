@@ -56,7 +56,7 @@ def test_blocks_and_households_are_the_bytes_of_the_whole(made, tmp_path, size):
 def test_a_shard_reads_its_own_part_and_no_other(made, tmp_path):
     shutil.copytree(made / "parts", tmp_path / "parts")
     study = OccupancyAttackStudy(tmp_path / "parts", blocks_per_shard=24)
-    assert study.config.shards == 4
+    assert study.shards == 4
     study.close()
     shutil.rmtree(tmp_path / "parts" / "part-80005")
     assert study.compute(1)["blocks"].num_rows == 24
@@ -83,8 +83,8 @@ import pyarrow as pa
 from bayesrisk.experiments import OccupancyAttackStudy
 study = OccupancyAttackStudy(sys.argv[1], blocks_per_shard=100)
 tracemalloc.start()
-for shard in range(study.config.shards):
-    study._some(shard)
+for shard in range(study.shards):
+    study.shard_statistics(shard)
 answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
 """
 
