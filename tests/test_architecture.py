@@ -37,7 +37,7 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "text | limits parquet writing",
+    "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion | one_count",
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",

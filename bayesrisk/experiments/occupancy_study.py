@@ -18,7 +18,8 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import csv_bytes, shown
+from bayesrisk._files.delimited import csv_bytes
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number

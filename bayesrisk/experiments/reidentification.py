@@ -12,7 +12,7 @@ import pandas as pd
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk._files.text import csv_bytes
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown as quoted
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__

@@ -61,7 +61,7 @@ def test_lines_may_end_otherwise(kind, end, example):
 def test_line_ends_wherever_a_piece_ends(text, sizes):
     import io
 
-    from bayesrisk._files.text import TextStream
+    from bayesrisk._files.delimited import TextStream
 
     data = text.replace(b"a", b"\r\n").replace(b"\0", b"\r")
     stream = TextStream(io.BytesIO(data), "x")
@@ -80,7 +80,7 @@ def test_line_ends_wherever_a_piece_ends(text, sizes):
 def test_comments_wherever_a_piece_ends(text, sizes):
     import io
 
-    from bayesrisk._files.text import TextStream, WithoutComments
+    from bayesrisk._files.delimited import TextStream, WithoutComments
 
     data = text.replace(b"a", b"\n#").replace(b"\r", b"#").replace(b"\0", b"\n")
     stream = WithoutComments(TextStream(io.BytesIO(data), "x"), b"#")

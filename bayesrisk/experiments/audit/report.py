@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from bayesrisk import plotting
-from bayesrisk._files.text import csv_bytes
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
     AuditConfig,

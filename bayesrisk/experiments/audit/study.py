@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import own_text, shown
+from bayesrisk._files.delimited import own_text
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError

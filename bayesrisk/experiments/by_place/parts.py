@@ -22,8 +22,8 @@ from scipy import sparse
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.parquet import spill, spilled
 from bayesrisk._files.text import shown
-from bayesrisk._files.writing import spill, spilled
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, PartFileError
 from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder

@@ -10,9 +10,10 @@ from typing import Annotated, ClassVar, Protocol
 import pandas as pd
 
 from bayesrisk import datasets as samples
+from bayesrisk._files.delimited import open_text
 from bayesrisk._files.limits import Count, Positive, Seed, choice
 from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.text import named, open_text, shown
+from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ConfigError, DataError
