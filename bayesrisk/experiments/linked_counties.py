@@ -114,15 +114,15 @@ class PersonFile:
             _refuse(again, frame["person"], file, "be different for each record, got {} again")
         counties = frame.groupby(frame["block"].str[:_COUNTY], sort=True)
         inside = {str(name): rows.reset_index(drop=True) for name, rows in counties}
-        return {"": frame[:0], **inside}
+        return {"": frame[:0].copy(), **inside}
 
 
 def _refuse(wrong: pd.Series, column: pd.Series, file: Path, bound: str) -> None:
     """Refuse the first wrong row of a file."""
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy(bool)))
-        told = bound.format(column.iloc[row])
-        raise DataError(f"{file}: row {row + 1}, column {column.name!r}: must {told}")
+        rule = bound.format(column.iloc[row])
+        raise DataError(f"{file}: row {row + 1}, column {column.name!r}: must {rule}")
 
 
 def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> pd.DataFrame:
@@ -177,7 +177,7 @@ class MovedPersons:
         self._parts = -(-max(persons, 1) // _PERSONS)
 
     def add_facts(self, county: str, known: pd.DataFrame) -> None:
-        """Put down what the truth of a county says of its persons."""
+        """Put down the facts about the persons in the truth of a county."""
         facts = sum(known[name].to_numpy(np.int64) << bit for bit, name in enumerate(_FACTS))
         self._spill("facts", known[["person"]].assign(county=county, facts=facts))
 
@@ -211,12 +211,12 @@ class MovedPersons:
             asked = spilled(self._folder / f"asked-{number}")
             if asked is None:
                 continue
-            found = asked.to_pandas().merge(known[["person", "facts"]], on="person")
-            for file, rows in found.groupby("file", sort=True):
+            answers = asked.to_pandas().merge(known[["person", "facts"]], on="person")
+            for file, rows in answers.groupby("file", sort=True):
                 spill(self._folder / f"answer-{file}", arrow_table(rows[["person", "facts"]]))
 
     def answers(self, county: str, attacker: int) -> pd.DataFrame:
-        """Return ``person`` and what the truth of other counties says of them."""
+        """Return ``person`` and the facts from the truth of other counties."""
         table = spilled(self._folder / f"answer-{county}-{attacker}")
         if table is None:
             table = pa.table({"person": pa.array([], pa.string()), "facts": np.zeros(0, np.int64)})
@@ -227,7 +227,7 @@ class MovedPersons:
 
 
 # -----------------------------------------------------------------------------
-# What a county adds to the tables of all.
+# Sums of counties.
 
 
 class CountyRows(NamedTuple):
@@ -335,9 +335,9 @@ def link_counties(
     confidence: float,
     progress: Callable[[int, int], None] | None,
 ) -> LinkageSums:
-    """Return what reconstructed records say of known persons, against confidential records.
+    """Return the sums over all counties of links, agreement and inference without records.
 
-    ``folder`` is an empty one for what is put down meanwhile; each county has random draws of its
+    ``folder`` is an empty one for scratch files; each county has random draws of its
     own.  ``progress`` is told of every county in every pass; the last step is the writing.
     """
     counties = Counties(run, attackers, truth, progress)
@@ -400,7 +400,7 @@ def _link(
     seed: int,
     confidence: float,
 ) -> LinkageSums:
-    """Return what a county adds."""
+    """Return the sums of one county."""
     rng = county_rng(seed, rows.number)
     truth = Persons(counties.truth.county(rows.code), counties.truth.name)
     records = Persons(rows.records, SOURCE)

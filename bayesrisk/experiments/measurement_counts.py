@@ -225,8 +225,8 @@ def forget_source() -> None:
 
 def summary_file(shards: int, facts: Mapping[str, Any]) -> dict[str, bytes]:
     """Return ``summary.json`` of a complete run, without how the run came to it."""
-    told = {"shards": shards, "complete": True, **facts}
-    return {"summary.json": (json.dumps(told, indent=2, allow_nan=False) + "\n").encode()}
+    document = {"shards": shards, "complete": True, **facts}
+    return {"summary.json": (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()}
 
 
 # -----------------------------------------------------------------------------

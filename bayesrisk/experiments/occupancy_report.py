@@ -13,7 +13,7 @@ from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, digest_of
 
 _PUBLIC_FIGURE = "blocks"  # of totals over all blocks
-#: Columns of the tables in the page, and what the reader calls them.
+#: Columns of the tables in the page, and their heads there.
 _BLOCKS = {
     "protection": "protection",
     "infeasible_as": "blocks that nothing fits are read as",
@@ -115,7 +115,7 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
 
 
 def _pooled_label(config: Mapping[str, Any]) -> str:
-    """Return what the totals are totals of."""
+    """Return a label for the places or populations that the totals are of."""
     if config["parts"] > 1:
         return f"all {config['parts']:,} places together"
     populations = len(config["seeds"])

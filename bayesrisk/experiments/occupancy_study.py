@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,6 @@ from bayesrisk.experiments.runs.folder import (
     CONFIDENTIAL,
     Layout,
     RunFolder,
-    RunSettings,
     arrow_table,
 )
 from bayesrisk.interfaces import Mechanism
@@ -61,7 +60,7 @@ from bayesrisk.tables.microdata import OCCUPIED
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
 _PAPER = "steed-2024"
-#: Protections, and what reports call them.  ``das``: noise of the 2020 system's budget on census
+#: Protections, and their names in reports.  ``das``: noise of the 2020 system's budget on census
 #: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
 PROTECTION_WORDS = {
     "none": "no protection",
@@ -102,7 +101,7 @@ _RANGES = {
 
 @displayed
 @dataclass(frozen=True)
-class OccupancyConfig(RunSettings):
+class OccupancyConfig:
     """Settings of a study of occupancy violations.
 
     Attributes
@@ -287,7 +286,7 @@ def study_part(
     *,
     place: str = "",
 ) -> StudyPart:
-    """Return what one protection of one population gives, or of the households of one place.
+    """Return the findings under one protection of one population, or of households of one place.
 
     A place has random numbers of its own, whatever other places there are.
     """
@@ -304,7 +303,7 @@ def study_part(
     release = config.mechanism(protection).release(
         listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *own)
     )
-    # The attack takes what is published as true: how often that misleads is what is measured.
+    # The attack takes published counts as true: the study measures how often that misleads.
     statistics = occupancy_statistics(release.tables, hud=config.hud, taken_as_true=True)
     statistics = statistics.take(np.isin(statistics.geoids, places))
     detection = detect_occupancy(statistics, open_end=config.open_end, time_limit=config.time_limit)
@@ -321,7 +320,7 @@ def study_part(
     return StudyPart(frame, _together(rankings).assign(seed=seed), variability)
 
 
-def sampled_rankings(config: OccupancyConfig, seed: int, truth: pd.DataFrame) -> pd.DataFrame:
+def _sampled_rankings(config: OccupancyConfig, seed: int, truth: pd.DataFrame) -> pd.DataFrame:
     """Return the rankings of the sampling attack, which knows a share of the truth."""
     pick = _rng(seed, _BASELINE).random(len(truth)) < config.sampling_rate
     places = np.unique(truth["block"].to_numpy(dtype=str))
@@ -350,7 +349,7 @@ def _rankings(
 ) -> tuple[list[pd.DataFrame], pd.Series]:
     """Return rankings, and the mean violations of reconstructions, in blocks that must hold one."""
     noisy = protection in _NOISY
-    found = reconstruct_occupancy(
+    made = reconstruct_occupancy(
         statistics.take(detection.violation),
         law,
         rng=rng,
@@ -361,14 +360,14 @@ def _rankings(
         time_limit=config.time_limit,
     )
     rankings = [
-        occupancy_ranking(found, key=columns).assign(ranking=key)
+        occupancy_ranking(made, key=columns).assign(ranking=key)
         for key, columns in MATCH_KEYS.items()
     ]
-    breach = found.households * found.violation
-    total = np.bincount(found.block, breach, minlength=found.geoids.size)
+    breach = made.households * made.violation
+    total = np.bincount(made.block, breach, minlength=made.geoids.size)
     with np.errstate(invalid="ignore"):
-        mean = total / found.solutions
-    return rankings, pd.Series(mean, index=found.geoids.astype(object))
+        mean = total / made.solutions
+    return rankings, pd.Series(mean, index=made.geoids.astype(object))
 
 
 def _variability(
@@ -449,7 +448,7 @@ def pooled_results(
                 by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
     attacks = [part.rankings.assign(protection=name) for (_, name), part in parts.items()]
     attacks += [
-        sampled_rankings(config, seed, homes).assign(protection=_SAMPLING)
+        _sampled_rankings(config, seed, homes).assign(protection=_SAMPLING)
         for seed, homes in truths.items()
     ]
     curves, ends = _curves(config, pd.concat(attacks, ignore_index=True), truth)
@@ -596,7 +595,7 @@ class OccupancyStudy(Study):
 
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
-        """The settings, digests of what was given, and the number of parts."""
+        """The settings, digests of households and sample, and the number of parts."""
         settings, homes = self.settings, self.households
         digest, parts = _SYNTHETIC, 1
         if isinstance(homes, str | Path):
@@ -618,7 +617,7 @@ class OccupancyStudy(Study):
                 raise DataError(f"{given}: must hold subsidised households, got none")
             self._truths[seed] = pd.concat(truths, ignore_index=True)
         return {
-            **settings.to_dict(),
+            **asdict(settings),
             "seeds": seeds,
             "households": digest,
             "sample": _SYNTHETIC if self.sample is None else _frame_digest(self.sample),
@@ -658,7 +657,7 @@ class OccupancyStudy(Study):
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return what one protection of one population, or of one place, gives."""
+        """Return the findings under one protection of one population, or of one place."""
         task, number = divmod(shard, self.config["parts"])
         place, homes = self._place(number, self.config["households"])
         part = study_part(self.settings, *self._tasks[task], homes, self.sample, place=place)
@@ -704,7 +703,7 @@ class OccupancyStudy(Study):
 
 
 def _joined(parts: list[StudyPart]) -> StudyPart:
-    """Return what one protection gives of all places, from what it gives of each.
+    """Return the findings of all places under one protection, from those of each.
 
     The rate of swaps is that of all households of the parts that have blocks to look at.
     """

@@ -395,11 +395,11 @@ def _attacker(
         drawn = mine[mine["panel"] == panel]
         if (drawn["putative"] > 0).any():
             figure = plotting.plot_reidentification(drawn)
-            told = (
+            label = (
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
-            figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", told))
+            figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", label))
     own = overall[overall["source"] == SOURCE].set_index("panel")
     return {
         "name": attacker,
