@@ -335,7 +335,7 @@ def test_the_leak_check_sees_leaks(source, seen):
         ("risk.count.averages", "from bayesrisk.risk.count import kernels\nimport numpy", set()),
         (
             "risk.count.averages",
-            "if TYPE_CHECKING:\n    from bayesrisk.experiments import SweepConfig",
+            "if TYPE_CHECKING:\n    from bayesrisk.experiments import SweepStudy",
             set(),
         ),
     ],

@@ -44,10 +44,9 @@ from bayesrisk.experiments.reconstruction import (
 )
 from bayesrisk.experiments.reidentification import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
-from bayesrisk.experiments.sweep.config import SweepConfig
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepStudy, read_results
+from bayesrisk.experiments.sweep.study import SweepStudy, read_results
 
 __all__ = [
     "AuditConfig",
@@ -78,7 +77,6 @@ __all__ = [
     "RunSummary",
     "SimulatedPopulation",
     "Study",
-    "SweepConfig",
     "SweepStudy",
     "TabulationConfig",
     "TabulationStudy",

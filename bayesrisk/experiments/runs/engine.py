@@ -203,12 +203,12 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from bayesrisk.experiments import SweepStudy, parse_config, run
-    >>> config = parse_config({
+    >>> from bayesrisk.experiments import parse_config, run
+    >>> study = parse_config({
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summary = run(SweepStudy(config), folder)
+    ...     summary = run(study, folder)
     >>> summary.complete, summary.rows
     (True, 2)
     """

@@ -20,7 +20,6 @@ from bayesrisk.experiments import (
     OccupancyStudy,
     ReconstructionStudy,
     RunSummary,
-    SweepStudy,
     TabulationStudy,
     parse_config,
 )
@@ -65,7 +64,7 @@ def studies(tmp_path_factory):
     levels = Workload.named("sf1-tract", levels=["state", "tract"])
     grid = {"rho": [{"log": [0.01, 1.0], "points": 4}], "prior": [0.1]}
     return {
-        "sweep": SweepStudy(parse_config({"settings_per_shard": 1, "grid": grid})),
+        "sweep": parse_config({"settings_per_shard": 1, "grid": grid}),
         "reconstruct": ReconstructionStudy(at / "people", scope="block"),
         "claims": ClaimsStudy(at / "households", columns=["size"]),
         "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
@@ -143,8 +142,6 @@ def test_arguments_are_checked_before_a_folder_is_made(studies, tmp_path):
     study = studies["sweep"]
     with pytest.raises(ArgumentTypeError, match="study must be a Study, got int"):
         run(3, tmp_path / "out")
-    with pytest.raises(ArgumentTypeError, match="settings must be a SweepConfig"):
-        SweepStudy({})
     for options, text in (
         ({"shard": (0, 2)}, r"shard\[0\] must be >= 1"),
         ({"shard": 2}, "shard must be a pair"),

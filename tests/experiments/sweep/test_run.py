@@ -17,7 +17,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments import SweepStudy, parse_config, read_results
+from bayesrisk.experiments import parse_config, read_results
 
 
 def contents(folder):
@@ -62,10 +62,10 @@ def test_same_bytes_on_dask(config, tmp_path):
     # In a process of its own: Dask's threads and sockets outlive their cluster.
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
+        "from bayesrisk.experiments import SweepStudy, run\n"
         "if __name__ == '__main__':\n"
-        "    config = SweepConfig.from_dict(json.loads(sys.argv[1]))\n"
-        "    run(SweepStudy(config), sys.argv[2], workers=2, executor='dask')\n"
+        "    study = SweepStudy.from_dict(json.loads(sys.argv[1]))\n"
+        "    run(study, sys.argv[2], workers=2, executor='dask')\n"
     )
     script = tmp_path / "run.py"
     script.write_text(code, encoding="utf-8")
@@ -108,8 +108,8 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
     config = parse_config(document)
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
-        "run(SweepStudy(SweepConfig.from_dict(json.loads(sys.argv[1]))), sys.argv[2])\n"
+        "from bayesrisk.experiments import SweepStudy, run\n"
+        "run(SweepStudy.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
     )
     out = tmp_path / "out"
     command = [sys.executable, "-c", code, json.dumps(config.to_dict()), str(out)]
@@ -121,7 +121,7 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    finished = SweepStudy(config).open(out).finished()
+    finished = config.open(out).finished()
     assert 4 <= len(finished) < config.shards
     summary = run_sweep(config, out, resume=True)
     assert summary.resumed == len(finished)
