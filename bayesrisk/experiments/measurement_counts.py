@@ -566,24 +566,18 @@ def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame
     """Return the posterior of a cell in every unit, in the order of the frame."""
     order = result.tree.names.get_indexer(pd.Index(frame["node"]))
     low, high = result.quantile(_LEVELS)
-    return pd.DataFrame(
-        {
-            "geocode": frame["node"],
-            "level": frame["level"],
-            "cell": cell,
-            "noisy_count": frame["noisy_count"],
-            "sigma2": frame["sigma2"],
-            "lower": frame["lower"],
-            "upper": frame["upper"],
-            "mean": result.mean[order],
-            "sd": result.sd[order],
-            "mode": result.mode[order],
-            "at_least_one": result.at_least_one[order],
-            "q05": low[order],
-            "q95": high[order],
-            "truncation_bound": result.truncation_bound,
-        }
-    )
+    posterior = {
+        "mean": result.mean,
+        "sd": result.sd,
+        "mode": result.mode,
+        "at_least_one": result.at_least_one,
+        "q05": low,
+        "q95": high,
+    }
+    rows = frame[["node", "level"]].rename(columns={"node": "geocode"}).assign(cell=cell)
+    evidence = frame[["noisy_count", "sigma2", "lower", "upper"]]
+    rows = rows.join(evidence).assign(**{name: x[order] for name, x in posterior.items()})
+    return rows.assign(truncation_bound=result.truncation_bound)
 
 
 def _tally(counts: pd.DataFrame) -> pd.DataFrame:

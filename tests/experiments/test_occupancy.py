@@ -184,41 +184,47 @@ def test_the_contrast_of_the_protections(tmp_path):
     compare(f"{HERE}::test_the_contrast_of_the_protections", found)
 
 
-def test_bad_settings(tmp_path):
-    for settings, text in (
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
         ({"seeds": ()}, "seeds must be different, and at least one"),
         ({"seeds": (1, 1)}, "seeds must be different"),
         ({"seeds": (-1,)}, "seeds must be >= 0"),
-        ({"seeds": (1,), "protections": ("prayer",)}, "protections must be one of"),
-        ({"seeds": (1,), "solutions": 0}, "solutions must be >= 1"),
-        ({"seeds": (1,), "scale": 0.0}, "scale must be > 0"),
-        ({"seeds": (1,), "alpha": 1.5}, "alpha must be <= 1"),
-        ({"seeds": (1,), "swap_rate": "2"}, r"rate must be in \[0, 1\]"),
-        ({"seeds": (1,), "hud": "rumours"}, "hud must be one of"),
-    ):
-        with pytest.raises(ArgumentError, match=text):
-            OccupancyConfig(**settings)
-    for settings in ({"seeds": "123"}, {"seeds": (1,), "protections": "none"}):
-        with pytest.raises(ArgumentTypeError):
-            OccupancyConfig(**settings)
+        ({"protections": ("prayer",)}, "protections must be one of"),
+        ({"solutions": 0}, "solutions must be >= 1"),
+        ({"scale": 0.0}, "scale must be > 0"),
+        ({"alpha": 1.5}, "alpha must be <= 1"),
+        ({"swap_rate": "2"}, r"rate must be in \[0, 1\]"),
+        ({"hud": "rumours"}, "hud must be one of"),
+        ({"seeds": "123"}, "seeds must be whole numbers"),
+        ({"protections": "none"}, "protections must be names"),
+    ],
+)
+def test_bad_settings(settings, text):
+    with pytest.raises(ArgumentError, match=text):
+        OccupancyConfig(**{"seeds": (1,), **settings})
+
+
+def test_bad_households(tmp_path):
     with pytest.raises(ArgumentTypeError, match="settings must be"):
         run_occupancy(3)
     with pytest.raises(ArgumentTypeError, match="households must be Records"):
         run_occupancy(SMALL, households=3)
-    homes = pd.DataFrame(
-        {"block": ["500010101001000"], "size": 1, "race_ethnicity": 0, "children": 0}
-    ).assign(bedrooms=0, subsidised=0)
+    codes = {"size": 1, "race_ethnicity": 0, "children": 0, "bedrooms": 0, "subsidised": 0}
+    homes = pd.DataFrame({"block": ["500010101001000"]}).assign(**codes)
     records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
     with pytest.raises(DataError, match="households: must hold subsidised households, got none"):
         run_occupancy(SMALL, households=records)
-    homes.drop(columns="bedrooms").to_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(DataError, match="must have columns block, size"):
-        read_households(tmp_path / "bad.parquet")
-    with pytest.raises(DataError, match="no such file"):
-        read_households(tmp_path / "none.parquet")
-    (tmp_path / "text.parquet").write_text("no")
-    with pytest.raises(DataError, match="cannot be read"):
-        read_sample(tmp_path / "text.parquet")
-    homes.drop(columns="children").to_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(DataError, match="must have a column 'children'"):
-        read_sample(tmp_path / "bad.parquet")
+    file = tmp_path / "homes.parquet"
+    for read, missing, text in (
+        (read_households, "bedrooms", "must have columns block, size"),
+        (read_sample, "children", "must have a column 'children'"),
+    ):
+        with pytest.raises(DataError, match="no such file"):
+            read(tmp_path / "none.parquet")
+        homes.drop(columns=missing).to_parquet(file)
+        with pytest.raises(DataError, match=text):
+            read(file)
+        file.write_text("no")
+        with pytest.raises(DataError, match="cannot be read"):
+            read(file)
