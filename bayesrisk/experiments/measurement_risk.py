@@ -325,7 +325,11 @@ class _Cells:
 
 
 def _joint(
-    prior: float, known_count: int, bounds: CellBounds, evidence: Evidence, alone: NDArray[Any]
+    prior: float,
+    known_count: int,
+    bounds: CellBounds,
+    evidence: Evidence,
+    alone: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return posterior and ratio given all values and the constraints; NaN where k is wrong."""
     joint = np.empty_like(alone)

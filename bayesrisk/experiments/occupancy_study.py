@@ -419,7 +419,9 @@ class OccupancyResults:
 
 
 def pooled_results(
-    config: OccupancyConfig, parts: Mapping[tuple[int, str], StudyPart], truths: Mapping[int, Any]
+    config: OccupancyConfig,
+    parts: Mapping[tuple[int, str], StudyPart],
+    truths: Mapping[int, pd.DataFrame],
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of all parts, by population and protection, against the true households."""
     truth = pd.concat(
