@@ -273,7 +273,7 @@ class OccupancyAttackStudy(Study):
         mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
         order = ["block", "violation", "households"]
         mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
-        kinds = {**dict.fromkeys(_KIND[:-1], np.int64), "block": "str", "violation": bool}
+        codes = dict.fromkeys(_KIND[:-1], np.int64)
         total = np.bincount(made.block, made.households * made.violation, minlength=violation.size)
         n = len(statistics)
         solutions, violations = np.zeros(n, np.int64), np.full(n, np.nan)
@@ -284,7 +284,8 @@ class OccupancyAttackStudy(Study):
         blocks = detection.to_frame().assign(
             solutions=solutions, reconstruction=list(status), violations=violations
         )
-        return {"blocks": blocks, "households": mean.astype(kinds)}
+        mean = mean.astype({**codes, "block": "str", "violation": bool})
+        return {"blocks": blocks, "households": mean}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of blocks, and the first conflicts."""

@@ -662,7 +662,8 @@ class OccupancyStudy(Study):
         """Return the findings under one protection of one population, or of one place."""
         task, number = divmod(shard, self.config["parts"])
         place, homes = self._place(number, self.config["households"])
-        part = study_part(self.settings, *self._tasks[task], homes, self.sample, place=place)
+        seed, protection = self._tasks[task]
+        part = study_part(self.settings, seed, protection, homes, self.sample, place=place)
         return {kind: arrow_table(getattr(part, kind)) for kind in self.layout.kinds}
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
