@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 #: Until a request that was dropped is repeated, and from when on a second one ends all at once.
 _SECONDS = 1.0
@@ -90,7 +89,7 @@ def heeded(*, last: bool = False) -> Iterator[None]:
                 _first, _told = None, False
 
 
-def _ask(number: int, frame: Any) -> None:
+def _ask(number: int, frame: object) -> None:
     """Note a request, and stop what runs."""
     global _first
     now = time.monotonic()
@@ -103,7 +102,7 @@ def _ask(number: int, frame: Any) -> None:
         os._exit(128 + number)
 
 
-def _repeat(number: int, frame: Any) -> None:
+def _repeat(number: int, frame: object) -> None:
     """Stop what runs again, unless it is stopping: then an exception is being handled."""
     _repeat_in(_SECONDS)
     if sys.exc_info()[1] is None:

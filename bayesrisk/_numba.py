@@ -90,7 +90,7 @@ class _Elementwise:
 
         return _cached_if_possible(compile_)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: Any) -> Any:
         return self._ufunc(*args, **options)
 
 
@@ -113,13 +113,13 @@ def unused_kernels() -> list[str]:
     return [f"{function.__module__}.{function.__qualname__}" for function in missing]
 
 
-def _is_ready(made: Any) -> bool:
+def _is_ready(made: object) -> bool:
     if isinstance(made, _Elementwise):
         return "_ufunc" in vars(made)
     return bool(getattr(made, "overloads", True))  # True where Numba is switched off
 
 
-def _python_of(made: Any) -> Any:
+def _python_of(made: object) -> Any:
     return made._function if isinstance(made, _Elementwise) else getattr(made, "py_func", made)
 
 
@@ -212,7 +212,7 @@ def _keep_if_possible(compiled: Any) -> None:
     """Let a kernel that was compiled run, whether its file can be written or not."""
     save = compiled._cache.save_overload
 
-    def save_if_possible(*args: Any) -> None:
+    def save_if_possible(*args: object) -> None:
         try:
             save(*args)
         except OSError:

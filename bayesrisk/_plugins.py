@@ -54,7 +54,7 @@ class Registry(Generic[T]):
         points = {point.name for point in entry_points(group=self.group)}
         return sorted(points | set(self.own) | set(self._registered))
 
-    def make(self, name: str, /, *arguments: Any, **parameters: Any) -> T:
+    def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
         """Return what a name stands for, made with these arguments and checked."""
         # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
         if not isinstance(name, str) or not (name in self.own or name in self._registered):

@@ -23,7 +23,7 @@ Seed = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequen
 _MAX_BITS = 1024
 
 
-def generator(seed: Any, name: str = "rng", *, optional: bool = False) -> np.random.Generator:
+def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.random.Generator:
     """Return a NumPy generator from a seed, by a whitelist of types.
 
     NumPy itself takes nested sequences and other objects, of any size and depth, and some of them

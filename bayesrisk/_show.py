@@ -23,7 +23,7 @@ def number(value: Any) -> str:
     return f"{float(value):.4g}"
 
 
-def span(values: Any) -> str:
+def span(values: object) -> str:
     """Return a number, or the least and the greatest of several."""
     array = np.asarray(values)
     known = array[~np.isnan(array)] if array.dtype.kind == "f" else array.ravel()
@@ -40,7 +40,7 @@ def _array(value: np.ndarray[Any, Any]) -> str:
     return f"{span(value)} ({what})" if value.dtype.kind in "iuf" and value.size else what
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """Return a value in a few words on one line."""
     if isinstance(value, np.ndarray):
         return _array(value)
@@ -65,7 +65,7 @@ def _line(text: str, width: int) -> str:
     return shorten(plain, width, placeholder=" …") if " " in plain else plain[:width]
 
 
-def _sentences(result: Any) -> list[str]:
+def _sentences(result: object) -> list[str]:
     answer: list[str] = result._answer() if hasattr(result, "_answer") else []
     return [line for sentence in answer for line in wrap(_line(sentence, 3 * _WIDTH), _WIDTH - 2)]
 
@@ -75,7 +75,7 @@ def _fields(result: Any) -> list[tuple[str, str]]:
     return [(name, short(getattr(result, name))) for name in known]
 
 
-def _text(result: Any) -> str:
+def _text(result: object) -> str:
     name = type(result).__name__
     lines = _sentences(result)
     if lines:

@@ -62,7 +62,7 @@ FloatAnswer = float | FloatArray
 IntAnswer = int | IntArray
 
 
-def as_array(value: Any, name: str) -> NDArray[Any]:
+def as_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
     _bounded(value, name)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -74,14 +74,14 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         raise ShapeError(f"{name} must be a rectangular array, got {shown(value)}") from error
 
 
-def _bounded(value: Any, name: str) -> None:
+def _bounded(value: object, name: str) -> None:
     """Refuse an array of more elements than fit, by its shape and before anything is made."""
     size = getattr(value, "size", 0)
     if isinstance(size, (int, np.integer)) and size > MAX_ELEMENTS:
         raise ShapeError(f"{name} must have at most {MAX_ELEMENTS} elements, got {size}")
 
 
-def _raw_array(value: Any, name: str) -> NDArray[Any]:
+def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         raise ArgumentTypeError(f"{name} must be a number or an array of them, got {shown(value)}")
@@ -250,7 +250,7 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
     return int(array)
 
 
-def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
+def choice(value: object, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
         raise ArgumentError(
@@ -260,7 +260,7 @@ def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
     return value
 
 
-def did_you_mean(value: Any, options: Iterable[str]) -> str:
+def did_you_mean(value: object, options: Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
@@ -270,7 +270,7 @@ def did_you_mean(value: Any, options: Iterable[str]) -> str:
     return f". Did you mean {near[0]!r}?" if near else ""
 
 
-def text(value: Any, name: str) -> str:
+def text(value: object, name: str) -> str:
     """Return a text that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:
         raise ArgumentTypeError(f"{name} must be a text that is not empty, got {shown(value)}")
@@ -281,7 +281,7 @@ def text(value: Any, name: str) -> str:
     return value
 
 
-def path(value: Any, name: str) -> Path:
+def path(value: object, name: str) -> Path:
     """Return a path, from a text or a path-like object."""
     if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
         raise ArgumentTypeError(f"{name} must be a path, got {shown(value)}")
@@ -289,34 +289,34 @@ def path(value: Any, name: str) -> Path:
     return Path(value)
 
 
-def function(value: Any, name: str) -> None:
+def function(value: object, name: str) -> None:
     """Refuse what is neither None nor callable."""
     if value is not None and not callable(value):
         raise ArgumentTypeError(f"{name} must be a function, got {shown(value)}")
 
 
-def flag(value: Any, name: str) -> bool:
+def flag(value: object, name: str) -> bool:
     """Return True or False; numbers do not stand for them."""
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
-def instance(value: Any, kind: type[T], name: str) -> T:
+def instance(value: object, kind: type[T], name: str) -> T:
     """Return ``value`` if it is of a class."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
     return value
 
 
-def mapping(value: Any, name: str) -> Mapping[Any, Any]:
+def mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return ``value`` if it is a mapping."""
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
     return value
 
 
-def items(value: Any, name: str) -> list[Any]:
+def items(value: object, name: str) -> list[Any]:
     """Return what a sequence or another iterable holds; a text or a mapping is neither."""
     _bounded(value, name)
     try:
@@ -332,12 +332,12 @@ def items(value: Any, name: str) -> list[Any]:
     raise ArgumentTypeError(f"{name} must be a sequence, got {shown(value)}")
 
 
-def instances(value: Any, kind: type[T], name: str) -> tuple[T, ...]:
+def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
     """Return the items of a sequence, each of a class."""
     return tuple(instance(v, kind, f"{name}[{i}]") for i, v in enumerate(items(value, name)))
 
 
-def texts(value: Any, name: str) -> tuple[str, ...]:
+def texts(value: object, name: str) -> tuple[str, ...]:
     """Return the texts of a sequence; they may be empty."""
     found = items(value, name)
     for i, entry in enumerate(found):
@@ -346,7 +346,7 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(str(entry) for entry in found)
 
 
-def text_array(value: Any, name: str) -> NDArray[np.str_]:
+def text_array(value: object, name: str) -> NDArray[np.str_]:
     """Return an array of text; whole numbers are written in digits."""
     array = as_array(value, name)
     if array.dtype == object:
@@ -361,7 +361,7 @@ def text_array(value: Any, name: str) -> NDArray[np.str_]:
         raise ArgumentError(f"{name} must hold short text, got {shown(value)}") from error
 
 
-def frame(value: Any, name: str, columns: Iterable[str] = ()) -> Any:
+def frame(value: object, name: str, columns: Iterable[str] = ()) -> Any:
     """Return a pandas data frame that has each of the columns once."""
     import pandas as pd  # slow to import
 
@@ -404,13 +404,13 @@ def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
         raise ShapeError(f"shapes do not broadcast: {shapes}") from error
 
 
-def answer(value: Any) -> FloatAnswer:
+def answer(value: object) -> FloatAnswer:
     """Return an array, or the number in one without axes."""
     result: FloatAnswer = np.asarray(value)[()]
     return result
 
 
-def whole_answer(value: Any) -> IntAnswer:
+def whole_answer(value: object) -> IntAnswer:
     """Return an array of whole numbers, or the number in one without axes."""
     result: IntAnswer = np.asarray(value)[()]
     return result

@@ -1,4 +1,4 @@
-"""What the questions are answered with: a belief before and after, and a number with its error.
+"""Answers: a belief before and after a release, and a number with its error.
 
 Every zone may give these answers, so this module knows no other but the checks of arguments.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Belief", "Estimate"]
 
 
-def _settle(owner: Any, arrays: dict[str, FloatArray]) -> None:
+def _settle(owner: object, arrays: dict[str, FloatArray]) -> None:
     """Set fields of a frozen object: floats, or read-only arrays of one shape."""
     shape = check.broadcast(**arrays)
     for name, array in arrays.items():
@@ -41,7 +41,7 @@ def _plain(array: FloatArray) -> FloatAnswer:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Belief:
-    """What an adversary believes before and after a release, and how much surer it became.
+    """Prior and posterior probability of a statement, and their ratio.
 
     Both are probabilities of one statement.  They are floats, or arrays of one shape.
 
@@ -275,7 +275,7 @@ class Estimate(NDArrayOperatorsMixin):
         """Return the value as an array."""
         return np.array(self.value, dtype=dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: Any) -> Any:
         """Return what an operation gives for the value."""
         values = [item.value if isinstance(item, Estimate) else item for item in inputs]
         return getattr(ufunc, method)(*values, **kwargs)
@@ -320,7 +320,7 @@ def _interval(value: float, lower: float, upper: float, spec: str) -> str:
     return f"{value:{digits}} ({lower:{digits}}{between}{upper:{digits}})"
 
 
-def _limits(limits: Any) -> tuple[float, float]:
+def _limits(limits: object) -> tuple[float, float]:
     """Return a lower and an upper bound, either of which may be infinite."""
     bounds = [
         value if isinstance(value, float) and math.isinf(value) else check.scalar(value, "limits")

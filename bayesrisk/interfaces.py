@@ -31,7 +31,7 @@ class Mechanism(Protocol):
 
     @property
     def spec(self) -> "MechanismSpec":
-        """What the mechanism does."""
+        """Return the specification of the mechanism."""
 
     def release(
         self,

@@ -21,7 +21,7 @@ _LEAST_RHO = Fraction(1, 10**100)  # beyond it a variance is no double
 SENSITIVITIES = {"add-remove": 1.0, "change-one": 2.0**0.5}
 
 
-def exact_number(value: Any, name: str = "value") -> Fraction:
+def exact_number(value: object, name: str = "value") -> Fraction:
     """Return a number as an exact fraction.
 
     Parameters
@@ -64,7 +64,7 @@ def exact_number(value: Any, name: str = "value") -> Fraction:
     return number / Fraction(parts[1]) if len(parts) == 2 else number
 
 
-def compose_rho(*budgets: Any) -> Fraction:
+def compose_rho(*budgets: object) -> Fraction:
     """Return the zCDP budget of several releases together: their exact sum.
 
     Parameters
@@ -92,10 +92,10 @@ def compose_rho(*budgets: Any) -> Fraction:
 
 
 @overload
-def split_rho(rho: Any, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
+def split_rho(rho: object, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
 @overload
-def split_rho(rho: Any, weights: Iterable[Any]) -> list[Fraction]: ...
-def split_rho(rho: Any, weights: Any) -> Any:
+def split_rho(rho: object, weights: Iterable[Any]) -> list[Fraction]: ...
+def split_rho(rho: object, weights: object) -> Any:
     """Split a budget in proportion to weights; the parts sum to it exactly.
 
     Parameters
@@ -126,7 +126,7 @@ def split_rho(rho: Any, weights: Any) -> Any:
     return [total * part / whole for part in parts]
 
 
-def _positive(value: Any, name: str, *, zero: bool = False) -> Fraction:
+def _positive(value: object, name: str, *, zero: bool = False) -> Fraction:
     number = exact_number(value, name)
     if number < 0 or (number == 0 and not zero):
         raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {shown(value)}")
@@ -134,7 +134,7 @@ def _positive(value: Any, name: str, *, zero: bool = False) -> Fraction:
 
 
 def census_2020_budget(
-    product: str, *, region: str = "US", universe: str = "person", total_rho: Any = None
+    product: str, *, region: str = "US", universe: str = "person", total_rho: object = None
 ) -> "pd.DataFrame":
     """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
 

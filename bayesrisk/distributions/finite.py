@@ -56,16 +56,6 @@ class FiniteLaw(CountLaw):
     def point(cls, value: int) -> FiniteLaw:
         """Return the law that has one value: a count known exactly, such as an invariant.
 
-        Parameters
-        ----------
-        value : int
-            The value.
-
-        Returns
-        -------
-        FiniteLaw
-            With probability 1 at ``value``.
-
         Examples
         --------
         >>> print(FiniteLaw.point(7).mean())
@@ -349,7 +339,7 @@ class TruncatedLaw(CountLaw):
         low, high = np.broadcast_arrays(self._low, self._high)
         return low[()], high[()]
 
-    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+    def _guess(self, log_tail: NDArray[np.float64], side: object) -> NDArray[np.float64]:
         return np.asarray(np.clip(self._centre, self._low, self._high))
 
     def _table(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

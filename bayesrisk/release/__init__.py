@@ -1,4 +1,4 @@
-"""What crosses from the custodian to everybody else: the tables and how they were protected."""
+"""Releases: the tables that leave the custodian, and how they were protected."""
 
 from bayesrisk.release.likelihoods import (
     RELEASE_FILE,

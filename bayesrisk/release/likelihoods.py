@@ -1,4 +1,4 @@
-"""What a published count says about the true one: five kinds of likelihood, as data.
+"""Likelihoods of a published count given the true one: five kinds, as data.
 
 A specification holds one of them for every published table, so that nobody has to know a mechanism
 by name to read what it made.
@@ -80,7 +80,7 @@ def _plain(value: object, name: str) -> object:
     raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
 
 
-def same_keys(document: Any, names: set[str], source: str) -> None:
+def same_keys(document: object, names: set[str], source: str) -> None:
     """Check that an object has exactly these keys."""
     if not isinstance(document, Mapping):
         raise DataError(f"{source}: must be an object, got {shown(document)}")
@@ -100,7 +100,7 @@ _MAX_BASE = 2**31
 
 @dataclass(frozen=True)
 class Likelihood:
-    """What a published count says about the true one; use one of the kinds that derive from it.
+    """The likelihood of a published count given the true one; each kind derives from it.
 
     Attributes
     ----------

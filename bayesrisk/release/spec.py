@@ -1,4 +1,4 @@
-"""What a mechanism does, apart from the code that does it: enough for anyone to read a release."""
+"""Specifications of mechanisms: enough for anyone to write the likelihood of a release."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 @displayed
 @dataclass(frozen=True)
 class MechanismSpec:
-    """What a mechanism does, as public as the tables it made.
+    """The specification of a mechanism, as public as the tables it made.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class MechanismSpec:
             raise DataError(f"{source}: {error}") from error
 
 
-def _key(key: Any, name: str) -> Key:
+def _key(key: object, name: str) -> Key:
     """Return ``(level, table)``."""
     if not isinstance(key, tuple) or len(key) != 2 or not all(isinstance(k, str) for k in key):
         raise ArgumentTypeError(f"{name} must name (level, table), got {shown(key)}")

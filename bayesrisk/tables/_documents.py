@@ -23,7 +23,7 @@ _LONGEST = 200
 _CODE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
         raise refuse(f"text of 1 to {_LONGEST} characters", indexed=True)
     return value
@@ -32,7 +32,7 @@ def _text(value: Any) -> str:
 _TEXT = Bound(f"text of 1 to {_LONGEST} characters", _text, {"type": "string"})
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise refuse("a list of attributes")
     return value
@@ -89,7 +89,7 @@ class _Attribute(Section):
 
 
 class _SchemaFile(Section):
-    """What a record can be."""
+    """A schema: the attributes of a record, and its geography."""
 
     name: Annotated[str, _TEXT]
     geography: _Geography | None = None
@@ -120,7 +120,7 @@ class _Table(Section):
 
 
 class _WorkloadFile(Section):
-    """What is counted."""
+    """A workload: the tables that are counted."""
 
     schema_: Annotated[str, _TEXT] | None = Field(None, alias="schema")
     levels: _Texts | None = None

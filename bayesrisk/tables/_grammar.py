@@ -53,7 +53,7 @@ class Part:
         return {name for entries in (self.cross, self.where, self.weight) for name, _ in entries}
 
 
-def codes_of(text: Any, attribute: Attribute) -> tuple[int, ...]:
+def codes_of(text: object, attribute: Attribute) -> tuple[int, ...]:
     """Return the codes of a group, in the order written."""
     found: list[int] = []
     where = f"group of {attribute.name!r}"
@@ -87,7 +87,7 @@ def text_of(codes: Sequence[int]) -> str:
     return ",".join(runs)
 
 
-def groups_of(texts: Any, attribute: Attribute) -> Groups:
+def groups_of(texts: object, attribute: Attribute) -> Groups:
     """Return the groups of a recode."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {shown(texts)}")
@@ -190,7 +190,7 @@ def _every(attribute: Attribute) -> range:
     return range(attribute.first, attribute.last + 1)
 
 
-def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str, Groups]:
+def _crossed(item: object, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str, Groups]:
     if not isinstance(item, str):
         if not isinstance(item, Sequence) or len(item) != 2:
             raise ArgumentError(
@@ -210,7 +210,7 @@ def _crossed(item: Any, schema: Schema, recodes: Mapping[str, Any]) -> tuple[str
     return name, groups_of(found[recode], attribute)
 
 
-def _weights(values: Any, attribute: Attribute) -> tuple[int, ...]:
+def _weights(values: object, attribute: Attribute) -> tuple[int, ...]:
     if values == "code":
         return tuple(_every(attribute))
     if not isinstance(values, Sequence) or len(values) != attribute.size:

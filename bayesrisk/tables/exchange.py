@@ -42,7 +42,7 @@ Key = tuple[str, str]
 
 
 class Content(NamedTuple):
-    """What published tables state: counts by key, which are suppressed, and laws of the release."""
+    """Published counts by key, which of them are suppressed, and laws of the release."""
 
     workload: Workload
     geoids: Mapping[str, NDArray[Any]]
@@ -85,7 +85,7 @@ def part_name(code: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """What the index of a data set by place says.
+    """The index of a data set by place.
 
     Attributes
     ----------
@@ -314,11 +314,11 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -339,7 +339,7 @@ def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.T
     return table
 
 
-def _typed(table: pa.Table, name: str, kind: Any, file: Path) -> pa.Table:
+def _typed(table: pa.Table, name: str, kind: object, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
     if kind == pa.string():

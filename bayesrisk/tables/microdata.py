@@ -281,7 +281,7 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     return read_microdata(data, "data")
 
 
-def read_microdata(data: Any, name: str) -> Microdata:
+def read_microdata(data: object, name: str) -> Microdata:
     """Return an argument as microdata; ``name`` is what messages call it."""
     if isinstance(data, Microdata):
         return data

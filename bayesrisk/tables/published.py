@@ -119,7 +119,7 @@ class PublishedTables:
 
     @property
     def content(self) -> Content:
-        """What the tables state, as the exchange form writes it."""
+        """The content of the tables, as the exchange form writes it."""
         hidden = {key: self.hidden(*key) for key in self.workload.tables}
         return Content(self.workload, self.geoids, self.counts, hidden, self.signed, self.laws)
 

@@ -360,7 +360,7 @@ def _record_file(path: str | Path) -> Path:
     return file
 
 
-def _column(values: Any, name: str) -> Any:
+def _column(values: object, name: str) -> Any:
     """Return values as an Arrow column."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values

@@ -181,7 +181,7 @@ def geography_names() -> Sequence[str]:
 @displayed
 @dataclass(frozen=True)
 class Schema:
-    """What a record can be: its attributes, and the geography that places it.
+    """The attributes of a record, and the geography that places it.
 
     Attributes
     ----------

@@ -119,7 +119,7 @@ def _entries(classes: dict[str, IntArray], *, pairs: bool) -> int:
 
 
 class _Term:
-    """What tables of one scope add, as an array over classes, and its maxima."""
+    """Changes of the tables of one scope, as an array over classes, and their maxima."""
 
     def __init__(self, group: Tables, order: list[str], *, mode: str, norm: int) -> None:
         classes = _refined(group)

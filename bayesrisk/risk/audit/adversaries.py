@@ -549,7 +549,7 @@ class Laws:
         if key not in self._whole:
             system = replace(self._system, prior=prior)
             if target.others.size:
-                system = system.less(self._at, self._classes(system, target.others))
+                system = system.without_records(self._at, self._classes(system, target.others))
             self._whole[key] = system, self._found(system, 0)
         return self._whole[key]
 
@@ -580,11 +580,11 @@ class Laws:
         if self._place.additive:
             one = np.zeros(system.classes.size, np.int64)
             one[record] = 1
-            return replace(system, prior=prior).less(self._at, one)
+            return replace(system, prior=prior).without_records(self._at, one)
         other = self._read(self._place.counterfactual(target.row).release)
         other = replace(other, prior=prior)
         if target.others.size:
-            other = other.less(self._at, self._classes(other, target.others))
+            other = other.without_records(self._at, self._classes(other, target.others))
         return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
