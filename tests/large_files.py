@@ -39,9 +39,10 @@ read = bayesrisk.readers
 
 
 def known_persons(file):
-    from bayesrisk.experiments.linkage import report
+    from bayesrisk.experiments import linked_counties
 
-    return report._read(file, report._TRUE, "archive").frame
+    columns = ("block", "sex", "age", "race", "hisp", "person")
+    return linked_counties.read_persons(file, columns, "archive")
 
 
 ITERATORS = {

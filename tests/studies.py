@@ -44,6 +44,5 @@ def run_occupancy_attack(blocks, folder, **options):
 
 def run_occupancy(config, folder=None, **options):
     if folder is None:
-        how = {name: options.pop(name) for name in _RUN if name in options}
-        return OccupancyStudy(config, **options).in_memory(**how)
+        return OccupancyStudy(config, **options).in_memory()
     return _into(OccupancyStudy, config, folder, options).results

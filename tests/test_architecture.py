@@ -44,8 +44,9 @@ ROOMS = {
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | by_place measurements sweep | reconstruction | audit claims"
-        " linkage occupancy"
+        "hierarchy runs | by_place measurement_counts reconstruction sweep | audit claims"
+        " linked_counties measurement_risk occupancy_attack | occupancy_study reidentification |"
+        " occupancy_report"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | *",
@@ -411,7 +412,7 @@ def test_the_danger_check_sees_dangers(source, caught):
 
 
 # Names of protections that a study of a paper compares, chosen from its own list.
-STUDIES = {"experiments.occupancy.study", "plotting.attacks"}
+STUDIES = {"experiments.occupancy_study", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.
 MECHANISM_NAMES = set(MECHANISMS.own) - {"discrete-gaussian", "discrete-laplace"}
 

@@ -32,7 +32,7 @@ from bayesrisk.cli.base import (
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import OccupancySummary
+    from bayesrisk.experiments import RunSummary
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -319,12 +319,8 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy
-    from bayesrisk.experiments.occupancy.report import (
-        read_households,
-        read_sample,
-        write_occupancy_report,
-    )
+    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy, write_occupancy_report
+    from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
     settings = what.synthetic()
@@ -418,7 +414,7 @@ def _households(given: Path | None) -> Path | None:
     return inside if inside.is_file() else found
 
 
-def _print(summary: "OccupancySummary", output: Path, *, as_json: bool) -> None:
+def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
     if summary.results is None:
         if as_json:

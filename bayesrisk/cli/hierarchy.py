@@ -31,7 +31,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.distributions import FiniteLaw
-    from bayesrisk.experiments import MeasurementCountsSummary, MeasurementsSummary
+    from bayesrisk.experiments import RunSummary
     from bayesrisk.inference import HierarchicalPosterior
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
@@ -339,7 +339,7 @@ def _counts(
     print_shards(summary)
 
 
-def _figures(result: "MeasurementsSummary", output: Path) -> Sequence[Path]:
+def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     """Draw how many cells are above a ratio, beside the cells."""
     import pandas as pd
 
@@ -350,7 +350,7 @@ def _figures(result: "MeasurementsSummary", output: Path) -> Sequence[Path]:
     return save_figure(drawn, output / "risk")
 
 
-def _print_risk(result: "MeasurementsSummary", output: Path) -> None:
+def _print_risk(result: "RunSummary", output: Path) -> None:
     """Print the summary for people."""
     without = "" if not result.unmeasured else f"; {result.unmeasured} more have no noisy answer"
     typer.echo(
@@ -388,7 +388,7 @@ def _print_risk(result: "MeasurementsSummary", output: Path) -> None:
         typer.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)))
 
 
-def _print_counts(result: "MeasurementCountsSummary", output: Path) -> None:
+def _print_counts(result: "RunSummary", output: Path) -> None:
     """Print the summary for people."""
     rows = [
         {

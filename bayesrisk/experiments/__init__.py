@@ -18,30 +18,21 @@ from bayesrisk.experiments.by_place import (
     split_by_place,
 )
 from bayesrisk.experiments.claims import ClaimsStudy
-from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
-from bayesrisk.experiments.measurements.counts import (
-    MeasurementCountsConfig,
-    MeasurementCountsStudy,
-    MeasurementCountsSummary,
-    MeasurementsConfig,
-)
-from bayesrisk.experiments.measurements.risk import MeasurementsStudy, MeasurementsSummary
-from bayesrisk.experiments.measurements.spine import measurement_posterior
-from bayesrisk.experiments.occupancy import (
-    OccupancyAttackStudy,
-    OccupancyAttackSummary,
+from bayesrisk.experiments.measurement_counts import MeasurementCountsStudy, measurement_posterior
+from bayesrisk.experiments.measurement_risk import MeasurementsStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.occupancy_report import write_occupancy_figures, write_occupancy_report
+from bayesrisk.experiments.occupancy_study import (
     OccupancyConfig,
     OccupancyResults,
     OccupancyStudy,
-    OccupancySummary,
-    write_occupancy_figures,
-    write_occupancy_report,
 )
 from bayesrisk.experiments.reconstruction import (
     ReconstructionOutput,
     ReconstructionStudy,
     read_reconstruction,
 )
+from bayesrisk.experiments.reidentification import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
@@ -50,19 +41,13 @@ from bayesrisk.experiments.sweep.study import SweepStudy, read_results
 __all__ = [
     "AuditStudy",
     "ClaimsStudy",
-    "MeasurementCountsConfig",
     "MeasurementCountsStudy",
-    "MeasurementCountsSummary",
-    "MeasurementsConfig",
     "MeasurementsStudy",
-    "MeasurementsSummary",
     "NationStudy",
     "OccupancyAttackStudy",
-    "OccupancyAttackSummary",
     "OccupancyConfig",
     "OccupancyResults",
     "OccupancyStudy",
-    "OccupancySummary",
     "Outcome",
     "Protection",
     "ProtectionGoal",

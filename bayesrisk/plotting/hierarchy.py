@@ -371,7 +371,8 @@ def plot_noisy_measurements(
     ----------
     curve : pandas.DataFrame
         Columns ``risk_ratio``, ``cells``, ``expected_known``, ``error_known``,
-        ``expected_one_more`` and ``error_one_more``: a frame of ``MeasurementsSummary.curve``.
+        ``expected_one_more`` and ``error_one_more``: the fact ``curve`` of a run of
+        :class:`MeasurementsStudy`.
     thresholds : iterable of float, optional
         Risk ratios to mark.
     ax : matplotlib.axes.Axes, optional

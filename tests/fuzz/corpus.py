@@ -22,7 +22,7 @@ import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.experiments import load_config, parse_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
-from bayesrisk.experiments.linkage.counties import _read as read_known
+from bayesrisk.experiments.linked_counties import read_persons as read_known
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release
@@ -346,7 +346,7 @@ def known(ending):
         file = folder / f"known.{ending}"
         _written(people().to_frame().assign(person=range(ROWS)), file)
         columns = ("block", "sex", "age", "race", "hisp", "person")
-        return Example([file], lambda: read_known(file, columns, "schema").frame)
+        return Example([file], lambda: read_known(file, columns, "schema"))
 
     return make
 

@@ -5,8 +5,8 @@ import unittest.mock
 
 from writing_cases import quick_figures
 
-from bayesrisk.experiments.linkage import counties as linkage_counties
-from bayesrisk.experiments.occupancy import attack as occupancy_run
+from bayesrisk.experiments import linked_counties as linkage_counties
+from bayesrisk.experiments import occupancy_study as occupancy_run
 from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 
@@ -29,12 +29,12 @@ def _once(function, key):
     return call
 
 
-def of_county(area, counties, elsewhere, cells, seed, confidence):
+def of_county(area, counties, moved, cells, seed, confidence):
     files = (counties.truth, *counties.attackers.values())
     frames = (
         *(area.records, area.blocks, area.variability),
-        *(file.of(area.code) for file in files),
-        *(elsewhere.answers(area.code, number) for number in range(len(counties.attackers))),
+        *(file.county(area.code) for file in files),
+        *(moved.answers(area.code, number) for number in range(len(counties.attackers))),
     )
     numbers = (kept.tobytes() for kept in cells.values())
     names = (area.code, area.number, *counties.attackers)
@@ -42,7 +42,7 @@ def of_county(area, counties, elsewhere, cells, seed, confidence):
 
 
 def _of_study(config, parts, truths):
-    return config, *_texts(frame for part in parts for frame in part)
+    return config, *_texts(frame for part in parts.values() for frame in part)
 
 
 @contextlib.contextmanager

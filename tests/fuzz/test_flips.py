@@ -21,8 +21,8 @@ from fuzz.quick import of_county, quick_results
 from writing_cases import SWEEP, commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments import read_reconstruction, read_results
-from bayesrisk.experiments.linkage import counties as linkage_counties
+from bayesrisk.experiments import linked_counties as linkage_counties
+from bayesrisk.experiments import read_reconstruction, read_results, reidentification
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 
@@ -228,12 +228,12 @@ def _handed(line, output):
         handed.append(of_county(*county))
         return Sum()
 
-    def stop(counties, total, records, seed):
-        raise HandedError(counties.run.config, handed, records, seed)
+    def stop(sums, config, folder, seed):
+        raise HandedError(config, handed, seed)
 
     with (
         unittest.mock.patch.object(linkage_counties, "_link", take),
-        unittest.mock.patch.object(linkage_counties, "_results", stop),
+        unittest.mock.patch.object(reidentification, "_write", stop),
     ):
         try:
             _checked(*run(*line, "-o", output))

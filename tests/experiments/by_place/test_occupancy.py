@@ -84,7 +84,7 @@ from bayesrisk.experiments import OccupancyAttackStudy
 study = OccupancyAttackStudy(sys.argv[1], blocks_per_shard=100)
 tracemalloc.start()
 for shard in range(study.shards):
-    study._some(shard)
+    study.shard_statistics(shard)
 answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
 """
 

@@ -174,11 +174,3 @@ def test_what_synthetic_households_are_like_is_not_said_of_given_ones(people, tm
     done = CliRunner().invoke(app, words)
     assert str(done.exception) == f"--{option} goes with synthetic households"
     assert not (tmp_path / "no").exists()
-
-
-def test_the_command_takes_a_folder_by_place(people, tmp_path):
-    words = ["--protection", "none", "--solutions", "1", "--no-figures", "--quiet"]
-    words = ["occupancy", "study", str(people), "-o", str(tmp_path / "out"), *words]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert "precision 1.00" in done.output

@@ -23,7 +23,7 @@ from bayesrisk.experiments import (
     TabulationStudy,
     parse_config,
 )
-from bayesrisk.experiments.occupancy.study import synthetic_households
+from bayesrisk.experiments.occupancy_study import synthetic_households
 from bayesrisk.experiments.reconstruction import shard_size
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, arrow_table

@@ -12,7 +12,7 @@ from studies import run_measurement_counts
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.experiments import measurement_posterior
+from bayesrisk.experiments import measurement_counts, measurement_posterior
 
 STATE = "057"
 
@@ -169,28 +169,17 @@ def test_intervals_hold_the_truth_as_often_as_they_say(sample, counts):
 
 
 @pytest.mark.slow
-def test_workers_tops_and_parts_do_not_matter(sample, tmp_path, monkeypatch):
-    from bayesrisk.experiments.measurements import counts as module
-
-    first = run_measurement_counts(sample.folder, tmp_path / "a", top="County")
-    again = run_measurement_counts(sample.folder, tmp_path / "b", top="County", workers=2)
-    assert first.complete
-    assert again.complete
-    names = ("counts.parquet", "summary.json", "manifest.json")
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    monkeypatch.setattr(module, "_NODES", 1)
-    cells = run_measurement_counts(
-        sample.folder, tmp_path / "c", query="hhinstlevels", level="Tract"
-    )
-    monkeypatch.undo()
-    whole = run_measurement_counts(
-        sample.folder, tmp_path / "d", query="hhinstlevels", level="Tract"
-    )
+def test_the_size_of_shards_does_not_matter(sample, tmp_path, monkeypatch):
+    given = {"query": "hhinstlevels", "level": "Tract"}
+    whole = run_measurement_counts(sample.folder, tmp_path / "whole", **given)
+    monkeypatch.setattr(measurement_counts, "_NODES", 1)
+    cells = run_measurement_counts(sample.folder, tmp_path / "cells", **given)
     assert cells.shards == 3 * whole.shards
-    key = ["cell", "geocode"]
-    a, b = (pd.read_parquet(tmp_path / n / "counts.parquet").sort_values(key) for n in "cd")
-    pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True))
+    one, other = (
+        pd.read_parquet(tmp_path / name / "counts.parquet").sort_values(["cell", "geocode"])
+        for name in ("whole", "cells")
+    )
+    pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
 
 
 def test_the_nation_as_one_tree(sample):

@@ -15,7 +15,7 @@ from studies import run_measurements
 
 import bayesrisk as br
 from bayesrisk import DataError
-from bayesrisk.experiments.measurements.counts import same_count
+from bayesrisk.experiments.measurement_risk import same_count
 
 GROUPS = {
     "hhinstlevels": [[0], [1, 2, 3, 4], [5, 6, 7]],

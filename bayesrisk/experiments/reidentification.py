@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,16 @@ from bayesrisk._files.text import shown as quoted
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.linkage.counties import SOURCE, Results, link_counties, open_persons
+from bayesrisk.experiments.linked_counties import (
+    SOURCE,
+    LinkageSums,
+    PersonFile,
+    county_rng,
+    link_counties,
+)
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.folder import digest_of
-from bayesrisk.experiments.runs.page import rounded
 from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
@@ -30,18 +35,46 @@ from bayesrisk.risk.linkage.agreement import (
     agreement_layout,
     agreement_rates,
 )
-from bayesrisk.risk.linkage.without_record import PANELS
+from bayesrisk.risk.linkage.majority import MajorityInference, quantile_table, unique_table
+from bayesrisk.risk.linkage.without_record import PANELS, without_record_means
 
 # -----------------------------------------------------------------------------
 # The tables of a re-identification: published layouts, and every rate beside both baselines.
 
 
-GUESSERS = (MODAL, PROPORTIONAL)
+_GUESSERS = (MODAL, PROPORTIONAL)
 #: Smallest majorities that are inferred.
-THRESHOLDS = (1, 5, 10, 20)
+_THRESHOLDS = (1, 5, 10, 20)
 _PRECISIONS = (0.5, 0.75, 0.9, 1.0)
 _PERCENT = " (%)"
 _ROWS = 40  # of a table in the page; the files have all
+_BOTH = (
+    "beside both baselines: guessers without the target's record (left out), and in their "
+    "published form"
+)
+_CAPTIONS = {
+    "linked-all": "Putative and confirmed re-identifications by block size (layout S6, S12)",
+    "linked-panels": "All people in the attacker's file, and only those whose block, sex and age "
+    "it has right (Table S7 of Abowd et al.)",
+    "linked-nonmodal-proved": "Nonmodal people in blocks of proved zero solution variability "
+    "(layout S8)",
+    "linked-modal": "Modal people by block size (layout S9, S13)",
+    "agreement": "Agreement of the records with the truth (layout S10)",
+    "agreement-baselines": f"Agreement, all blocks, {_BOTH}",
+    "baselines": f"Precision in every panel, {_BOTH}",
+    "linked-nonmodal": "Nonmodal people by block size (layout S11)",
+    "leave-one-out": "What a guesser infers of a person without that person's record: accuracy "
+    "and upper bound",
+    "majority": "Inferring the majority of the block, which links nobody to anything",
+    "variability": "Solution variability: quantiles weighted by population (layout S4)",
+    "uniques": "Uniques, and blocks of zero variability, among the records (layout S5)",
+}
+#: Columns of both baselines in every panel.
+_BASELINES = [
+    "attacker", "panel", "blocks", "source", "putative", "precision", "precision_lower",
+    "precision_upper", "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
+    "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
+]  # fmt: skip
 
 
 def _flat(layout: pd.DataFrame) -> pd.DataFrame:
@@ -55,14 +88,14 @@ def _flat(layout: pd.DataFrame) -> pd.DataFrame:
 
 
 def _head(parts: list[str]) -> str:
-    """Return the parts of a head in one: of what, then the kind of number and its unit."""
-    *of, kind = [part.removesuffix(" Percentage") for part in parts]
+    """Return the parts of a head in one: the group, then the kind of number and its unit."""
+    *group, kind = [part.removesuffix(" Percentage") for part in parts]
     unit = _PERCENT if any(part.endswith(" Percentage") for part in parts) else ""
-    return ": ".join([*of, kind.lower()]) + unit
+    return ": ".join([*group, kind.lower()]) + unit
 
 
-def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what the page shows of a table: no empty classes, percentages to one decimal."""
+def _abridged(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for the page: no empty classes, percentages to one decimal."""
     counts = [c for c in table if table[c].dtype.kind in "iu"]
     if "block_size" in table and counts:
         table = table[(table[counts] != 0).any(axis=1)]
@@ -73,106 +106,58 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     }
     table = table.assign(**percentages)
     if "left_out_ratio" in table:
-        table = rounded(table)
+        table = html.rounded(table)
     return table.head(_ROWS)
 
 
-def _baselines(rates: pd.DataFrame) -> pd.DataFrame:
-    """Return both baselines of every panel, blocks of all sizes."""
-    rows = rates[(rates["block_size"] == "All") & ~rates["source"].isin(GUESSERS)]
-    return rows[
-        [
-            "attacker", "panel", "blocks", "source", "putative", "precision", "precision_lower",
-            "precision_upper", "left_out", "left_out_guesser", "left_out_ratio",
-            "left_out_ratio_lower", "left_out_ratio_upper", "baseline_precision",
-            "baseline_guesser", "precision_ratio",
-        ]
-    ]  # fmt: skip
+def _overall(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the records for blocks of all sizes together."""
+    return frame[(frame["block_size"] == "All") & ~frame["source"].isin(_GUESSERS)]
 
 
-def _agreed(frame: pd.DataFrame) -> pd.DataFrame:
+def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
     """Return agreement with both baselines, a row for each source and kind of age."""
-    frame = frame[(frame["block_size"] == "All") & ~frame["source"].isin(GUESSERS)]
-    parts = []
+    frame, parts = _overall(agreed), []
     for kind in ("exact", "binned"):
-        own = [name for name in frame if str(name).startswith(f"{kind}_")]
-        part = frame[["source", "population", *own]].rename(
-            columns={name: str(name).removeprefix(f"{kind}_") for name in own}
-        )
+        names = {c: c.removeprefix(f"{kind}_") for c in map(str, frame) if c.startswith(f"{kind}_")}
+        part = frame[["source", "population", *names]].rename(columns=names)
         parts.append(part.assign(age=kind))
     whole = pd.concat(parts)
     first = ["source", "age", "population"]
     return whole[[*first, *(name for name in whole if name not in first)]]
 
 
-def report_tables(results: Results, rates: pd.DataFrame) -> dict[str, tuple[str, pd.DataFrame]]:
-    """Return every table with its caption, by file name; layouts follow the published tables."""
-    links = results.links
-    agreed = agreement_rates(results.agreement, confidence=links.confidence)
+def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
+    """Return every table by file name; layouts follow the published tables."""
+    links, inferred = sums.links, MajorityInference(sums.majority, (SOURCE,))
+    agreed = agreement_rates(sums.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
     shares = ["Putative Percentage", "Confirmed Percentage"]
     proved = proved.drop(columns=[(name, share) for name in links.attackers for share in shares])
+    majority = [inferred.summary(threshold=t, precisions=_PRECISIONS) for t in _THRESHOLDS]
     tables = {
-        "linked-all": (
-            "Putative and confirmed re-identifications by block size (layout S6, S12)",
-            _flat(links.to_layout()),
-        ),
-        "linked-panels": (
-            "All people in the attacker's file, and only those whose block, sex and age it has "
-            "right (Table S7 of Abowd et al.)",
-            _flat(links.to_panels(panels=("all", "in-truth"))),
-        ),
-        "linked-nonmodal-proved": (
-            "Nonmodal people in blocks of proved zero solution variability (layout S8)",
-            _flat(proved),
-        ),
-        "linked-modal": (
-            "Modal people by block size (layout S9, S13)",
-            _flat(links.to_layout(panel="modal")),
-        ),
-        "agreement": (
-            "Agreement of the records with the truth (layout S10)",
-            _flat(agreement_layout(agreed, links.sources)),
-        ),
-        "agreement-baselines": (
-            "Agreement, all blocks, beside both baselines: guessers without the target's record "
-            "(left out), and in their published form",
-            _agreed(agreed),
-        ),
-        "baselines": (
-            "Precision in every panel, beside both baselines: guessers without the target's record "
-            "(left out), and in their published form",
-            _baselines(rates),
-        ),
-        "linked-nonmodal": (
-            "Nonmodal people by block size (layout S11)",
-            _flat(links.to_layout(panel="nonmodal")),
-        ),
-        "leave-one-out": (
-            "What a guesser infers of a person without that person's record: accuracy and upper "
-            "bound",
-            results.alone,
-        ),
-        "majority": (
-            "Inferring the majority of the block, which links nobody to anything",
-            pd.concat(
-                results.majority.summary(threshold=t, precisions=_PRECISIONS) for t in THRESHOLDS
-            ),
-        ),
+        "linked-all": _flat(links.to_layout()),
+        "linked-panels": _flat(links.to_panels(panels=("all", "in-truth"))),
+        "linked-nonmodal-proved": _flat(proved),
+        "linked-modal": _flat(links.to_layout(panel="modal")),
+        "agreement": _flat(agreement_layout(agreed, links.sources)),
+        "agreement-baselines": _agreement(agreed),
+        "baselines": _overall(rates)[_BASELINES],
+        "linked-nonmodal": _flat(links.to_layout(panel="nonmodal")),
+        "leave-one-out": without_record_means(sums.alone),
+        "majority": pd.concat(majority),
     }
-    if results.quantiles is not None:
-        caption = "Solution variability: quantiles weighted by population (layout S4)"
-        tables["variability"] = (caption, results.quantiles)
-    if results.uniques is not None:
-        caption = "Uniques, and blocks of zero variability, among the records (layout S5)"
-        tables["uniques"] = (caption, results.uniques)
+    if sums.bounds is not None:
+        tables["variability"] = quantile_table(sums.bounds, rng=county_rng(seed, sums.counties))
+    if sums.uniques is not None:
+        tables["uniques"] = unique_table(sums.uniques)
     return tables
 
 
 # -----------------------------------------------------------------------------
 
 
-_KNOWN = ("block", "sex", "age", "person")  # what an attacker knows of persons
+_KNOWN = ("block", "sex", "age", "person")  # of persons whom an attacker knows
 _TRUE = ("block", "sex", "age", "race", "hisp", "person")
 #: Columns of the rates that are returned.
 _RATES = [
@@ -181,12 +166,29 @@ _RATES = [
     "left_out", "left_out_guesser", "left_out_ratio", "left_out_ratio_lower",
     "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
 ]  # fmt: skip
+#: Columns of the rates in the page, and their heads there.
+_HEADS = {
+    "source": "source",
+    "attacker_records": "persons",
+    "putative": "putative",
+    "confirmed": "confirmed",
+    "precision": "precision",
+    "precision_lower": "precision_lower",
+    "precision_upper": "precision_upper",
+    "left_out": "guesser without the record",
+    "left_out_ratio": "ratio",
+    "left_out_ratio_lower": "ratio_lower",
+    "left_out_ratio_upper": "ratio_upper",
+    "baseline_precision": "published guesser",
+    "precision_ratio": "ratio to it",
+    "recall_confirmed": "confirmed / persons",
+}
 
 
 @displayed
 @dataclass(frozen=True, eq=False)
 class ReidentificationReport:
-    """What a re-identification came to, and where it is told.
+    """Rates of a re-identification, and the page that reports them.
 
     Attributes
     ----------
@@ -219,13 +221,7 @@ class ReidentificationReport:
         return [*lines, f"Report: {self.report}"]
 
     def to_dict(self) -> dict[str, object]:
-        """Return the result as plain values, for JSON, which has no infinity.
-
-        Returns
-        -------
-        dict
-            ``report`` and ``rates``, a list of rows; what is not finite is None.
-        """
+        """Return ``report`` and the rows of ``rates`` for JSON; what is not finite is None."""
         rows = self.rates.replace(np.inf, np.nan).astype(object)
         rows = rows.where(rows.notna(), None)
         return {"report": str(self.report), "rates": rows.to_dict(orient="records")}
@@ -262,11 +258,10 @@ def write_reidentification(
         flags.  A file, or a folder by place.
     seed : int
         Of the choices among equal records and of the proportional guesses.
-    dialect : str, optional
-        What the codes of the files mean, as for :func:`bayesrisk.readers.iter_record_form`.  Files
-        of a folder of microdata and Parquet files of this package say it themselves.
-    truth_dialect : str, optional
-        That of ``truth``, if it has another than the files of known persons.
+    dialect, truth_dialect : str, optional
+        Coding of the files, as for :func:`bayesrisk.readers.iter_record_form`, and that of
+        ``truth`` if it has another.  Files of a folder of microdata and Parquet files of this
+        package say it themselves.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
     progress : callable, optional
@@ -290,11 +285,11 @@ def write_reidentification(
 
     Notes
     -----
-    The work is done county by county, whatever the files are, and each county has random draws of
-    its own: parts and one file with the same rows in the same order come to the same bytes, but
-    for the digests of the inputs in ``manifest.json``.  Memory: the files that are not by place,
-    one county of those that are (or a part, where that is larger), and three numbers for each
-    block where there are bounds.  On disk, while it works: the names of all true persons.
+    Each county has random draws of its own: parts and one file with the same rows in the same
+    order come to the same bytes, but for the digests of the inputs in ``manifest.json``.  Memory:
+    the files that are not by place, one county of those that are (or a part, where that is
+    larger), and three numbers for each block where there are bounds.  On disk, while it works: the
+    names of all true persons.
     """
     seed = check.integer(seed, "seed", lower=0)
     if not check.mapping(attackers, "attackers"):
@@ -313,9 +308,9 @@ def write_reidentification(
     if missing:
         raise DataError(f"{folder}: must hold records of persons, it lacks {sorted(missing)}")
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    persons = {name: open_persons(file, _KNOWN, dialect) for name, file in files.items()}
+    persons = {name: PersonFile(file, _KNOWN, dialect) for name, file in files.items()}
     coding = dialect if truth_dialect is None else truth_dialect
-    known = open_persons(truth, _TRUE, coding, once=True)
+    known = PersonFile(truth, _TRUE, coding, once=True)
     inputs = {
         "reconstruction": digest_of(run.config),
         "truth": known.digest,
@@ -324,13 +319,11 @@ def write_reidentification(
     with _files.whole_folder(target, _files.new_folder, private=True) as made:
         spilled = made / "_spilled"
         _files.make_folder(spilled, private=True)
-        results, done = link_counties(
+        sums = link_counties(
             run, persons, known, spilled, seed=seed, confidence=confidence, progress=progress
         )
         shutil.rmtree(spilled)
-        _files.make_folder(made / "tables")
-        _files.make_folder(made / "figures")
-        rates = _write(results, run.config, made, seed)
+        rates = _write(sums, run.config, made, seed)
         manifest = {
             "confidential": True,
             "files": {
@@ -344,38 +337,41 @@ def write_reidentification(
             "version": __version__,
         }
         _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
-    done()
-    whole = (rates["panel"] == "all") & (rates["blocks"] == "all")
-    overall = rates[whole & (rates["block_size"] == "All")]
+    if progress is not None:
+        progress(sums.steps, sums.steps)
+    everybody = (rates["panel"] == "all") & (rates["blocks"] == "all")
+    overall = rates[everybody & (rates["block_size"] == "All")]
     return ReidentificationReport(
         target / "report.html", overall[_RATES].reset_index(drop=True), confidence
     )
 
 
-def _write(results: Results, config: dict[str, Any], folder: Path, seed: int) -> pd.DataFrame:
+def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
-    links = results.links
+    links, drawn = sums.links, folder / "figures"
     rates = pd.concat(
-        [links.to_frame(panel=panel).assign(panel=panel, blocks="all") for panel in PANELS]
-        + [
-            links.to_frame(panel=panel, zero_variability=True).assign(panel=panel, blocks="proved")
-            for panel in PANELS
-        ]
+        links.to_frame(panel=panel, zero_variability=proved).assign(
+            panel=panel, blocks="proved" if proved else "all"
+        )
+        for proved in (False, True)
+        for panel in PANELS
     )
     _files.write_bytes(folder / "rates.csv", csv_bytes(rates))
-    tables = report_tables(results, rates)
-    for name, (_, table) in tables.items():
+    _files.make_folder(folder / "tables")
+    _files.make_folder(drawn)
+    tables = report_tables(sums, rates, seed)
+    for name, table in tables.items():
         _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
     page = html.render(
         "reidentification.html",
         title="Re-identification of reconstructed records",
         confidence=f"{links.confidence:.0%}",
-        records=results.records,
-        statuses=results.statuses,
+        records=sums.records,
+        statuses=dict(sums.statuses.most_common()),
         taken_as_true=config["taken_as_true"],
-        attackers=[_attacker(rates, name, folder / "figures", links) for name in links.attackers],
-        figures=_more_figures(results, folder / "figures"),
-        tables=[html.table(shown(table), caption) for caption, table in tables.values()],
+        attackers=[_attacker(rates, name, drawn, links) for name in links.attackers],
+        figures=_figures(sums, tables.get("variability"), drawn),
+        tables=[html.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
         settings=json.dumps(config, indent=2),
@@ -384,70 +380,43 @@ def _write(results: Results, config: dict[str, Any], folder: Path, seed: int) ->
     return rates
 
 
-class _Attacker(NamedTuple):
-    """The section of one attacker: rates of the records, in all panels, and beside the guessers."""
-
-    name: str
-    rates: Mapping[Any, Any]
-    nonmodal: Mapping[Any, Any]
-    table: html.Table
-    figures: list[html.Figure]
-
-
 def _attacker(
     rates: pd.DataFrame, attacker: str, folder: Path, links: ReidentificationSums
-) -> _Attacker:
-    """Return the section of one attacker: its rates beside those of the guessers."""
+) -> dict[str, Any]:
+    """Return the section of one attacker: rates of the records, beside those of the guessers."""
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
-    everybody = mine[mine["panel"] == "all"]
-    everyone = everybody[everybody["block_size"] == "All"]
-    columns = {
-        "source": "source",
-        "attacker_records": "persons",
-        "putative": "putative",
-        "confirmed": "confirmed",
-        "precision": "precision",
-        "precision_lower": "precision_lower",
-        "precision_upper": "precision_upper",
-        "left_out": "guesser without the record",
-        "left_out_ratio": "ratio",
-        "left_out_ratio_lower": "ratio_lower",
-        "left_out_ratio_upper": "ratio_upper",
-        "baseline_precision": "published guesser",
-        "precision_ratio": "ratio to it",
-        "recall_confirmed": "confirmed / persons",
-    }
-    rows = html.rounded(everyone[list(columns)].rename(columns=columns))
+    overall = mine[mine["block_size"] == "All"]
+    everybody = overall.loc[overall["panel"] == "all", list(_HEADS)].rename(columns=_HEADS)
     caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"
-    table = html.table(rows, caption)
     figures = []
     number = links.attackers.index(attacker) + 1
     for panel in ("all", "nonmodal"):
         drawn = mine[mine["panel"] == panel]
-        if not (drawn["putative"] > 0).any():
-            continue
-        caption = (
-            f"Precision by block size, {panel} targets, and its ratio to what a guesser reaches "
-            "without the target's record"
-        )
-        figure = plotting.plot_reidentification(drawn)
-        figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", caption))
-    own = mine[(mine["source"] == SOURCE) & (mine["block_size"] == "All")].set_index("panel")
-    return _Attacker(
-        attacker,
-        own.loc["all"].to_dict(),
-        own.loc["nonmodal"].to_dict(),
-        table,
-        figures,
-    )
+        if (drawn["putative"] > 0).any():
+            figure = plotting.plot_reidentification(drawn)
+            label = (
+                f"Precision by block size, {panel} targets, and its ratio to what a guesser "
+                "reaches without the target's record"
+            )
+            figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", label))
+    own = overall[overall["source"] == SOURCE].set_index("panel")
+    return {
+        "name": attacker,
+        "rates": own.loc["all"].to_dict(),
+        "nonmodal": own.loc["nonmodal"].to_dict(),
+        "table": html.table(html.rounded(everybody), caption),
+        "figures": figures,
+    }
 
 
-def _more_figures(results: Results, folder: Path) -> list[html.Figure]:
-    curves = pd.concat(results.majority.curve(threshold=t) for t in THRESHOLDS)
+def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[html.Figure]:
+    """Return the figures of the records and the truth."""
+    inferred = MajorityInference(sums.majority, (SOURCE,))
+    curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
     caption = "Majority inference from the reconstructed records: precision over the population"
-    parts = [html.figure(plotting.plot_majority(curves), folder / "majority", caption)]
-    if results.quantiles is not None:
+    figures = [html.figure(curves, folder / "majority", caption)]
+    if quantiles is not None:
+        drawn = plotting.plot_variability(quantiles)
         caption = "Solution variability over the population"
-        drawn = plotting.plot_variability(results.quantiles)
-        parts.append(html.figure(drawn, folder / "variability", caption))
-    return parts
+        figures.append(html.figure(drawn, folder / "variability", caption))
+    return figures

@@ -12,11 +12,11 @@ from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import (
     NationStudy,
     TabulationStudy,
+    linked_counties,
     read_reconstruction,
     split_by_place,
     write_reidentification,
 )
-from bayesrisk.experiments.linkage import counties
 from bayesrisk.experiments.reconstruction import RowsByPlace
 from bayesrisk.population import Nation, population_spec
 from bayesrisk.risk import reidentify
@@ -78,7 +78,7 @@ def test_parts_come_to_the_same_bytes_as_files(made, whole, tmp_path, known, tru
 
 
 def test_persons_of_many_numbers_are_found_too(made, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(counties, "_PERSONS", 100)
+    monkeypatch.setattr(linked_counties, "_PERSONS", 100)
     write(made, tmp_path / "r", made / "known", made / "people")
     assert files(tmp_path / "r") == whole[1]
 

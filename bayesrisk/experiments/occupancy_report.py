@@ -1,26 +1,19 @@
-"""Files of the study of occupancy: households and samples in, figures and a report out."""
+"""Figures and the page of a study of occupancy violations: totals, and no single block."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bayesrisk import _files
-from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.occupancy.study import (
-    PROTECTION_WORDS,
-    OccupancyConfig,
-    OccupancyResults,
-)
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL
-from bayesrisk.tables import Microdata, Records, Schema
+from bayesrisk import _files, plotting
+from bayesrisk.experiments.occupancy_study import PROTECTION_WORDS, OccupancyResults
+from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, digest_of
 
-_OCCUPANCY = "household-occupancy"
-_TOTALS = ("blocks",)  # figures of totals over all blocks
-_HUD = ("children", "bedrooms", "subsidised")
-#: Columns of the tables in the page, and what the reader calls them.
+_PUBLIC_FIGURE = "blocks"  # of totals over all blocks
+#: Columns of the tables in the page, and their heads there.
 _BLOCKS = {
     "protection": "protection",
     "infeasible_as": "blocks that nothing fits are read as",
@@ -33,82 +26,6 @@ _BLOCKS = {
     "precision": "precision",
     "recall": "recall",
 }
-
-
-def read_households(path: str | Path) -> Records:
-    """Read confidential households from a Parquet file.
-
-    Parameters
-    ----------
-    path : path-like
-        File with the columns of schema ``household-occupancy``, or of ``household-dhc`` with
-        ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
-
-    Returns
-    -------
-    Records
-        The households.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or lacks a column.
-    """
-    columns = column_names(path)
-    if _is_simulated(columns):
-        return Records.read(path, schema=Schema.named("household-dhc"))
-    if {"race_ethnicity", *_HUD} <= set(columns):
-        return Records.read(path, schema=Schema.named(_OCCUPANCY))
-    raise DataError(
-        f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
-        f"(or those of household-dhc), got {', '.join(columns)}"
-    )
-
-
-def read_sample(path: str | Path) -> pd.DataFrame:
-    """Read a public sample of households from a Parquet file.
-
-    Parameters
-    ----------
-    path : path-like
-        File with columns ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight``; or of
-        households such as ``bayesrisk simulate`` writes.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Those columns.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or lacks a column.
-    """
-    columns = column_names(path)
-    wanted = ["size", "race_ethnicity", "children"]
-    if "race_ethnicity" not in columns and _is_simulated(columns):
-        homes = Microdata(None, read_households(path), None).for_schema(Schema.named(_OCCUPANCY))
-        return homes.to_frame()[wanted]
-    for name in wanted:
-        if name not in columns:
-            raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
-    more = ["weight"] if "weight" in columns else []
-    return read_frame(Path(path), dict.fromkeys([*wanted, *more], ("number",)))
-
-
-def _is_simulated(columns: list[str]) -> bool:
-    """Return whether these are columns of ``household-dhc``, and HUD's."""
-    return {"tenure", *_HUD} <= set(columns)
-
-
-def column_names(path: str | Path) -> list[str]:
-    """Return the names of the columns of a Parquet file."""
-    if Path(path).is_dir():
-        raise DataError(f"{path}: must be a file of households, got a folder without them")
-    if not Path(path).is_file():
-        raise DataError(f"{path}: no such file")
-    with opened(Path(path)) as (_, columns):
-        return list(columns.names)
 
 
 def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list[Path]:
@@ -126,14 +43,7 @@ def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list
     -------
     list of pathlib.Path
         The files.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
     """
-    from bayesrisk import plotting  # slow to import
-
     path = Path(folder)
     _files.make_folder(path)
     _files.make_folder(path / CONFIDENTIAL, private=True)
@@ -146,7 +56,7 @@ def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list
                 figures[f"{name}-{against}"] = plotting.plot_occupancy_linkage(
                     study.curves, key=key, unique=unique, against=against
                 )
-    for protection in study.config.protections:
+    for protection in study.config["protections"]:
         figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
             study.blocks, protection=protection
         )
@@ -154,7 +64,7 @@ def write_occupancy_figures(study: OccupancyResults, folder: str | Path) -> list
         figures["variability"] = plotting.plot_occupancy_variability(study.variability)
     written: list[Path] = []
     for name, figure in figures.items():
-        private = name not in _TOTALS
+        private = name != _PUBLIC_FIGURE
         place = path / CONFIDENTIAL if private else path
         written += plotting.save_figure(figure, place / name, private=private)
     return written
@@ -175,47 +85,40 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
     pathlib.Path
         The page; it needs no other file and no network.  It shows no single block: figures that do
         are in ``figures/confidential``.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
     """
-    from bayesrisk import plotting  # slow to import
-    from bayesrisk.experiments.runs import page as html
-
     path = Path(folder)
     write_occupancy_figures(study, path / "figures")
+    confidence = f"{study.config['confidence']:.0%}"
     drawn = plotting.plot_occupancy_blocks(study.table)
     caption = (
         "Precision and recall of flagged blocks under each protection; intervals of "
-        f"{study.config.confidence:.0%}; a blind guess beside them."
+        f"{confidence}; a blind guess beside them."
     )
     page = html.render(
         "occupancy.html",
         title="Blocks with households above the occupancy limit",
-        confidence=f"{study.config.confidence:.0%}",
+        confidence=confidence,
         rows=study.table[study.table["infeasible_as"] == "apart"].to_dict(orient="records"),
         words=PROTECTION_WORDS,
-        parts=study.config.parts,
+        parts=study.config["parts"],
         figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
         tables=[
-            html.table(_totals(study.table), "Flagged blocks, " + _together(study.config)),
+            html.table(_totals(study.table), "Flagged blocks, " + _pooled_label(study.config)),
             html.table(html.rounded(_plain(study.ends)), "Linkage of all flagged households"),
         ],
-        source=f"Configuration {study.config.digest}.",
+        source=f"Configuration {digest_of(study.config)}.",
         settings_title="The study",
-        settings=json.dumps(study.config.to_dict(), indent=2),
+        settings=json.dumps(study.config, indent=2),
     )
     _files.write_bytes(path / "report.html", page.encode())
     return path / "report.html"
 
 
-def _together(config: OccupancyConfig) -> str:
-    """Return what the totals are totals of."""
-    if config.parts > 1:
-        return f"all {config.parts:,} places together"
-    populations = len(config.seeds)
+def _pooled_label(config: Mapping[str, Any]) -> str:
+    """Return a label for the places or populations that the totals are of."""
+    if config["parts"] > 1:
+        return f"all {config['parts']:,} places together"
+    populations = len(config["seeds"])
     return "one population" if populations == 1 else f"all {populations:,} populations together"
 
 

@@ -1,0 +1,327 @@
+"""The occupancy attack on published statistics as a study: blocks, and likely households.
+
+Reads published statistics, and a public sample, and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from bayesrisk import _validation as check
+from bayesrisk._files.parquet import opened, read_frame
+from bayesrisk._files.text import shown
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.reconstruction import forget_tables, open_tables
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.reconstruction import (
+    HouseholdLaw,
+    OccupancyDetection,
+    OccupancyStatistics,
+    detect_occupancy,
+    occupancy_statistics,
+    reconstruct_occupancy,
+)
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
+
+SCHEMA = "household-occupancy"
+_HUD = ("children", "bedrooms", "subsidised")
+_SAMPLE = ["size", "race_ethnicity", "children"]
+_KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
+_ERRORS = ("none", "absolute", "squared")  # of reconstructions
+_SHOWN = 5  # conflicts that a summary quotes
+_SCALE = 0.1  # noise of the objectives of several solutions, in nats
+
+# -----------------------------------------------------------------------------
+# Files of households.
+
+
+def read_households(path: str | Path) -> Records:
+    """Return confidential households of a Parquet file.
+
+    Its columns are those of schema ``household-occupancy``, or of ``household-dhc`` with
+    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
+    """
+    columns = _columns(path)
+    if _simulated(columns):
+        return Records.read(path, schema=Schema.named("household-dhc"))
+    if {"race_ethnicity", *_HUD} <= set(columns):
+        return Records.read(path, schema=Schema.named(SCHEMA))
+    raise DataError(
+        f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
+        f"(or those of household-dhc), got {', '.join(columns)}"
+    )
+
+
+def read_sample(path: str | Path) -> pd.DataFrame:
+    """Return ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight`` of a public sample.
+
+    The Parquet file has those columns, or households such as ``bayesrisk simulate`` writes.
+    """
+    columns = _columns(path)
+    if "race_ethnicity" not in columns and _simulated(columns):
+        homes = Microdata(None, read_households(path), None).for_schema(Schema.named(SCHEMA))
+        return homes.to_frame()[_SAMPLE]
+    for name in _SAMPLE:
+        if name not in columns:
+            raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
+    weight = ["weight"] if "weight" in columns else []
+    return read_frame(Path(path), dict.fromkeys([*_SAMPLE, *weight], ("number",)))
+
+
+def _simulated(columns: list[str]) -> bool:
+    """Return whether these are columns of ``household-dhc``, and HUD's."""
+    return {"tenure", *_HUD} <= set(columns)
+
+
+def _columns(path: str | Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    if Path(path).is_dir():
+        raise DataError(f"{path}: must be a file of households, got a folder without them")
+    if not Path(path).is_file():
+        raise DataError(f"{path}: no such file")
+    with opened(Path(path)) as (_, columns):
+        return list(columns.names)
+
+
+# -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OccupancyAttackStudy(Study):
+    """Which blocks of published statistics must hold a violation, for :func:`~bayesrisk.run`.
+
+    A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
+    in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
+    mean number in the reconstructions of a block, violations first.  Facts of a run are ``blocks``,
+    their number, ``statuses``, how many have each, ``conflicts``, the first blocks that no
+    households fit with the tables that contradict each other, and ``taken_as_true``.  Memory: the
+    statistics in every worker, and one shard; of statistics by place, the part that the shard is
+    in.
+
+    Parameters
+    ----------
+    blocks : path-like
+        Folder of tables of the workload ``household-occupancy`` or of a release, by place too; or a
+        Parquet file of :meth:`OccupancyStatistics.to_frame`.
+    sample : path-like, optional
+        Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
+        ``weight``: also reconstruct the households of blocks with a violation.
+    level, hud, taken_as_true : object
+        As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
+    open_end : bool, default True
+        As for :func:`~bayesrisk.reconstruction.detect_occupancy`.
+    error : {"none", "absolute", "squared"}, default "none"
+        As for :func:`~bayesrisk.reconstruct_occupancy`; ``absolute`` or ``squared`` for noisy
+        statistics.
+    solutions : int, default 100
+        Reconstructions of a block: the best one, or those of perturbed objectives.
+    smoothing : float, default 0.5
+        As for :meth:`HouseholdLaw.from_sample`.
+    seed : int, default 1
+        Of the perturbations, and of ties.
+    time_limit : float, optional
+        Seconds for a program of detection, and for the reconstructions of a block.
+    blocks_per_shard : int, default 250
+        Blocks of a shard; the perturbations depend on it.  Of tables at a level that is not their
+        finest, a shard is of whole places of the level with about so many of the finest.
+
+    Raises
+    ------
+    ArgumentError
+        When it runs: if a setting is out of range, or counts of tables need not be true.
+    DataError
+        When it runs: if the input is damaged, or a table is missing.
+    """
+
+    blocks: str | Path
+    _: KW_ONLY
+    sample: str | Path | None = None
+    level: str = "block"
+    hud: str = "counts"
+    open_end: bool = True
+    error: str = "none"
+    solutions: int = 100
+    smoothing: float = 0.5
+    seed: int = 1
+    time_limit: float | None = None
+    blocks_per_shard: int = 250
+    taken_as_true: bool = False
+
+    @functools.cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Checked settings, and the digests of statistics and sample."""
+        size = check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        check.integer(self.solutions, "solutions", lower=1, upper=10**6)
+        check.choice(self.error, "error", _ERRORS)
+        check.flag(self.taken_as_true, "taken_as_true")
+        limit = self.time_limit
+        if limit is not None:
+            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        if Path(self.blocks).is_dir():
+            source = open_tables(self.blocks)
+            check.choice(self.level, "level", source.workload.levels)
+            digest, shards = source.digest, len(source.starts(self.level, size))
+            if shards:  # whether all tables are there is said before a folder is made
+                self._of_tables(source.shard(0, self.level, size))
+        elif self.hud != "counts":
+            raise ArgumentError(
+                "hud must be 'counts' for a file of statistics, which has intervals, "
+                f"got {shown(self.hud)}"
+            )
+        else:
+            digest = _digest(self.blocks)
+            shards = -(-len(_statistics(str(self.blocks), digest)) // size)
+        if not shards:
+            raise DataError(f"{self.blocks}: must hold at least one block")
+        return {
+            "blocks": digest,
+            "sample": None if self.sample is None else _digest(self.sample),
+            "level": self.level,
+            "hud": self.hud,
+            "open_end": bool(self.open_end),
+            "error": self.error,
+            "solutions": self.solutions,
+            "smoothing": check.scalar(
+                self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"
+            ),
+            "seed": check.integer(self.seed, "seed", lower=0),
+            "time_limit": limit,
+            "blocks_per_shard": size,
+            "shards": shards,
+            "version": __version__,
+            "taken_as_true": self.taken_as_true,
+        }
+
+    def shard_statistics(self, shard: int) -> OccupancyStatistics:
+        """Return the statistics of the blocks of a shard."""
+        digest, size = self.config["blocks"], self.blocks_per_shard
+        if Path(self.blocks).is_dir():
+            tables = open_tables(self.blocks, digest).shard(shard, self.level, size)
+            return self._of_tables(tables)
+        statistics = _statistics(str(self.blocks), digest)
+        return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
+
+    def _of_tables(self, tables: PublishedTables) -> OccupancyStatistics:
+        """Return the statistics of tables; one that is missing is a fault of the folder."""
+        try:
+            return occupancy_statistics(
+                tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
+            )
+        except ArgumentError as error:
+            if not str(error).startswith(("table ", "tables must have ")):
+                raise
+            raise DataError(f"{self.blocks}: {error}") from error  # of the folder, not of the call
+
+    @functools.cached_property
+    def _law(self) -> HouseholdLaw | None:
+        """The law of households in the public sample, checked."""
+        if self.sample is None:
+            return None
+        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Parts of a shard: blocks, and with a sample households."""
+        kinds = ("blocks",) if self._law is None else ("households", "blocks")
+        return Layout("run of the occupancy attack", kinds=kinds, merged=kinds)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return blocks, and with a sample households, of a shard."""
+        statistics = self.shard_statistics(shard)
+        detection = detect_occupancy(
+            statistics, open_end=bool(self.open_end), time_limit=self.config["time_limit"]
+        )
+        frames = {"blocks": detection.to_frame()}
+        if self._law is not None:
+            rng = np.random.default_rng([self.config["seed"], shard])
+            frames = self._households(statistics, detection, self._law, rng)
+        return {kind: arrow_table(frame) for kind, frame in frames.items()}
+
+    def _households(
+        self,
+        statistics: OccupancyStatistics,
+        detection: OccupancyDetection,
+        law: HouseholdLaw,
+        rng: np.random.Generator,
+    ) -> dict[str, pd.DataFrame]:
+        """Return blocks, and households of reconstructions of blocks with a violation, as means."""
+        violation, several = np.flatnonzero(detection.violation), self.solutions > 1
+        made = reconstruct_occupancy(
+            statistics.take(detection.violation),
+            law,
+            rng=rng,
+            count=self.solutions,
+            method="perturbed" if several else "exact",
+            scale=_SCALE if several else None,
+            error=self.error,
+            time_limit=self.config["time_limit"],
+        )
+        homes = made.to_frame().assign(households=made.households / made.solutions[made.block])
+        mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
+        order = ["block", "violation", "households"]
+        mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
+        codes = dict.fromkeys(_KIND[:-1], np.int64)
+        total = np.bincount(made.block, made.households * made.violation, minlength=violation.size)
+        n = len(statistics)
+        solutions, violations = np.zeros(n, np.int64), np.full(n, np.nan)
+        status = np.full(n, Status.NOT_RUN, dtype=object)
+        solutions[violation], status[violation] = made.solutions, made.status
+        per_solution = total / np.maximum(made.solutions, 1)
+        violations[violation] = np.where(made.solutions > 0, per_solution, np.nan)
+        blocks = detection.to_frame().assign(
+            solutions=solutions, reconstruction=list(status), violations=violations
+        )
+        mean = mean.astype({**codes, "block": "str", "violation": bool})
+        return {"blocks": blocks, "households": mean}
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return counts of blocks, and the first conflicts."""
+        statuses: Counter[str] = Counter()
+        conflicts: list[tuple[str, str]] = []
+        for shard in folder.finished():
+            blocks = folder.read_part(shard, "blocks").to_pandas()
+            statuses.update(blocks["status"].tolist())
+            wrong = blocks[blocks["status"] == Status.INFEASIBLE].head(_SHOWN - len(conflicts))
+            conflicts += list(zip(wrong["block"], wrong["conflict"], strict=True))
+        return {
+            "blocks": statuses.total(),
+            "statuses": dict(sorted(statuses.items())),
+            "conflicts": tuple(conflicts),
+            "taken_as_true": self.taken_as_true,
+        }
+
+    def close(self) -> None:
+        """Forget the statistics."""
+        _statistics.cache_clear()
+        forget_tables()
+
+
+def _digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=1)
+def _statistics(path: str, digest: str) -> OccupancyStatistics:
+    """Return the statistics of a file, once for each process; refuse one that has changed."""
+    statistics = OccupancyStatistics.from_frame(read_frame(Path(path)), source=path)
+    if _digest(path) != digest:
+        raise DataError(f"{path}: must not change while it is read")
+    return statistics
