@@ -24,7 +24,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments.by_place.parts import (
+from bayesrisk.experiments.by_place import (
     check_reach,
     forget_index,
     level_of_parts,
