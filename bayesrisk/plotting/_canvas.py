@@ -300,11 +300,6 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     -------
     list of pathlib.Path
         The two files.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written; each is whole or as before.
     """
     whole, start = _whole(figure, "figure"), check.path(stem, "stem")
     check.flag(private, "private")

@@ -556,11 +556,6 @@ def plot_posterior(
     -------
     array of matplotlib.axes.Axes
         A panel for each variable, draws of all chains together.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
     """
     return _each(samples, labels, ax, _bars, chains=False)
 
@@ -583,11 +578,6 @@ def plot_trace(
     -------
     array of matplotlib.axes.Axes
         A panel for each variable, a line for each chain.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
     """
     return _each(samples, labels, ax, _traces, wide=True)
 
@@ -613,11 +603,6 @@ def plot_rank(
     array of matplotlib.axes.Axes
         A panel for each variable: for each chain the number of its draws in twentieths of all
         ranks, over the number if chains agree (the dashed line at 1).
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
     """
     return _each(samples, labels, ax, _ranks)
 
@@ -641,10 +626,5 @@ def plot_autocorr(
     array of matplotlib.axes.Axes
         A panel for each variable, a line for each chain: the autocorrelation at lags 0 to 60.  A
         chain that never moves has none.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
     """
     return _each(samples, labels, ax, _correlations)

@@ -231,11 +231,6 @@ def stratified_rates(
         A row for each stratum, small to large, and ``All``: ``people`` of a block, ``frame_blocks,
         frame_people``; of the sample ``blocks, trials, hits``; ``rate, lower, upper``.
 
-    Raises
-    ------
-    ArgumentError
-        If a value is out of range, or the sample does not fit into the frame.
-
     Warns
     -----
     SampleWarning

@@ -241,13 +241,6 @@ def first_look(
     FirstLook
         For every record, and in all.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or too many sets of keys would be tried.
-    DataError
-        If a column is missing.
-
     Notes
     -----
     *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
@@ -424,13 +417,6 @@ def repeated_microdata(
     -------
     RepeatedMicrodata
         In per cent of the original records, exactly; ``unique_protected`` of the protected ones.
-
-    Raises
-    ------
-    ArgumentError
-        If there are no keys, the target is one of them, or either has no record.
-    DataError
-        If a column is missing.
 
     References
     ----------

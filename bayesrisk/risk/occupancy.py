@@ -190,11 +190,6 @@ def occupancy_block_risk(
     OccupancyBlockRisk
         Counts.
 
-    Raises
-    ------
-    DataError
-        If the truth lacks a column or has a value out of range.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
@@ -364,11 +359,6 @@ def occupancy_ranking(
         Columns ``block``, those of the key, and ``score``: violating households of that kind, on
         average over the solutions of the block.
 
-    Raises
-    ------
-    DataError
-        If a column of the key is not known.
-
     Examples
     --------
     >>> from bayesrisk.reconstruction import OccupancyReconstruction
@@ -409,11 +399,6 @@ def sampling_ranking(
     pandas.DataFrame
         As :func:`occupancy_ranking` returns it: for every target the same entries, ``score`` the
         number of households of the kind in violation in the sample.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or not known, or a value out of range.
 
     References
     ----------
@@ -472,11 +457,6 @@ def occupancy_linkage(
     -------
     LinkageCurve
         Expected numbers for every k, over the order of entries with equal scores.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value out of range.
 
     References
     ----------

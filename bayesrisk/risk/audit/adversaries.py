@@ -100,19 +100,6 @@ def without(
     .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
 
     the predictive probability of one more record.
-
-    Parameters
-    ----------
-    law : RecordLaw
-        Law of the other records, under :func:`prior_of_others`.
-    place : int
-        Position of the place.
-    shares : ndarray of float, shape (classes, values)
-        Records of every value in a record of a class.
-    prior : RecordPrior
-        Of the place; without a concentration other records say nothing.
-    asked : Asked
-        What is asked.
     """
     if prior.concentration is None:
         return before(prior, asked)
@@ -142,23 +129,9 @@ def without_by_weights(
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record: 0 where there is no such record.
-
-    Parameters
-    ----------
-    law : RecordLaw
-        Law of all records, with draws.
-    place, shares, prior, asked : object
-        As for :func:`without`.
-    record : int
-        Class of the record.
-
-    Returns
-    -------
-    Belief or None
-        None without draws, and where their weights are worth less than a fifth of the draws, or
-        would be with as many more or fewer draws of such a record alone as may well be by chance:
-        of a rare record these weigh most.  There the law of the others must be found.
+    where t is the group of the record: 0 where there is no such record.  None without draws, and
+    where their weights are worth less than a fifth of the draws, or would be with as many more or
+    fewer draws of such a record alone as may well be by chance: of a rare record these weigh most.
     """
     if prior.concentration is None:
         return before(prior, asked)
@@ -291,15 +264,6 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
     as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of them.  An
     audit uses it since one system then serves all targets of a place, and since whoever knows all
     other records also knows their number (``others``), which no condition on records says.
-
-    Parameters
-    ----------
-    prior : RecordPrior
-        Prior of all records of the place.
-    records : ndarray of float, shape (cells of the schema,)
-        Known records.
-    others : int, optional
-        Number of the other records, where it is known.
     """
     size = prior.size
     known = int(records.sum())
@@ -368,21 +332,11 @@ def is_additive(spec: MechanismSpec) -> bool:
 
 
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
-    """Return how a release is read.
+    """Return every reading of a release by an adversary.
 
-    Parameters
-    ----------
-    release : Release
-        What was published.
-    errors : mapping of (level, table) to float
-        Mean squared error of every table: what an agency publishes of its accuracy.
-
-    Returns
-    -------
-    list of Reading
-        One by the likelihood, where every table has one.  Else, where records changed places: one
-        that takes all counts as true, and one that knows of the exchange; otherwise one with a
-        working model of the error.
+    By the likelihood, where every table has one.  Else, where records changed places, one that
+    takes all counts as true and one that knows of the exchange; otherwise one with a working model
+    of the error, from the mean squared error of every table that an agency publishes.
     """
     laws = release.spec.tables
     unknown = [key for key, law in laws.items() if not is_readable(law)]
@@ -608,19 +562,7 @@ def _mixed(moved: float, elsewhere: Belief, here: Belief) -> Belief:
 def known_others(
     adversary: Adversary, cells: Mapping[int, int], rows: IntArray, rng: np.random.Generator
 ) -> dict[int, tuple[IntArray, bool]]:
-    """Return for each target row the cells of the others that the adversary knows.
-
-    Parameters
-    ----------
-    adversary : Adversary
-        Who asks.
-    cells : mapping of int to int
-        Cell of every row of the place.
-    rows : ndarray of int64
-        Targets.
-    rng : Generator
-        Chooses whom an insider knows: the same people for every target but the target itself.
-    """
+    """Return for each target row the cells of the others that the adversary knows."""
     everybody = np.array(sorted(cells), np.int64)
     number = int(np.floor(adversary.neighbours * everybody.size))
     chosen = everybody if adversary.neighbours == 1.0 else rng.permutation(everybody)[:number]

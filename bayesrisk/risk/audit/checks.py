@@ -100,12 +100,6 @@ def audit_checks(
           posteriors of 0 and 1 with the truth; posteriors with ``claims`` and with unique
           ``reconstruction`` where the audit has them.  ``agree`` or ``disagree``.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number; or if a decided statement has no
-        probability in [0, 1] before, without or after.
-
     Notes
     -----
     With epsilon in total for one record in exchange for another (twice that for one added or

@@ -54,17 +54,7 @@ class AsTrue(Protocol):
 
 
 def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
-    """Return the tables of one place, less records that are known.
-
-    Parameters
-    ----------
-    tables : PublishedTables
-        Of all places.
-    level, code : str
-        The place.
-    off : ndarray of int64
-        Cells of the schema of the records that are taken off; counts may become negative.
-    """
+    """Return the tables of one place, less records that are known."""
     workload = tables.workload.select(levels=[level])
     row = tables.row(level, code)
     counts, hidden = {}, {}
@@ -246,19 +236,7 @@ def ways(
     less: Callable[[int], Release],
     errors: Mapping[tuple[str, str], float],
 ) -> Iterator[Way]:
-    """Yield every way of some methods: the posterior has one for each reading of the release.
-
-    Parameters
-    ----------
-    methods : iterable of str
-        Some of ``METHODS``.
-    release : Release
-        What was published.
-    less : callable
-        Returns the release of the data without the record of a row.
-    errors : mapping of (level, table) to float
-        Mean squared error of every table (:func:`readings`).
-    """
+    """Yield every way of some methods: the posterior has one for each reading of the release."""
 
     def read_again(number: int, row: int) -> Reading:
         return readings(less(row), errors)[number]
@@ -278,21 +256,10 @@ def ways(
 def tell_by(method: str, place: Place, targets: Iterable[Target]) -> Iterator[Told]:
     """Yield what an attack says of each target, in order; what they share is found once.
 
-    Parameters
-    ----------
-    method : {"reconstruction", "majority", "claims"}
-        The attack.
-    place : Place
-        The place and the release, however its counts came about: they are taken as true.
-    targets : iterable of Target
-        Who is asked about.  Known records of others are taken off the tables first, but by the
-        majority, which is what a stranger sees.
-
-    Yields
-    ------
-    Told
-        ``proved`` where published counts are true ones and nothing else fits; ``unstated`` where
-        the attack says nothing after the release, so that the prior stands; else ``believed``.
+    Counts are taken as true, however they came about.  Known records of others are taken off the
+    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
+    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
+    release, so that the prior stands; else ``believed``.
     """
     attacks = _Attacks(method, place)
     for target in targets:

@@ -182,11 +182,6 @@ class AuditedPopulation:
     around : Surroundings, optional
         Of a part of a larger population, the whole of it: priors, random numbers and numbers of
         places are then those of the whole.
-
-    Raises
-    ------
-    ArgumentError
-        If the population has no record, or none of the schema that is asked about.
     """
 
     def __init__(
@@ -355,11 +350,6 @@ class AuditedPopulation:
         -------
         pandas.DataFrame
             The columns of :class:`Statements`, errors, and what is known of the target.
-
-        Raises
-        ------
-        ArgumentError
-            If a target is no row of the population.
         """
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
         table_errors = self.errors(release)

@@ -484,11 +484,6 @@ def implied_epsilon(belief: Belief) -> float:
         A lower bound on epsilon, in nats, >= 0; infinite if a posterior is 0 or 1.  A posterior
         rounded to a double moves it by up to 2**-53 / (1 - posterior).
 
-    Raises
-    ------
-    ArgumentError
-        If a prior is 0 or 1.
-
     Notes
     -----
     An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has

@@ -468,12 +468,6 @@ def compare_postprocessing(
     PostprocessingComparison
         Arrays of the broadcast shape.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**24 released values would have to be
-        summed.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.

@@ -322,11 +322,6 @@ def compare_with_truth(
     Agreement
         Counts for every source and both guessers (Abowd et al. 2023, Algorithm 2).
 
-    Raises
-    ------
-    DataError
-        If a file lacks a column or has a value out of range: source, row and column are named.
-
     Examples
     --------
     >>> truth = pd.DataFrame(
@@ -456,11 +451,6 @@ class Rates(ABC):
             baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
             left_out_ratio_lower, left_out_ratio_upper``.
 
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
-
         Notes
         -----
         In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
@@ -507,11 +497,6 @@ class Rates(ABC):
         pandas.DataFrame
             Rows (block size, source), columns (attacker, ``Putative`` | ``Confirmed`` |
             ``Precision Percentage``).
-
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
         """
         rates = self.to_frame(panel=panel, zero_variability=zero_variability)
         shown = rates[["block_size", "source", "attacker"]].assign(
@@ -543,11 +528,6 @@ class Rates(ABC):
             Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
             Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
             the population is that of the attacker's file.
-
-        Raises
-        ------
-        ArgumentError
-            If a panel is unknown, or zero variability is asked for and was not given.
         """
         shown = {
             "Population": "attacker_records",

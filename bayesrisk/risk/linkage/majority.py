@@ -202,12 +202,6 @@ def majority_inference(
     MajorityInference
         Precision of the inference for every block with people, and for every release.
 
-    Raises
-    ------
-    DataError
-        If a table holds something else than whole numbers, a block or column twice, a release has
-        a column the truth lacks, or a true count is negative.
-
     Examples
     --------
     >>> truth = pd.DataFrame({"white": [8, 1], "black": [2, 9]}, index=["a", "b"])
@@ -321,13 +315,6 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
         ``variable_records`` (population times upper bound) and ``cumulative_variability``, their
         cumulative share of the population in percent.
 
-    Raises
-    ------
-    ArgumentError
-        If ``step`` does not divide 100.
-    DataError
-        If a column is missing, or bounds are not in order within 0 and 1.
-
     Examples
     --------
     >>> blocks = pd.DataFrame({"block": ["1", "2"], "population": [3, 1], "lower": [0, 0.5]})
@@ -387,12 +374,6 @@ def uniques_by_block_size(
         A row for each class of block size: ``blocks, population, unique_percentage``, and of the
         blocks of zero variability ``zero_blocks, zero_population, zero_block_percentage,
         zero_population_percentage``.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, a value is out of range, or the populations of the two tables
-        differ in a block.
 
     Examples
     --------

@@ -236,11 +236,6 @@ def reidentify(
     Reidentification
         Counts by kind of target, for every source and both guessers.
 
-    Raises
-    ------
-    DataError
-        If a file lacks a column or has a value out of range: source, row and column are named.
-
     Examples
     --------
     >>> truth = pd.DataFrame(
@@ -293,28 +288,8 @@ def link_targets(
 ) -> Reidentification:
     """Link records to attackers' files, all of them checked, and confirm the links.
 
-    Parameters
-    ----------
-    sources : mapping of str to pandas.DataFrame or Persons
-        Records by name.
-    attackers : mapping of str to pandas.DataFrame
-        ``block, sex, age, agebin, person`` by name.
-    known : pandas.DataFrame
-        The truth of the same places (:func:`targets_of`).
-    guesses : Guesses
-        What the guessers say.
-    rng : Generator
-        Source of the choice among equal records.
-    elsewhere : mapping of str to pandas.DataFrame, optional
-        For each attacker ``person, modal, unique, zero_variability`` of those whose true record is
-        in a place that ``known`` has not.
-    confidence : float
-        Of the intervals.
-
-    Returns
-    -------
-    Reidentification
-        Counts by kind of target.
+    ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
+    true record is in a place that ``known`` has not.
     """
     everything = with_guessers(sources, guesses)
     parts = []
@@ -438,11 +413,6 @@ def race_ethnicity_counts(
     pandas.DataFrame
         A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, race
         the mask 1 to 63.  Withheld counts are zero.
-
-    Raises
-    ------
-    DataError
-        If a column of records is missing or a value is out of range.
 
     Notes
     -----

@@ -66,15 +66,8 @@ def cell_laws(
 ) -> list[FloatArray] | None:
     """Return for each cell P(release | hypothesis), (hypotheses, releases), or None.
 
-    None where some cell has no likelihood in closed form.  Cells with the same count under every
-    hypothesis tell nothing and are left out.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, (hypotheses, cells)
-        True counts.
-    tables : sequence of (level, table)
-        Of each cell.
+    ``counts`` is (hypotheses, cells).  None where some cell has no likelihood in closed form.
+    Cells with the same count under every hypothesis tell nothing and are left out.
     """
     laws = []
     for column, (level, table) in zip(counts.T, tables, strict=True):
@@ -118,10 +111,7 @@ def fixed_average(
 ) -> Average:
     """Return the averages of a mechanism that draws nothing, from what each hypothesis shows.
 
-    Parameters
-    ----------
-    observed : ndarray of int64, (hypotheses, cells)
-        Released counts or symbols.
+    ``observed`` holds released counts or symbols, (hypotheses, cells).
     """
     same = (observed == observed[truth]).all(axis=1)
     joint = np.where(same, prior, 0.0)

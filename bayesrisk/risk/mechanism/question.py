@@ -656,11 +656,6 @@ def release_utility(
         Monte Carlo standard errors.  A suppressed cell counts as a published zero, which is how a
         user who adds up the table reads it; its share is given beside.
 
-    Raises
-    ------
-    ArgumentError
-        If ``draws`` is below 2, or the mechanism releases other places than the truth has.
-
     Examples
     --------
     >>> import pandas as pd

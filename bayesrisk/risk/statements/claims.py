@@ -205,11 +205,6 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
         Records of the claim's place that agree with it; the claim is true if these are as many as
         its ``multiplicity``.
 
-    Raises
-    ------
-    ArgumentError
-        If the truth is of another schema.
-
     Examples
     --------
     >>> from bayesrisk.reconstruction import find_claims
@@ -273,11 +268,6 @@ def claim_priors(
         The claims with ``share`` (p), ``prior``, ``ratio`` and ``baseline``, which says whether
         the own record is counted.  A prior of 0, and an infinite ratio, say that no (other) record
         of the larger place agrees.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such level, or a place has no records.
 
     Notes
     -----
@@ -366,11 +356,6 @@ def claim_precision(
         block stand and fall together, blocks are independent: Korn and Graubard's); ``blocks``
         with such claims, ``all_true`` of them without a false one, and ``block_share`` with its
         binomial interval ``block_lower``, ``block_upper``.
-
-    Raises
-    ------
-    ArgumentError
-        If the truth is of another schema, or an option is unknown.
 
     Examples
     --------
@@ -545,11 +530,6 @@ def records_identified(
     pandas.DataFrame
         Rows ``total``, ``average`` (per place) and ``share`` (of all records); columns ``n`` (all
         records) and one for each number of columns.
-
-    Raises
-    ------
-    ArgumentError
-        If an option is unknown, or the truth is of another schema.
 
     Examples
     --------

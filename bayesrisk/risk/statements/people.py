@@ -183,11 +183,6 @@ def residual_risk(
         less says that being in the data did not help it.  Missing where nothing is judged on one
         side, or the control always succeeds.
 
-    Raises
-    ------
-    DataError
-        If there is no control for an attack under a protection, or no column ``units``.
-
     Notes
     -----
     Intervals of success are Clopper and Pearson's, for the effective number of statements where

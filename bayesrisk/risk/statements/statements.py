@@ -445,12 +445,6 @@ class Statements:
         Two ratios say how much was learned: :attr:`learned` over the prior, and
         :attr:`learned_from_own_record` over what is believed without the target's record.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value out of range: the row (the first is 1), the column, the
-        bound and the value are named.
-
     Examples
     --------
     >>> rows = pd.DataFrame({"attack": "claims", "adversary": "outsider", "protection": "identity",
@@ -509,11 +503,6 @@ class Statements:
             out); ``n_columns, baseline`` (claims); ``finding`` (occupancy).  Of a release that
             lists places because they have a record also ``places``, ``"occupied"``: beside its
             counts it publishes that somebody is there.
-
-        Raises
-        ------
-        DataError
-            If the truth lacks a column or has a value out of range.
 
         Notes
         -----
@@ -591,11 +580,6 @@ class Statements:
         -------
         Statements
             All of them.
-
-        Raises
-        ------
-        ArgumentError
-            If there are none.
         """
         parts = check.instances(statements, Statements, "statements")
         if not parts:
@@ -684,12 +668,6 @@ class Statements:
         -------
         array of matplotlib.axes.Axes
             As :func:`plot_statements` draws it.
-
-        Raises
-        ------
-        ArgumentError
-            If no statement has a ratio that can be drawn, or ``ax`` holds not one Axes for each
-            attack.
         """
         from bayesrisk.plotting.audit import plot_statements  # slow to import
 
@@ -712,13 +690,6 @@ class Statements:
         ----------
         path : path-like
             The file; its folder must be there.
-
-        Raises
-        ------
-        DataError
-            If an attack's own column holds something that has no place in a file.
-        OutputError
-            If the file cannot be written.
         """
         try:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
@@ -741,11 +712,6 @@ class Statements:
         -------
         Statements
             What was written.
-
-        Raises
-        ------
-        DataError
-            If the file is damaged, lacks a column or has a value out of range.
         """
         file = check.path(path, "path")
         frame = read_frame(file)
