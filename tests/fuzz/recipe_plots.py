@@ -18,10 +18,9 @@ def calls() -> list[tuple[str, Any, dict[str, Any]]]:
         **_of_linkage(),
         **_of_occupancy(),
         **_of_statements(),
-        **_of_chains(),
     }
     drawn = [(name, _laid_out(getattr(plotting, name)), given) for name, given in frames.items()]
-    axes = plotting.plot_levels(_levels())
+    axes = plotting.plot_risk(_levels(), against="levels")
     return [
         *drawn,
         ("figure_of", plotting.figure_of, {"drawn": axes}),
@@ -46,7 +45,6 @@ def _levels() -> pd.DataFrame:
 
 def _of_blocks() -> dict[str, dict[str, Any]]:
     rho = np.geomspace(0.1, 1.0, 3)[:, None]
-    released = br.block_risk(np.arange(-1, 2)[:, None], rho=0.1, prior=[0.5, 0.1]).to_frame()
     by_rho = br.block_risk(1, rho=rho, prior=[0.5, 0.1]).to_frame()
     by_rho = by_rho.assign(rho=np.repeat(rho.ravel(), 2))
     curve = pd.DataFrame({"risk_ratio": [1.0, 2.0, 4.0], "cells": [9, 3, 1]}).assign(
@@ -55,11 +53,9 @@ def _of_blocks() -> dict[str, dict[str, Any]]:
     )  # fmt: skip
     budgets = {"here": 0.3}
     return {
-        "plot_released_count": {"frame": released, "ax": None},
-        "plot_marginal_risk": {"frame": by_rho, "budgets": budgets, "ax": None},
+        "plot_risk": {"frame": by_rho, "against": "rho", "budgets": budgets, "ax": None},
         "plot_correct_decision": {"frame": by_rho, "budgets": budgets, "ax": None},
         "plot_decision_accuracy": {"frame": by_rho, "budgets": budgets, "ax": None},
-        "plot_levels": {"frame": _levels(), "ax": None},
         "plot_noisy_measurements": {"curve": curve, "thresholds": [1.5], "ax": None},
     }
 
@@ -72,19 +68,19 @@ def _of_two_levels() -> dict[str, dict[str, Any]]:
     risks = pd.DataFrame(
         {"rho_group": [0.1, 1.0], "group_count": [1, 1], "value": [0.6, 0.7]}
     ).assign(without_hierarchy=0.5)
-    ratios = pd.DataFrame({"sigma2": [1.0, 4.0], "variance": [0.9, 4.0]})
-    sums = pd.DataFrame({"rho": 0.1, "n_siblings": 3, "value": [-1, 0, 1]})
-    sums = sums.assign(exact=0.3, approximate=0.31)
     processed = risk.compare_postprocessing(
         group_count=[1, 5], n_siblings=1, noise=br.Noise(rho=[[0.1], [1.0]]), prior=0.5
     ).to_frame()
     processed = processed.assign(rho=(0.5 / processed["sigma2"]).round(10))
     return {
         "plot_decision_map": {"maps": {"flat": decisions}, "ax": None},
-        "plot_group_budget": {"frame": risks, "budgets": {"here": 0.3}, "ax": None},
-        "plot_group_count": {"frame": risks.iloc[:1], "ax": None},
-        "plot_variance_ratio": {"frame": ratios, "ax": None},
-        "plot_noise_sum": {"frame": sums, "ax": None},
+        "plot_group": {
+            "frame": risks,
+            "against": "rho_group",
+            "budgets": {"here": 0.3},
+            "quantity": "found",
+            "ax": None,
+        },
         "plot_postprocessing": {"by_rho": processed, "by_group_count": processed, "ax": None},
     }
 
@@ -154,13 +150,3 @@ def _of_statements() -> dict[str, dict[str, Any]]:
         "plot_claims": {"coverage": coverage, "priors": {"tract": priors}, "ax": None},
         "plot_mechanisms": {"frame": mechanisms, "utility": "mean_absolute_error", "ax": None},
     }
-
-
-def _of_chains() -> dict[str, dict[str, Any]]:
-    nodes = {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 1]}
-    tree = br.Tree.from_frame(pd.DataFrame(nodes | {"rho": [0.1, 0.2, 0.2]}))
-    samples = br.sample_tree(
-        tree, leaf_prior="flat", nodes=["a"], rng=1, draws=40, warmup=5, chains=2
-    )
-    names = ("plot_autocorr", "plot_posterior", "plot_rank", "plot_trace")
-    return {name: {"samples": samples, "labels": ["a"], "ax": None} for name in names}

@@ -59,18 +59,18 @@ def write_records(records):
 #: What the message must name, and the call.
 CALLS = {
     # Figures: what is no frame, no mapping, no sequence.
-    "frame of a figure": ("frame", lambda: plotting.plot_levels(0.5)),
+    "frame of a figure": ("frame", lambda: plotting.plot_risk(0.5)),
     "frame by its name": ("curves", lambda: plotting.plot_majority([1])),
     "a column of it": ("by_rho", lambda: plotting.plot_postprocessing(FRAME, FRAME)),
     "axes of any length": (
         "ax",
-        lambda: plotting.plot_levels(FRAME, ax=np.broadcast_to(0.5, (2**20, 2**20))),
+        lambda: plotting.plot_risk(BY_RHO, ax=np.broadcast_to(0.5, (2**20, 2**20))),
     ),
-    "budgets": ("budgets", lambda: plotting.plot_marginal_risk(BY_RHO, budgets=[1])),
-    "a budget": ("budgets", lambda: plotting.plot_marginal_risk(BY_RHO, budgets={"a": "x"})),
+    "budgets": ("budgets", lambda: plotting.plot_risk(BY_RHO, budgets=[1])),
+    "a budget": ("budgets", lambda: plotting.plot_risk(BY_RHO, budgets={"a": "x"})),
     "maps": ("maps", lambda: plotting.plot_decision_map(3)),
     "a change that is none": ("maps", lambda: plotting.plot_decision_map(MAPS)),
-    "quantity": ("quantity", lambda: plotting.plot_group_count(GROUPS, quantity=[[1]])),
+    "quantity": ("quantity", lambda: plotting.plot_group(GROUPS, quantity=[[1]])),
     "priors": ("priors", lambda: plotting.plot_claims(COVERAGE, 3)),
     "comparable": ("comparable", lambda: plotting.plot_statements(RATIOS, comparable=3.0)),
     "utility": ("utility", lambda: plotting.plot_mechanisms(FRAME, utility=np.ones((2, 3)))),
@@ -79,11 +79,9 @@ CALLS = {
         "unique",
         lambda: plotting.plot_occupancy_linkage(CURVES, key="hud", unique=np.array([1, "a"])),
     ),
-    "labels": ("labels", lambda: plotting.plot_trace(sample(), labels=[[1]])),
-    "labels without end": ("labels", lambda: plotting.plot_trace(sample(), labels=iter(int, 1))),
     "private": (
         "private",
-        lambda: plotting.save_figure(plotting.plot_levels(FRAME), "a", private=ARRAY),
+        lambda: plotting.save_figure(plotting.plot_risk(BY_RHO), "a", private=ARRAY),
     ),
     "drawn": ("drawn", lambda: plotting.figure_of(3)),
     # Readers and writers.

@@ -40,7 +40,12 @@ from bayesrisk.mechanisms.registry import mechanism_parameters
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import Surroundings, drawn_targets, fitted, sampled_places
+from bayesrisk.risk.audit.adversaries import (
+    Surroundings,
+    drawn_targets,
+    fit_place_concentration,
+    sampled_places,
+)
 from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.exchange import Partitions
@@ -381,7 +386,7 @@ def survey(folder: Path, question: AuditQuestion, *, seed: int, targets: int | N
                 counts = counts if counts.size else np.zeros((asked.size, found.shape[1]), np.int64)
                 counts[where] = found
     if asked.size:
-        concentration = fitted(counts)
+        concentration = fit_place_concentration(counts)
     return Survey(
         index.digest,
         level,

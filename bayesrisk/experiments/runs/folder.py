@@ -458,19 +458,18 @@ class PartFolder(SettledFolder):
 # Reports as self-contained pages: templates filled in, every text escaped, figures embedded.
 #
 # The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.  It
-# is whole without its script, which lets tables be sorted and filtered and marks be pointed at.
+# is whole without its script, which lets tables be sorted and filtered.
 
 
 _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, PNG in base 64, and what its marks stand for."""
+    """A figure for a template: width in pixels, PNG in base 64."""
 
     caption: str
     width: int
     data: str
-    points: Sequence[plotting.Point] = ()
 
 
 class Table(NamedTuple):
@@ -536,7 +535,7 @@ def figure(drawn: Any, stem: Path, caption: str) -> Figure:
     png = plotting.save_figure(drawn, stem)[0]
     width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
     data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return Figure(caption, width, data, plotting.figure_points(drawn))
+    return Figure(caption, width, data)
 
 
 def table(frame: pd.DataFrame, caption: str) -> Table:

@@ -335,7 +335,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
     if len(wide) and len(config.rho) > 1:
         figures.append(
             html.figure(
-                plotting.plot_marginal_risk(wide, budgets=budgets),
+                plotting.plot_risk(wide, budgets=budgets),
                 images / f"marginal-risk-{stem}",
                 "Posterior of a target who is in the cell, and its ratio to the prior, averaged "
                 "over all releases that the noise could have produced, against rho. Vertical "
@@ -387,7 +387,7 @@ def _at_budget(
         tables = _released_tables(config, frame[frame["target"] == target], label)
         parts.append(
             html.figure(
-                plotting.plot_released_count(wide),
+                plotting.plot_risk(wide, against="noisy_count"),
                 images / f"released-count-{stem}",
                 f"Posterior and risk ratio against the released count at {label}; "
                 f"target: {target}.",
@@ -399,7 +399,7 @@ def _at_budget(
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
         parts.append(
             html.figure(
-                plotting.plot_levels(wide.astype({"levels": "int64"})),
+                plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels"),
                 images / f"levels-{stem}",
                 "Risk when the target is known to be unique at the first 1, 2, ... levels, "
                 f"the first having the rho of {label} and the others in proportion.",
@@ -440,7 +440,7 @@ def _hierarchy_figures(
     named = _named(config.hierarchy.rho_group, noise, sensitivity)
     parts = []
     if rows["rho_group"].nunique() > 1:
-        figure = plotting.plot_group_budget(rows, budgets=named, quantity=axis)
+        figure = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
         caption = f"{sentence}, against the rho of the group's count."
         parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
     if rows["group_count"].nunique() > 1:
@@ -449,7 +449,7 @@ def _hierarchy_figures(
         one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
         caption = f"{sentence}, against the true count of the group; rho of the group's count "
         caption += f"{rho_group:.4g}."
-        figure = plotting.plot_group_count(one, quantity=axis)
+        figure = plotting.plot_group(one, quantity=axis)
         parts.append(html.figure(figure, images / f"group-count-{short}-{stem}", caption))
     return parts
 

@@ -1,4 +1,4 @@
-"""Checks of an audit: what theory demands of its statements, and whether they keep it."""
+"""Checks of an audit: calibration, ordering, privacy bounds and agreement with proofs."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ def audit_checks(
     rows = list(_calibration(decided, level))
     exact: set[str] = set()
     if question is not None and specs is not None:
-        told = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
-        rows += _ordering(statements, told, question.workload, level)
-        exact = {n for n, spec in told.items() if _exact(spec, question.workload)}
+        published = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
+        rows += _ordering(statements, published, question.workload, level)
+        exact = {n for n, spec in published.items() if _exact(spec, question.workload)}
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
-        rows += _theory(decided, told, question.workload, informed)
+        rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
     return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
 
@@ -283,7 +283,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
         ]
         noisier = all(
             (isinstance(a, TrueCounts) and is_readable(b))
-            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _more_of_it(a, b))
+            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _adds_noise(a, b))
             for a, b in laws
         )
         if noisier and any(a != b for a, b in laws):
@@ -294,8 +294,8 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     ]  # fmt: skip
 
 
-def _more_of_it(less: NoiseSpec, more: NoiseSpec) -> bool:
-    """Return whether one noise is the other and independent noise of the same law.
+def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
+    """Return whether one noise has the law of the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at

@@ -1,4 +1,4 @@
-"""What an audit found: how often adversaries are right, and how much is due to own records."""
+"""Results of an audit: how often adversaries are right, and how much is due to own records."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
 
 
 def empty_frame(columns: Sequence[str]) -> pd.DataFrame:
-    """Return a frame of nobody: texts, and numbers."""
+    """Return an empty statements frame with the right dtypes."""
     texts = (*KEYS, "group")
     return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})
 

@@ -553,22 +553,13 @@ class Rates(ABC):
 
 @dataclass(frozen=True)
 class ReidentificationSums(Rates):
-    """The tables of re-identification in an area of which only sums are kept.
+    """The tables of re-identification in an area of which only sums are kept."""
 
-    Attributes
-    ----------
-    panels : mapping of (str, bool) to PanelSums
-        By panel, and by whether only blocks of proved zero solution variability count.
-    sources, attackers : tuple of str
-        As of :class:`Reidentification`.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    """
-
+    # By panel, and by whether only blocks of proved zero solution variability count
     panels: Mapping[tuple[str, bool], PanelSums]
-    sources: tuple[str, ...]
-    attackers: tuple[str, ...]
-    confidence: float
+    sources: tuple[str, ...]  # As of :class:`Reidentification`
+    attackers: tuple[str, ...]  # As of :class:`Reidentification`
+    confidence: float  # Confidence of the intervals, between 0 and 1
 
     @classmethod
     def of(cls, found: Rates) -> ReidentificationSums:

@@ -25,8 +25,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (
+    AnswerSettings,
     MechanismRisk,
-    Settings,
     answers,
     assess,
     cell_laws,
@@ -38,7 +38,7 @@ from bayesrisk.risk.mechanism.posterior import (
 from bayesrisk.risk.mechanism.question import (
     MechanismOptions,
     MechanismQuestion,
-    Question,
+    TargetHypotheses,
     TruthDraws,
     ask,
     hypothesis,
@@ -132,7 +132,7 @@ def mechanism_risk_of_many(
     """
     import pandas as pd  # slow to import
 
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", _UNITS)
     data = read_microdata(population, "population")
@@ -177,7 +177,7 @@ class _Work:
     mechanism: Mechanism
     question: MechanismQuestion
     unit: str
-    settings: Settings
+    settings: AnswerSettings
     seed: int
     spec: MechanismSpec
     utility: Any
@@ -257,7 +257,7 @@ class _Surroundings:
         places, place = records.places()
         return _Groups(self._geography.ancestors(places, level)[place])
 
-    def ask(self, row: int) -> Question:
+    def ask(self, row: int) -> TargetHypotheses:
         """Return the question about one target, its data sets cut to the surroundings."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
@@ -364,7 +364,7 @@ def compare_mechanisms(
             raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     seed = int(generator(rng).integers(2**63))
     asked = []
     for name, who in targets.items():

@@ -30,8 +30,8 @@ from bayesrisk.risk.mechanism.question import (
     Cell,
     MechanismOptions,
     MechanismQuestion,
-    Question,
-    Simulation,
+    ReleaseSimulation,
+    TargetHypotheses,
     TruthDraws,
     ask,
     read_options,
@@ -251,7 +251,7 @@ Answer = tuple[Average, SimulatedLikelihood | None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class AnswerSettings:
     """How the answer is found: the same for every target and mechanism of a comparison."""
 
     draws: int
@@ -262,11 +262,11 @@ class Settings:
 
 
 def answers(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     spec: MechanismSpec,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     sampling: np.random.Generator,
     simulating: np.random.Generator,
     truth: TruthDraws | None = None,
@@ -303,7 +303,7 @@ def answers(
 
 
 def known_laws(
-    question: Question, spec: MechanismSpec, settings: Settings
+    question: TargetHypotheses, spec: MechanismSpec, settings: AnswerSettings
 ) -> list[NDArray[np.float64]] | None:
     """Return the laws of the observed cells, or None if they are to be simulated."""
     if settings.options.method == "simulated":
@@ -318,10 +318,10 @@ def known_laws(
 
 
 def _simulate(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     rng: np.random.Generator,
     truth: TruthDraws | None,
 ) -> list[SimulatedLikelihood | Average]:
@@ -334,7 +334,7 @@ def _simulate(
     datasets = [questions[0].datasets[0]]
     datasets += [dataset for question in questions for dataset in question.datasets[1:]]
     cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
-    simulation = Simulation(mechanism, datasets, workload, cells, truth)
+    simulation = ReleaseSimulation(mechanism, datasets, workload, cells, truth)
     parts, first = [], 1
     for question in questions:
         last = first + len(question.datasets) - 1
@@ -364,7 +364,7 @@ def _simulate(
 
 
 def _of_likelihood(
-    likelihood: SimulatedLikelihood, question: Question, settings: Settings
+    likelihood: SimulatedLikelihood, question: TargetHypotheses, settings: AnswerSettings
 ) -> Average:
     average = simulated_marginal_posterior(
         likelihood, prior_pmf=question.prior, truth=0, confidence=settings.options.confidence
@@ -596,16 +596,16 @@ def mechanism_risk(
     >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     asked = ask(population, target, question)
     return assess([asked], mechanism, question.workload, settings, rng)[0]
 
 
 def assess(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     rng: np.random.Generator | int,
 ) -> list[MechanismRisk]:
     """Return the risks of targets of one population.
@@ -630,10 +630,10 @@ def assess(
 
 
 def result_of(
-    question: Question,
+    question: TargetHypotheses,
     spec: MechanismSpec,
     average: Average,
-    settings: Settings,
+    settings: AnswerSettings,
     seed: int,
     utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,

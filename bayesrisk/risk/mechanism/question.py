@@ -210,25 +210,13 @@ _KEYS = ("household", "households", "person", "persons")
 
 
 @dataclass(frozen=True)
-class Question:
-    """One target: hypotheses with the truth first, and what of the release is observed.
+class TargetHypotheses:
+    """One target: hypotheses with the truth first, and what of the release is observed."""
 
-    Attributes
-    ----------
-    datasets : tuple of Microdata
-        Population under each hypothesis.
-    prior : ndarray, (hypotheses,)
-        Belief in each.
-    cells : tuple of Cell
-        Observed cells.
-    counts : ndarray of int64, (hypotheses, cells)
-        Their true counts.
-    """
-
-    datasets: tuple[Microdata, ...]
-    prior: NDArray[np.float64]
-    cells: tuple[Cell, ...]
-    counts: IntArray
+    datasets: tuple[Microdata, ...]  # Population under each hypothesis
+    prior: NDArray[np.float64]  # (hypotheses,): Belief in each
+    cells: tuple[Cell, ...]  # Observed cells
+    counts: IntArray  # (hypotheses, cells): Their true counts
 
 
 def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
@@ -299,7 +287,9 @@ def hypothesis(
     return Microdata(units["persons"], units["households"], data.blocks)
 
 
-def ask(population: Microdata | Records, target: Target, question: MechanismQuestion) -> Question:
+def ask(
+    population: Microdata | Records, target: Target, question: MechanismQuestion
+) -> TargetHypotheses:
     """Return the question about one target, every part of it checked."""
     check.instance(question, MechanismQuestion, "question")
     workload = question.workload
@@ -324,7 +314,7 @@ def ask(population: Microdata | Records, target: Target, question: MechanismQues
         known = np.concatenate([codes for codes in listed if codes is not None])
         datasets = tuple(dataset.with_places(known) for dataset in datasets)
     counts = np.array(list(found.values()), dtype=np.int64).T
-    return Question(datasets, question.prior_pmf(), tuple(found), counts)
+    return TargetHypotheses(datasets, question.prior_pmf(), tuple(found), counts)
 
 
 def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
@@ -549,7 +539,7 @@ class TruthDraws:
         )
 
 
-class Simulation:
+class ReleaseSimulation:
     """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
 
     def __init__(

@@ -15,7 +15,6 @@ import pytest
 from jinja2 import Template, UndefinedError, meta
 from report_pages import HOSTILE, OCCUPANCY
 
-from bayesrisk import plotting
 from bayesrisk.experiments.runs import folder
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
@@ -36,8 +35,7 @@ class Attributes(HTMLParser):
 
 def hostile_page():
     frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
-    point = plotting.Point(0.1, 0.2, 0.3, 0.4, HOSTILE)
-    drawn = folder.Figure(HOSTILE, 900, "AAAA", [point])
+    drawn = folder.Figure(HOSTILE, 900, "AAAA")
     return folder.render(
         "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[folder.table(frame, HOSTILE)]
     )

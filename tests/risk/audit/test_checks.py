@@ -20,7 +20,7 @@ from bayesrisk.risk.audit import (
     AuditQuestion,
     audit_checks,
 )
-from bayesrisk.risk.audit.checks import _more_of_it
+from bayesrisk.risk.audit.checks import _adds_noise
 from bayesrisk.tables import Records
 
 WHO = (
@@ -203,8 +203,8 @@ def test_an_order_that_is_reversed_is_found():
 def test_gaussian_noise_is_more_of_the_same_only_where_a_sum_has_its_law(less, more, made):
     """By convolution: what is added has the rest of the variance, as nothing else could."""
     one, other = (NoiseSpec("discrete-gaussian", scale) for scale in (less, more))
-    assert _more_of_it(one, other) == made
-    assert not _more_of_it(one, NoiseSpec("discrete-laplace", more))
+    assert _adds_noise(one, other) == made
+    assert not _adds_noise(one, NoiseSpec("discrete-laplace", more))
     if less < more < 10**6:
         x = np.arange(-120, 121)
         pmf = [
@@ -226,8 +226,8 @@ def test_laplace_noise_of_a_larger_scale_is_made_from_a_smaller_one(scales):
     assert added.sum() == pytest.approx(1.0)
     assert added[0] > a / b * ((1 - b) / (1 - a)) ** 2
     less, more = (NoiseSpec("discrete-laplace", str(scale)) for scale in scales)
-    assert _more_of_it(less, more)
-    assert not _more_of_it(more, less)
+    assert _adds_noise(less, more)
+    assert not _adds_noise(more, less)
 
 
 def theory(log_odds, **columns):

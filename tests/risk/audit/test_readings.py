@@ -86,7 +86,7 @@ def test_additive_releases_without_a_record_differ_by_the_record(mechanism):
     release = of.release(0, mechanism)
     assert is_additive(release.spec)
     for row in range(12):
-        less = of.release(0, mechanism, less=row)
+        less = of.release(0, mechanism, without_row=row)
         kept = np.delete(np.arange(12), row)
         own = tabulate(people([row]), WORKLOAD)
         assert len(people(kept)) == 11
@@ -105,7 +105,7 @@ def test_other_releases_are_not_taken_to_be_additive():
         assert not is_additive(release.spec)
         changed = 0
         for row in range(12):
-            less = of.release(0, mechanism, less=row)
+            less = of.release(0, mechanism, without_row=row)
             for key, counts in release.tables.counts.items():
                 changed += int(np.abs((counts - less.tables.counts[key]).toarray()).sum())
         assert changed != 12 * 3  # a record has one cell of every table
