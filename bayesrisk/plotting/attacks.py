@@ -90,7 +90,7 @@ def _places(axes: Axes, coverage: pd.DataFrame) -> None:
 
 def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
     groups = {int(str(k)): part["prior"].to_numpy() for k, part in frame.groupby("n_columns")}
-    thin = {key: {"linewidth": 0.9} for key in ("boxprops", "whiskerprops", "capprops")}
+    thin: Any = {key: {"linewidth": 0.9} for key in ("boxprops", "whiskerprops", "capprops")}
     axes.boxplot(
         list(groups.values()),
         positions=list(groups),
@@ -252,7 +252,12 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
     with style():
         axes = panel(ax, 3.7, 3.3)
-        points = {"linestyle": "none", "marker": "o", "markersize": 4.0, "alpha": 0.5}
+        points: dict[str, Any] = {
+            "linestyle": "none",
+            "marker": "o",
+            "markersize": 4.0,
+            "alpha": 0.5,
+        }
         axes.plot(rows["violations"], rows["reconstructed"], color=canvas._COLOURS[0], **points)
         # Noise can make far more violations than there are: each axis has its own scale.
         axes.axline((0.0, 0.0), slope=1.0, color="0.35", linewidth=1.0, zorder=0)

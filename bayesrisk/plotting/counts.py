@@ -211,7 +211,7 @@ def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) 
     handles = axes.get_legend_handles_labels()[0][: len(values)]
     names = [f"{value:.4g}" for value in values]
     bound = axes.plot([], [], **_DOTTED)
-    text = {"title": title, "fontsize": 8.0, "title_fontsize": 8.0}
+    text: dict[str, Any] = {"title": title, "fontsize": 8.0, "title_fontsize": 8.0}
     axes.legend([*handles, *bound], [*names, "not processed"], **text, **where)
 
 

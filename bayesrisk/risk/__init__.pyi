@@ -46,7 +46,7 @@ from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_co
 from .linkage.reidentification import reidentify as reidentify
 from .linkage.without_record import InferenceWithoutRecord as InferenceWithoutRecord
 from .linkage.without_record import inference_without_record as inference_without_record
-from .mechanism.average import SimulatedAverage as SimulatedAverage
+from .mechanism.average import AverageRisk as AverageRisk
 from .mechanism.average import simulated_marginal_posterior as simulated_marginal_posterior
 from .mechanism.many import PostprocessingEffect as PostprocessingEffect
 from .mechanism.many import compare_mechanisms as compare_mechanisms

@@ -552,6 +552,6 @@ def postprocessing_effect(
     )
     return PostprocessingEffect(
         measured_cells=len(asked.cells),
-        before=before.posterior,
+        before=before.marginal_posterior,
         published=published,
     )

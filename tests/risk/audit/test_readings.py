@@ -11,8 +11,7 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit import adversaries as readings
-from bayesrisk.risk.audit.adversaries import is_additive, prior_knowing
+from bayesrisk.risk.audit.adversaries import is_additive, prior_knowing, readings
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload, tabulate
 
 SCHEMA = Schema(
