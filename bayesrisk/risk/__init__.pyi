@@ -31,7 +31,6 @@ from .count.misspecified import PostprocessingComparison as PostprocessingCompar
 from .count.misspecified import compare_postprocessing as compare_postprocessing
 from .count.misspecified import misspecified_risk as misspecified_risk
 from .count.misspecified import postprocessed_marginal_posterior as postprocessed_marginal_posterior
-from .count.several_levels import before_postprocessing as before_postprocessing
 from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy
 from .count.several_levels import multilevel_marginal_posterior as multilevel_marginal_posterior
 from .intervals import stratified_rates as stratified_rates
@@ -39,7 +38,6 @@ from .linkage.agreement import Agreement as Agreement
 from .linkage.agreement import compare_with_truth as compare_with_truth
 from .linkage.majority import MajorityInference as MajorityInference
 from .linkage.majority import majority_inference as majority_inference
-from .linkage.majority import uniques_by_block_size as uniques_by_block_size
 from .linkage.majority import variability_quantiles as variability_quantiles
 from .linkage.reidentification import Reidentification as Reidentification
 from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_counts
@@ -71,7 +69,6 @@ from .occupancy import OccupancyBlockRisk as OccupancyBlockRisk
 from .occupancy import occupancy_block_risk as occupancy_block_risk
 from .occupancy import occupancy_linkage as occupancy_linkage
 from .occupancy import occupancy_ranking as occupancy_ranking
-from .occupancy import sampling_ranking as sampling_ranking
 from .statements.claims import claim_examples as claim_examples
 from .statements.claims import claim_precision as claim_precision
 from .statements.claims import claim_priors as claim_priors

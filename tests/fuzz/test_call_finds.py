@@ -128,8 +128,6 @@ CALLS = {
     "keys of two": ("keys", lambda: risk.repeated_microdata(FRAME, FRAME, keys=["a"])),
     "target": ("target", lambda: risk.repeated_microdata(
         FRAME, FRAME, keys=["levels"], target=LONG)),
-    "sample with columns in levels": ("sample", lambda: risk.sampling_ranking(
-        pd.DataFrame({("a", "b"): [1]}), ["a"], key=["bedrooms"])),
     "blocks that are no codes": ("zero_variability_blocks", lambda: br.reidentify(
         {"a": FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1,
         zero_variability_blocks=[[[]]])),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
-from bayesrisk._validation import FloatAnswer, Number
+from bayesrisk._validation import FloatAnswer, FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
@@ -101,7 +100,7 @@ def marginal_excess(precision: float, prior: float) -> float:
 
 @kernel
 def pair_tail(
-    edge: float, first: Any, weights: Any, second: Any, table: Any
+    edge: float, first: FloatArray, weights: FloatArray, second: FloatArray, table: FloatArray
 ) -> tuple[float, float]:
     """Weigh a tail of a sum of two independent terms, and find the smallest sum above an edge.
 
@@ -298,12 +297,12 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     return check.answer(_product(list(named.values())))
 
 
-def _product(ratios: list[Any]) -> Any:
+def _product(ratios: list[FloatArray]) -> FloatArray:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = np.asarray(functools.reduce(np.multiply, ratios))
     if not np.all(np.isfinite(total)):
         raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
-    return total[()]
+    return total
 
 
 def marginal_count_posterior(

@@ -356,38 +356,12 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
     )
 
 
-def uniques_by_block_size(
-    records: pd.DataFrame | Persons, *, variability: pd.DataFrame
-) -> pd.DataFrame:
-    """Return population uniques and blocks of zero variability by block size (Table S5).
-
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
-    variability : pandas.DataFrame
-        For each block ``block, population, lower, upper``; zero variability is an upper bound of 0.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each class of block size: ``blocks, population, unique_percentage``, and of the
-        blocks of zero variability ``zero_blocks, zero_population, zero_block_percentage,
-        zero_population_percentage``.
-
-    Examples
-    --------
-    >>> records = pd.DataFrame({"block": ["1" * 15] * 3, "sex": [0, 0, 1], "age": [3, 3, 9]})
-    >>> bounds = pd.DataFrame({"block": ["1" * 15], "population": 3, "lower": 0.0, "upper": 0.0})
-    >>> table = uniques_by_block_size(records, variability=bounds)
-    >>> table.loc[0, "unique_percentage"].round(1), table.loc[0, "zero_block_percentage"]
-    (np.float64(33.3), np.float64(100.0))
-    """
-    return unique_table(unique_sums(records, variability=variability))
-
-
 def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
-    """Return for each class of block size the sums that :func:`unique_table` is made of."""
+    """Return for each class of block size the sums that :func:`unique_table` is made of.
+
+    ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
+    Zero variability is an upper bound of 0.
+    """
     people = person_frame(records, columns=("block", "sex", "age"), source="records")
     alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
@@ -410,9 +384,9 @@ def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -
 
 
 def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of :func:`uniques_by_block_size` from sums of one area or more."""
+    """Return population uniques and blocks of zero variability by block size (Table S5)."""
     sums = sums[sums["blocks"] > 0]
-    found = pd.DataFrame(
+    return pd.DataFrame(
         {
             "block_size": sums.index,
             "blocks": sums["blocks"].to_numpy(np.int64),
@@ -426,4 +400,3 @@ def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
             ).to_numpy(float),
         }
     )
-    return found

@@ -15,7 +15,8 @@ from bayesrisk.risk.intervals import binomial_interval, stratified_rates
 from bayesrisk.risk.linkage.agreement import compare_with_truth
 from bayesrisk.risk.linkage.majority import (
     majority_inference,
-    uniques_by_block_size,
+    unique_sums,
+    unique_table,
     variability_quantiles,
 )
 from bayesrisk.risk.linkage.reidentification import reidentify
@@ -360,12 +361,12 @@ def test_uniques_and_zero_variability_by_hand():
     bounds = pd.DataFrame(
         {"block": BLOCKS[:2], "population": [12, 2], "lower": 0.0, "upper": [0.2, 0.0]}
     )
-    table = uniques_by_block_size(people, variability=bounds).set_index("block_size")
+    table = unique_table(unique_sums(people, variability=bounds)).set_index("block_size")
     assert table.loc["10-49", "unique_percentage"] == pytest.approx(100 * 10 / 12)
     assert table.loc["1-9", "unique_percentage"] == 0.0
     assert table["zero_population_percentage"].tolist() == [100.0, 0.0]
     with pytest.raises(DataError, match="population must be 2, got 3"):
-        uniques_by_block_size(people, variability=bounds.assign(population=[12, 3]))
+        unique_table(unique_sums(people, variability=bounds.assign(population=[12, 3])))
 
 
 def test_size_classes_are_those_of_the_published_tables():

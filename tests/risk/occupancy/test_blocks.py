@@ -19,8 +19,8 @@ from bayesrisk.risk import (
     occupancy_block_risk,
     occupancy_linkage,
     occupancy_ranking,
-    sampling_ranking,
 )
+from bayesrisk.risk.occupancy import sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
 
