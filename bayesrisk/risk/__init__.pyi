@@ -54,7 +54,6 @@ from .mechanism.posterior import MechanismRisk as MechanismRisk
 from .mechanism.posterior import mechanism_risk as mechanism_risk
 from .mechanism.question import MechanismOptions as MechanismOptions
 from .mechanism.question import MechanismQuestion as MechanismQuestion
-from .mechanism.question import release_utility as release_utility
 from .membership import TradeOffCurve as TradeOffCurve
 from .membership import rho_for_advantage as rho_for_advantage
 from .membership import simulated_tradeoff as simulated_tradeoff

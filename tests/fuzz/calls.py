@@ -41,7 +41,6 @@ OTHERWISE = {
         for name in (
             "compare_mechanisms",
             "mechanism_risk",
-            "release_utility",
             "run",
             "simulated_likelihood",
             "write_reidentification",

@@ -203,13 +203,6 @@ class Adversary:
         Attributes of the target that are known, besides its place.
     neighbours : float, default 0
         Share, in [0, 1], of the other people of the place whose whole records are known.
-
-    Examples
-    --------
-    >>> Adversary.named("linker", known=["sex", "age"])
-    Adversary(name='linker', known=('sex', 'age'), neighbours=0)
-    >>> Adversary.named("knows-all-but-one").neighbours
-    1.0
     """
 
     name: str
@@ -224,20 +217,10 @@ class Adversary:
 
     @classmethod
     def named(cls, name: str, *, known: Sequence[str] = ()) -> Self:
-        """Return one of the four adversaries.
+        """Return one of the four adversaries, who knows attributes ``known`` of the target.
 
-        Parameters
-        ----------
-        name : {"outsider", "linker", "insider", "knows-all-but-one"}
-            ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
-            place, ``knows-all-but-one`` all of them.
-        known : sequence of str
-            Attributes of the target that are known, which make an outsider a linker.
-
-        Returns
-        -------
-        Adversary
-            With this name.
+        ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
+        place, ``knows-all-but-one`` all of them.
         """
         check.choice(name, "name", tuple(ADVERSARIES))
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])

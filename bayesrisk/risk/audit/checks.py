@@ -104,13 +104,10 @@ def audit_checks(
     -----
     With epsilon in total for one record in exchange for another (twice that for one added or
     removed) the likelihoods of two records of the target differ by a factor of
-    :math:`e^{\varepsilon}` at most, given all other records.  That bounds the odds of who knows
-    them.  Who does not compares the release with one that has the target's record taken off:
-    numerator and denominator of the odds move by that factor each, so that the bound is
-    :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.
-
-    Calibration and ordering are about data drawn from the prior that an adversary holds.  Those of
-    an audit are as they are, so that some loss is to be expected, and its size is what is reported.
+    :math:`e^{\varepsilon}` at most, given all other records, which bounds the odds of an adversary
+    who knows them.  For others numerator and denominator of the odds move by that factor each: the
+    bound is :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.  Calibration and
+    ordering hold for data drawn from the adversary's prior; of real data some loss is expected.
 
     Examples
     --------

@@ -336,23 +336,9 @@ class AuditedPopulation:
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and statement worth a thought.
 
-        Parameters
-        ----------
-        name : str
-            What the protection is called.
-        protection : int
-            Its number, which its random numbers depend on.
-        mechanism : Mechanism
-            The protection, to release the data without a record.
-        release : Release
-            What it released.
-        rows : ndarray of int64
-            Targets; those of one place should come together.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns of :class:`Statements`, errors, and what is known of the target.
+        ``name`` and ``protection`` are the protection's name and number, which its random numbers
+        depend on; targets ``rows`` of one place should come together.  The columns are those of
+        :class:`Statements`, errors, and what is known of the target.
         """
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
         table_errors = self.errors(release)

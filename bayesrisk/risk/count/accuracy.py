@@ -486,8 +486,7 @@ def implied_epsilon(belief: Belief) -> float:
     Notes
     -----
     An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
-    no finite epsilon at delta = 0, so that ever larger ones are implied by ever rarer releases; see
-    :func:`attainable_epsilon`.
+    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
 
     References
     ----------

@@ -50,23 +50,7 @@ class Scenario:
 
     @classmethod
     def named(cls, name: str) -> Scenario:
-        """Return the scenario of a name.
-
-        Parameters
-        ----------
-        name : {"characteristics", "membership", "truthfulness", "unknown-attribute"}
-            Its name.
-
-        Returns
-        -------
-        Scenario
-            What the prior and the posterior are about.
-
-        Examples
-        --------
-        >>> Scenario.named("membership").statement
-        'the target responded to the census'
-        """
+        """Return the scenario of a name in ``SCENARIOS``."""
         check.choice(name, "name of the scenario", tuple(SCENARIOS))
         return SCENARIOS[name]
 
@@ -202,13 +186,7 @@ class BlockRisk:
         return pd.DataFrame(self._columns())
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the rows of :meth:`to_frame` as Python numbers, without loading pandas.
-
-        Returns
-        -------
-        list of dict
-            For each released count and setting the numbers by name.
-        """
+        """Return the rows of :meth:`to_frame` as Python numbers by name, without loading pandas."""
         columns = {name: values.tolist() for name, values in self._columns().items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

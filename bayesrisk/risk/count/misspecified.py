@@ -126,12 +126,9 @@ class MisspecifiedRisk:
     def calibration(self) -> pd.DataFrame:
         """Return, for each belief, how often it is held and how often it is right.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
-            ``share_there``, the share of those releases in which the target is there.  A
-            calibrated adversary has ``share_there`` equal to ``believed``.
+        Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
+        ``share_there``, the share of those releases in which the target is there, which is equal to
+        ``believed`` for a calibrated adversary.
         """
         order = np.argsort(self.believed, kind="stable")
         values, weight = self.believed[order], self.probability[order]

@@ -233,11 +233,8 @@ class Agreement:
     def to_layout(self) -> pd.DataFrame:
         """Return counts and percentages as the published table lays them out.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
-            Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
+        Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
+        Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
         """
         return agreement_layout(self.to_frame(), self.sources)
 
@@ -453,13 +450,10 @@ class Rates(ABC):
 
         Notes
         -----
-        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
-        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
-        that depend strongly on the block.  They are for blocks like those that were linked: in a
-        sample of blocks of which the largest are few, a rate that falls with the size of the block
-        lies below its interval far too often, and :meth:`Reidentification.frame_rates` is the one
-        to use.  The interval of the ratio does not count that the better
-        guesser was chosen by the same data.
+        In simulations with 10 to 1,000 blocks of very different sizes 95 % intervals of precision
+        held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1 that
+        depend strongly on the block.  For a sample of blocks of which the largest are few use
+        :meth:`Reidentification.frame_rates`.
         """
         sums = self.panel_sums(panel, zero_variability=zero_variability)
         counts, moments = sums.counts, sums.moments
@@ -484,19 +478,9 @@ class Rates(ABC):
     def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
         """Return putative, confirmed and precision in percent as the published tables lay them out.
 
-        Parameters
-        ----------
-        panel : str, default "all"
-            Targets, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
-            ``nonmodal`` (S11).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (block size, source), columns (attacker, ``Putative`` | ``Confirmed`` |
-            ``Precision Percentage``).
+        Panels, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
+        ``nonmodal`` (S11).  Rows (block size, source), columns (attacker, ``Putative`` |
+        ``Confirmed`` | ``Precision Percentage``).
         """
         rates = self.to_frame(panel=panel, zero_variability=zero_variability)
         shown = rates[["block_size", "source", "attacker"]].assign(
@@ -514,20 +498,10 @@ class Rates(ABC):
     def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
         """Return panels of targets over blocks of all sizes, as two published tables lay them out.
 
-        Parameters
-        ----------
-        panels : sequence of str
-            Targets, as for :meth:`to_frame`: ``["all", "in-truth"]`` (Table S7), or ``["nonmodal",
-            "nonmodal-unique"]`` with zero variability (S8).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
-            Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
-            the population is that of the attacker's file.
+        ``["all", "in-truth"]`` (Table S7), or ``["nonmodal", "nonmodal-unique"]`` with zero
+        variability (S8).  Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` |
+        ``Putative Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision
+        Percentage``); the population is that of the attacker's file.
         """
         shown = {
             "Population": "attacker_records",

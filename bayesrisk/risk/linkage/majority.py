@@ -49,17 +49,8 @@ class MajorityInference:
         """Return recall against precision for every release.
 
         Recall at a precision is the share of all records in blocks of at least that precision.
-        A block whose true majority count is below the threshold has precision zero.
-
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred (the paper: 5; also 1, 10, 20).
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
+        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
         """
         check.integer(threshold, "threshold", lower=1)
         parts = []
@@ -81,19 +72,9 @@ class MajorityInference:
     def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
         """Return mean precision, and recall at given precisions (Table 1 of the paper).
 
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred.
-        precisions : sequence of float
-            From 0 to 1.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``release, threshold, mean_precision`` (over the inferred records),
-            ``inferred_share`` (records in blocks at or above the threshold), and a column
-            ``recall_at_P`` for each precision.
+        Columns ``release, threshold, mean_precision`` (over the inferred records),
+        ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
+        each precision P.
         """
         check.integer(threshold, "threshold", lower=1)
         wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
@@ -122,17 +103,9 @@ class MajorityInference:
     def by_block_size(self, *, threshold: int) -> pd.DataFrame:
         """Return precision and error of the majority count by size of the block.
 
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred; others have precision 0.
-
-        Returns
-        -------
-        pandas.DataFrame
-            For every release and class: ``blocks``, ``population``, ``precision`` (weighted by
-            people), and of the error released minus true count ``mean_error``, ``sd_error`` and
-            ``mean_absolute_error`` over blocks.
+        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
+        0 below the threshold), and of the error released minus true count ``mean_error``,
+        ``sd_error`` and ``mean_absolute_error`` over blocks.
         """
         check.integer(threshold, "threshold", lower=1)
         rows = []

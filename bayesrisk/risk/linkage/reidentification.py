@@ -114,19 +114,11 @@ class Reidentification(Rates):
     ) -> pd.DataFrame:
         """Return the precision in all blocks of a frame of which those linked are a sample.
 
-        Parameters
-        ----------
-        frame_sizes : pandas.Series
-            Published population of every block of the frame that has any, by block; those of the
-            attackers' files too.
-        panel, zero_variability : str, bool
-            Targets that count, as for :meth:`to_frame`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows of :func:`stratified_rates` for each ``attacker`` and ``source``: ``trials`` are
-            putative and ``hits`` confirmed re-identifications, ``rate`` is the precision.
+        ``frame_sizes`` has the published population of every block of the frame that has any, by
+        block; those of the attackers' files too.  Rows of :func:`stratified_rates` for each
+        ``attacker`` and ``source``: ``trials`` are putative and ``hits`` confirmed
+        re-identifications, ``rate`` is the precision of the targets that :meth:`to_frame`
+        describes.
         """
         check.instance(frame_sizes, pd.Series, "frame_sizes")
         sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))

@@ -376,7 +376,8 @@ class MechanismRisk:
     average : AverageRisk
         Prior, average posterior and right decisions, with their errors.
     utility : pandas.DataFrame
-        Error of the published tables; see :func:`release_utility`.
+        Error of the published tables by level and table over releases of the truth: mean absolute
+        and root mean square error, each with its standard error; suppressed cells count as zeros.
     likelihood : SimulatedLikelihood or None
         For posteriors of single releases, where it was simulated.
     """
@@ -450,7 +451,7 @@ class MechanismRisk:
         Returns
         -------
         pandas.DataFrame
-            A column for each number, and those of :func:`release_utility`.  An estimate ``x`` has
+            A column for each number, and those of ``utility``.  An estimate ``x`` has
             ``x``, ``x_error``, ``x_lower`` and ``x_upper``.
         """
         import pandas as pd  # slow to import
@@ -523,8 +524,7 @@ def mechanism_risk(
     Notes
     -----
     Several cells with known likelihoods: summed exactly while their releases number at most
-    2**20 together, else averaged over drawn releases with the exact posterior.  What else the
-    release shows (other cells, invariants) the adversary does not look at.
+    2**20 together, else averaged over drawn releases with the exact posterior.
 
     References
     ----------

@@ -273,8 +273,7 @@ def claim_priors(
     -----
     Two corrections to the paper as printed: the uniform law that it mentions is the product of
     ``1 / |x(j)|``, not of ``|x(j)|``, and Eq. 16 needs ``1 - Y`` for its own explanation to hold.
-    The larger place includes the block itself, as in the paper.  A claim that no record of its
-    block agrees with, which a protected release can give, has no record to leave out.
+    A claim that no record of its block agrees with has no record to leave out.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from oracles import record_law
 from random_places import place
 from scipy.stats import beta
 
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, SuppressedCounts, TrueCounts
@@ -20,7 +20,6 @@ from bayesrisk.risk.audit import (
     AuditedPopulation,
     AuditQuestion,
     audit_certain,
-    audit_targets,
     population,
 )
 from bayesrisk.risk.audit.adversaries import (
@@ -110,7 +109,7 @@ def test_claims_are_certain_exactly_where_all_data_sets_agree():
 def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
     """Each of two of them is compared with enumeration, weighed by the prior."""
     unique = agreed = sure = 0
-    for case in CASES:
+    for case in CASES[::2]:  # each is an enumeration and a branch and bound
         law = record_law.posterior(*case.terms)
         told = (case.told(name) for name in ("reconstruction", "claims", "law"))
         for target, rebuilt, claimed, exact in zip(case.targets, *told, strict=True):
@@ -134,7 +133,7 @@ def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
                 assert rebuilt.status == "unstated" or rebuilt.posterior.probability[
                     at
                 ] == pytest.approx(1.0, abs=1e-12)
-    assert min(unique, agreed, sure) > 15
+    assert min(unique, agreed, sure) > 7
 
 
 SCHEMA = Schema(
@@ -319,20 +318,6 @@ def test_what_is_certain_is_counted_and_has_clopper_and_pearsons_interval():
     assert (nothing["false_lower"], nothing["false_upper"]) == (0.0, 1.0)
     with pytest.raises(DataError, match="posterior_error"):
         audit_certain(rows.drop(columns="posterior_error"))
-
-
-def test_methods_stand_beside_the_law_in_the_tables_of_targets():
-    found = audit_targets(audited(make_mechanism("identity"), METHODS, WHO[:2], rows=[0, 7, 11]))
-    assert list(dict.fromkeys(found["attack"])) == ["likelihood", *AS_TRUE]
-    assert found.groupby(["attack", "adversary"]).size().eq(3).all()
-    prior = found.groupby(["adversary", "target"])["truth_prior"]
-    np.testing.assert_allclose(prior.max(), prior.min())  # whoever asks starts from one prior
-
-
-@pytest.mark.parametrize("methods", [(), ("posterior", "posterior"), ("guess",)])
-def test_refusals(methods):
-    with pytest.raises(ArgumentError, match="methods must"):
-        AuditQuestion(WORKLOAD, ("race",), WHO[:1], methods=methods)
 
 
 def test_one_reconstruction_of_several_is_believed_where_the_law_has_a_doubt():

@@ -4,7 +4,6 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
 import bayesrisk as br
 
@@ -51,34 +50,6 @@ def test_labels():
     assert result.posterior.shape == ()
     with pytest.raises(FrozenInstanceError):
         result.posterior = 1.0
-
-
-def test_bad_arguments():
-    for bad in NOT_COUNTS:
-        assert refuses(lambda v: br.block_risk(v, rho=0.1, prior=0.5), "noisy_count", bad)
-        assert refuses(
-            lambda v: br.block_risk(1, rho=0.1, prior=0.5, known_count=v), "known_count", bad
-        )
-    for bad in NOT_PRIORS:
-        assert refuses(lambda v: br.block_risk(1, rho=0.1, prior=v), "prior", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda v: br.block_risk(1, rho=v, prior=0.5), "rho", bad)
-        assert refuses(lambda v: br.block_risk(1, sigma2=v, prior=0.5), "sigma2", bad)
-    for noise in ({}, {"rho": 1, "sigma2": 1}):
-        with pytest.raises(br.ArgumentError, match="exactly one of rho and sigma2"):
-            br.block_risk(1, prior=0.5, **noise)
-    with pytest.raises(br.ArgumentError, match=r"scenario_name must be one of .* got 'theft'"):
-        br.block_risk(1, rho=0.1, prior=0.5, scenario_name="theft")
-    with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
-        br.block_risk([1, 2], rho=0.1, prior=[0.1, 0.2, 0.3])
-
-
-@pytest.mark.parametrize("name", ["known_count", "prior"])
-def test_shapes_that_clash_only_in_the_result(name):
-    # Each single function may accept its own arguments; together they must broadcast too.
-    settings = {"rho": [0.1, 0.2], "prior": 0.5, name: {"known_count": 1, "prior": 0.5}[name]}
-    with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
-        br.block_risk([1, 2, 3], **settings)
 
 
 def test_rows_are_those_of_the_frame():

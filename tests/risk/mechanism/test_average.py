@@ -243,13 +243,3 @@ def test_bad_arguments(change, message):
     likelihood = simulated([{0: 1.0}, {1: 1.0}], draws=50, rng=0)
     with pytest.raises(br.ArgumentError, match=message):
         simulated_marginal_posterior(likelihood, **{"prior_pmf": [0.5, 0.5], "truth": 1, **change})
-
-
-def test_bad_likelihoods():
-    with pytest.raises(
-        br.exceptions.ArgumentTypeError, match="likelihood must be a SimulatedLikelihood"
-    ):
-        simulated_marginal_posterior(None, prior_pmf=[0.5, 0.5], truth=1)
-    few = simulated([{0: 1.0}, {1: 1.0}], draws=39, rng=0)
-    with pytest.raises(br.ArgumentError, match="at least 40 draws, got 39"):
-        simulated_marginal_posterior(few, prior_pmf=[0.5, 0.5], truth=1)
