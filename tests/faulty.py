@@ -10,18 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunSettings
-
-
-@dataclass(frozen=True)
-class FaultyConfig(RunSettings):
-    shards: int
-    version: str = "1"
-
-
-class FaultyFolder(PartFolder):
-    what = "run of faults"
+from bayesrisk.experiments.runs.folder import Layout, arrow_table
 
 
 @dataclass(frozen=True)
@@ -38,14 +27,11 @@ class FaultyStudy(Study):
     shards: int = 12
     pause: float = 0.0
 
-    merged = ("part",)
+    layout = Layout("run of faults", merged=("part",))
 
     @property
     def config(self):
-        return FaultyConfig(self.shards)
-
-    def open(self, folder):
-        return FaultyFolder(folder)
+        return {"shards": self.shards, "version": "1"}
 
     def compute(self, shard):
         notes = Path(self.notes)
@@ -65,9 +51,6 @@ class FaultyStudy(Study):
         with (notes / "done").open("a", encoding="ascii") as log:
             log.write(f"{shard}\n")
         return {"part": arrow_table(pd.DataFrame({"square": [shard**2]}))}
-
-    def summary(self, folder, outcome):
-        return outcome
 
 
 def fill_disk(note):

@@ -7,7 +7,6 @@ from bayesrisk.experiments import (
     OccupancyAttackStudy,
     OccupancyStudy,
     ReconstructionStudy,
-    SweepStudy,
     run,
 )
 
@@ -20,7 +19,7 @@ def _into(study, given, folder, options):
 
 
 def run_sweep(config, folder, **options):
-    return _into(SweepStudy, config, folder, options)
+    return run(config, folder, **options)
 
 
 def run_reconstruction(tables, folder, **options):

@@ -37,7 +37,7 @@ ZONES = [
 ]
 # The order of the rooms, files or folders, inside a zone: each may know those before it.
 ROOMS = {
-    "_files": "text | limits parquet writing",
+    "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion | one_count",
     "cli": "base examples recipes | attacks audit hierarchy records release risk | app",
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
@@ -334,7 +334,7 @@ def test_the_leak_check_sees_leaks(source, seen):
         ("risk.count.averages", "from bayesrisk.risk.count import kernels\nimport numpy", set()),
         (
             "risk.count.averages",
-            "if TYPE_CHECKING:\n    from bayesrisk.experiments import SweepConfig",
+            "if TYPE_CHECKING:\n    from bayesrisk.experiments import SweepStudy",
             set(),
         ),
     ],

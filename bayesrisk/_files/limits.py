@@ -106,6 +106,7 @@ _OWN = {
     "bool_type": "of type bool",
     "tuple_type": "a list",
     "dataclass_type": "an object",
+    "model_type": "a table",
 }
 
 
@@ -130,8 +131,10 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     if told.get("section"):
         key = f"[{key}]"
     value = told.get("value", fault["input"])
-    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
     name = f"{key} " if key else ""
+    if fault["type"] not in (*_OWN, "bound") and "should be" not in fault["msg"]:
+        return ConfigError(f"{source}: {key}: {fault['msg']}, got {shown(value)}")
+    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
     return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
 
 

@@ -1,6 +1,5 @@
 """``bayesrisk occupancy``: which blocks must hold a household above the occupancy limit."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from bayesrisk.cli.base import (
     SeedOption,
     SolverOption,
     TakenOption,
+    as_dict,
     data_path,
     names,
     number,
@@ -72,7 +72,7 @@ def claims(
     )
     summary = how.run(study, output, "claims")
     if how.as_json:
-        print_json(dataclasses.asdict(summary))
+        print_json(as_dict(summary))
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(
@@ -142,7 +142,7 @@ def reconstruct(
     )
     summary = how.run(study, output, "reconstruct")
     if how.as_json:
-        print_json(dataclasses.asdict(summary))
+        print_json(as_dict(summary))
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.records} records in {output}; blocks: {statuses}")
@@ -400,7 +400,7 @@ def attack(
     )
     summary = how.run(study, output, "occupancy")
     if how.as_json:
-        print_json(summary._asdict())
+        print_json(as_dict(summary))
         return
     told = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.blocks} blocks: {told}; in {Path(summary.folder) / 'blocks.parquet'}")

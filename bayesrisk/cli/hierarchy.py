@@ -1,6 +1,5 @@
 """``bayesrisk hierarchy`` and ``hierarchy-table``: releases of two levels."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +14,7 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SensitivityOption,
+    as_dict,
     data_path,
     measurement_folder,
     number,
@@ -300,7 +300,7 @@ def _risk(
     summary = how.run(study, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
     if how.as_json:
-        told = dataclasses.asdict(summary)
+        told = as_dict(summary)
         told["figures"] = [str(file) for file in figures]
         print_json({name: value for name, value in told.items() if name != _CURVE})
         return
@@ -333,7 +333,7 @@ def _counts(
     )
     summary = how.run(study, output, "counts")
     if how.as_json:
-        print_json(dataclasses.asdict(summary))
+        print_json(as_dict(summary))
         return
     _print_counts(summary, output)
     print_shards(summary)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -54,7 +54,7 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
     from bayesrisk import _validation as check
     from bayesrisk.population import PopulationSpec, population_spec
 
-    kinds = {f.name: f.type for f in dataclasses.fields(PopulationSpec)}
+    kinds = get_type_hints(PopulationSpec)
     given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
@@ -450,15 +450,9 @@ def _frame(file: Path) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
     import pyarrow as pa
 
+    from bayesrisk._files.delimited import header_fields, open_text, text_tables
     from bayesrisk._files.parquet import check_whole, read_table
-    from bayesrisk._files.text import (
-        all_of,
-        check_held,
-        header_fields,
-        named,
-        open_text,
-        text_tables,
-    )
+    from bayesrisk._files.text import all_of, check_held, named
 
     if file.suffix.lower() == ".parquet":
         check_whole(file)

@@ -16,6 +16,7 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SensitivityOption,
+    as_dict,
     called,
     data_path,
     number,
@@ -203,14 +204,14 @@ def sweep(
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
-    from bayesrisk.experiments import SweepStudy, load_config, write_report
+    from bayesrisk.experiments import load_config, write_report
 
     data_path(Path(config), SWEEPS)
-    settings = load_config(config, seed=seed)
-    summary = how.run(SweepStudy(settings), output, settings.title)
+    study = load_config(config, seed=seed)
+    summary = how.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
     if how.as_json:
-        print_json({**dataclasses.asdict(summary), "report": page})
+        print_json({**as_dict(summary), "report": page})
         return
     print_shards(summary)
     if page is not None:

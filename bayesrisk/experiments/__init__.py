@@ -25,7 +25,7 @@ from bayesrisk.experiments.by_place.release import (
     TabulationStudy,
     TabulationSummary,
 )
-from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy, ClaimsSummary
+from bayesrisk.experiments.claims import ClaimsConfig, ClaimsStudy
 from bayesrisk.experiments.linkage.report import ReidentificationReport, write_reidentification
 from bayesrisk.experiments.measurements.counts import (
     MeasurementCountsConfig,
@@ -52,11 +52,10 @@ from bayesrisk.experiments.reconstruction import (
     ReconstructionSummary,
     read_reconstruction,
 )
-from bayesrisk.experiments.runs.engine import Outcome, Study, run
-from bayesrisk.experiments.sweep.config import SweepConfig
+from bayesrisk.experiments.runs.engine import Outcome, RunSummary, Study, run
 from bayesrisk.experiments.sweep.document import load_config, parse_config
 from bayesrisk.experiments.sweep.report import write_report
-from bayesrisk.experiments.sweep.run import SweepStudy, SweepSummary, read_results
+from bayesrisk.experiments.sweep.study import SweepStudy, read_results
 
 __all__ = [
     "AuditConfig",
@@ -64,7 +63,6 @@ __all__ = [
     "AuditSummary",
     "ClaimsConfig",
     "ClaimsStudy",
-    "ClaimsSummary",
     "MeasurementCountsConfig",
     "MeasurementCountsStudy",
     "MeasurementCountsSummary",
@@ -91,11 +89,10 @@ __all__ = [
     "ReleaseConfig",
     "ReleaseStudy",
     "ReleaseSummary",
+    "RunSummary",
     "SimulatedPopulation",
     "Study",
-    "SweepConfig",
     "SweepStudy",
-    "SweepSummary",
     "TabulationConfig",
     "TabulationStudy",
     "TabulationSummary",

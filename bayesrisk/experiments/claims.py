@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,11 @@ import pyarrow as pa
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Count, Positive
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables, shard_size
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
 from bayesrisk.reconstruction.claims.options import about_claims
 from bayesrisk.reconstruction.registry import Status
@@ -45,6 +43,7 @@ _OPTIONS = (
     "taken_as_true",
 )
 _RESULTS = "summary.json"  # without how the run came to it
+_RUN = ("shards", "complete")  # of that file
 
 
 @dataclass(frozen=True)
@@ -94,54 +93,6 @@ class ClaimsConfig(RunSettings):
         return {name: getattr(self, name) for name in _OPTIONS}
 
 
-@displayed
-@dataclass(frozen=True)
-class ClaimsSummary:
-    """What a run did.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    claims, singletons : int
-        Verified claims, and those about one record, that no table states itself.
-    statuses : dict of str to int
-        Blocks of each status.
-    coverage : list of dict
-        Records described by such claims, by number of columns: singletons and all.
-    examples : tuple of str
-        A few claims about one record, those with most columns, in words.
-    conflicts : tuple of str
-        Published cells that contradict, of the first blocks without a data set.
-    taken_as_true : bool
-        Whether counts are taken as true that need not be.
-    """
-
-    folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    claims: int
-    singletons: int
-    statuses: dict[str, int]
-    coverage: list[dict[str, int]]
-    examples: tuple[str, ...]
-    conflicts: tuple[str, ...]
-    taken_as_true: bool
-
-
-class ClaimsFolder(PartFolder):
-    """The folder of one run; blocks are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "run of claims"
-    kinds = ("claims", "coverage", "examples", "blocks")
-
-
 def _parts(found: Claims) -> dict[str, pa.Table]:
     """Return claims, coverage, examples and blocks of a shard."""
     kinds = []
@@ -167,7 +118,7 @@ def _parts(found: Claims) -> dict[str, pa.Table]:
 
 
 @dataclass(frozen=True)
-class ClaimsStudy(Study[ClaimsSummary]):
+class ClaimsStudy(Study):
     """What must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
@@ -203,7 +154,11 @@ class ClaimsStudy(Study[ClaimsSummary]):
     blocks_per_shard: int | None = None
     taken_as_true: bool = False
 
-    merged = ("claims", "blocks")
+    layout = Layout(
+        "run of claims",
+        kinds=("claims", "coverage", "examples", "blocks"),
+        merged=("claims", "blocks"),
+    )
 
     @functools.cached_property
     def config(self) -> ClaimsConfig:
@@ -223,10 +178,6 @@ class ClaimsStudy(Study[ClaimsSummary]):
         shards = -(-source.blocks // size)
         return ClaimsConfig(source.digest, **options, blocks_per_shard=size, shards=shards)
 
-    def open(self, folder: str | Path) -> ClaimsFolder:
-        """Return the folder of a run of claims."""
-        return ClaimsFolder(folder)
-
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
         source = open_tables(self.tables, self.config.tables)
@@ -234,34 +185,31 @@ class ClaimsStudy(Study[ClaimsSummary]):
         some = source.shard(shard, finest, self.config.blocks_per_shard)
         return _parts(find_claims(some, **self.config.options()))
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the summary as JSON, without how the run came to it."""
-        done = {"shards": self.config.shards, "complete": True, **_counted(folder, self.config)}
+        facts = self.facts(folder, complete=False)
+        done = {"shards": self.shards, "complete": True, **facts}
         return {_RESULTS: (json.dumps(done, indent=2) + "\n").encode()}
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> ClaimsSummary:
-        """Return what was done; a complete run has just counted it for its file."""
-        if outcome.complete:
-            counted = json.loads((folder.path / _RESULTS).read_bytes())
-        else:
-            counted = _counted(folder, self.config)
-        several = {name: tuple(counted[name]) for name in ("examples", "conflicts")}
-        return ClaimsSummary(
-            **{"folder": str(folder.path), **counted, **outcome._asdict(), **several}
-        )
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return counts of claims and blocks; a complete run has just counted them for its file."""
+        if complete:
+            done = json.loads((folder.path / _RESULTS).read_bytes())
+            return {name: value for name, value in done.items() if name not in _RUN}
+        return _counted(folder, self.config)
 
     def close(self) -> None:
         """Forget the tables."""
         forget_tables()
 
 
-def _counted(store: PartFolder, config: ClaimsConfig) -> dict[str, Any]:
+def _counted(store: RunFolder, config: ClaimsConfig) -> dict[str, Any]:
     """Return the counts of the finished shards, and a few of their claims and conflicts."""
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     parts: dict[str, list[pd.DataFrame]] = {"coverage": [], "examples": []}
     total = singletons = 0
-    for shard in sorted(store.finished(config)):
+    for shard in store.finished():
         blocks = store.read_part(shard, "blocks")
         statuses.update(blocks.column("status").to_pylist())
         conflicts += [text for text in blocks.column("conflict").to_pylist() if text]

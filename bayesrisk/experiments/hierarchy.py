@@ -13,8 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk import _files
+from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.parquet import check_kinds, read_batches
-from bayesrisk._files.text import header_fields, named, open_text, shown, text_tables
+from bayesrisk._files.text import named, shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError

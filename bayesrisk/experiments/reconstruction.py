@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import MANIFEST, RunSettings
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
 from bayesrisk.reconstruction import (
     Reconstruction,
     make_solver,
@@ -321,14 +320,10 @@ class ReconstructionConfig(RunSettings):
     taken_as_true: bool = False
 
 
-class ReconstructionFolder(PartFolder):
-    """The folder of one reconstruction; blocks are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "reconstruction"
-
-    def __init__(self, path: str | Path, *, variability: bool) -> None:
-        super().__init__(path)
-        self.kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
+def _layout(*, variability: bool) -> Layout:
+    """Return the files of a reconstruction."""
+    kinds = ("records", "variability", "blocks") if variability else ("records", "blocks")
+    return Layout("reconstruction", kinds=kinds, merged=kinds)
 
 
 @displayed
@@ -400,15 +395,10 @@ class FinishedReconstruction:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        store = ReconstructionFolder(folder, variability=True)
-        self.config = store.load_settings(ReconstructionConfig)
-        listed = store.check_settings(self.config).get("files", {})
-        if not listed:
-            raise PartFileError(
-                f"{store.path}: is not finished; run the reconstruction with --resume"
-            )
+        store = RunFolder.existing(folder, _layout(variability=True))
+        self.config = store.settings(ReconstructionConfig)
         kinds = ("records", "blocks", *(("variability",) if self.config.variability else ()))
-        self.files = {kind: _listed(store.path, kind, listed) for kind in kinds}
+        self.files = {kind: store.result(f"{kind}.parquet") for kind in kinds}
 
     def columns(self, kind: str) -> list[str]:
         """Return the names of the columns of a file."""
@@ -468,16 +458,6 @@ class RowsByPlace:
                 return False
             self._held = following
         return True
-
-
-def _listed(folder: Path, kind: str, files: Mapping[str, Any]) -> Path:
-    """Return the path of a file after comparing it with the manifest."""
-    file = folder / f"{kind}.parquet"
-    known = files.get(file.name) if isinstance(files, Mapping) else None
-    if not isinstance(known, Mapping) or not isinstance(known.get("sha256"), str):
-        raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
-    _files.check_digest(file, known["sha256"], MANIFEST, PartFileError)
-    return file
 
 
 # -----------------------------------------------------------------------------
@@ -579,7 +559,7 @@ class ReconstructionSummary:
 
 
 @dataclass(frozen=True)
-class ReconstructionStudy(Study[ReconstructionSummary]):
+class ReconstructionStudy(Study):
     """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
@@ -683,19 +663,15 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
         return levels[min(levels.index(self.scope), levels.index(_TRACT))]
 
     @property
-    def merged(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Kinds of parts that a complete run has in one file each."""
-        return self.open(".").kinds
-
-    def open(self, folder: str | Path) -> ReconstructionFolder:
-        """Return the folder of a reconstruction."""
-        return ReconstructionFolder(folder, variability=self.variability is not None)
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Parts of a shard: records, blocks and, if it was asked for, variability."""
+        return _layout(variability=self.variability is not None)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
         return compute_shard(str(self.tables), self.config, shard)
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> ReconstructionSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> ReconstructionSummary:
         """Return what was done."""
         records = 0
         if outcome.complete:
@@ -714,12 +690,12 @@ class ReconstructionStudy(Study[ReconstructionSummary]):
 
 
 def _outcome(
-    store: PartFolder, config: ReconstructionConfig
+    store: RunFolder, config: ReconstructionConfig
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return how many blocks have each status, and what the first conflicts are."""
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
-    for shard in sorted(store.finished(config)):
+    for shard in store.finished():
         blocks = store.read_part(shard, "blocks")
         statuses.update(blocks.column("status").to_pylist())
         conflicts += [text for text in blocks.column("conflict").to_pylist() if text]

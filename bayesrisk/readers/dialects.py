@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayesrisk import _validation as check
+from bayesrisk._files.delimited import header_fields, open_text
 from bayesrisk._files.parquet import CODING, opened
-from bayesrisk._files.text import header_fields, open_text, shown
+from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.tables import Piece

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import all_of, header_fields, shown, split_line
+from bayesrisk._files.delimited import header_fields, split_line
+from bayesrisk._files.text import all_of, shown
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
 from bayesrisk.readers.text.source import (
     Source,

@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import MAX_LINE, shown
+from bayesrisk._files.delimited import MAX_LINE
+from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.source import (

@@ -15,15 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
-from bayesrisk._files.text import (
-    all_of,
-    check_held,
-    header_fields,
-    named,
-    open_text,
-    shown,
-    text_tables,
-)
+from bayesrisk._files.delimited import header_fields, open_text, text_tables
+from bayesrisk._files.text import all_of, check_held, named, shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables.schema import Attribute, Schema

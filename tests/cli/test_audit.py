@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.cli.recipes import json_schema
+from bayesrisk.cli.recipes import audit_schema
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
 from bayesrisk.population import population_spec, simulate_population
@@ -160,9 +160,9 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
 
 
 def test_the_stored_schema_is_current():
-    assert STORED.read_text(encoding="utf-8") == json_schema(), (
-        'python -c "from bayesrisk.cli.recipes import json_schema; '
-        f"print(json_schema(), end='')\" > docs/reference/{STORED.name}"
+    assert STORED.read_text(encoding="utf-8") == audit_schema(), (
+        'python -c "from bayesrisk.cli.recipes import audit_schema; '
+        f"print(audit_schema(), end='')\" > docs/reference/{STORED.name}"
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from writing_cases import SWEEP, commands, content, inputs, leftovers, quick_figures, run
 
 from bayesrisk import _interrupts
-from bayesrisk.experiments.sweep.run import SweepStudy
+from bayesrisk.experiments.sweep.study import SweepStudy
 
 _ROOT = Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def test_what_became_of_a_request_is_no_failure_of_a_shard(happens, number, tmp_
     assert status == 128 + number
     assert told == "bayesrisk: interrupted; finished shards are kept, go on with --resume\n"
     assert not (tmp_path / "out" / "failed").exists()
-    kept = [file.name for file in (tmp_path / "out" / "parts").iterdir()]
+    kept = [file.name for file in (tmp_path / "out" / "parts").glob("*.parquet")]
     assert kept == ([] if happens is becomes_an_error else ["part-000000.parquet"])
     monkeypatch.setattr(SweepStudy, "compute", compute)
     with quick_figures():

@@ -13,7 +13,7 @@ from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.app import main
-from bayesrisk.cli.recipes import json_schema, read_release_file
+from bayesrisk.cli.recipes import read_release_file, release_schema
 from bayesrisk.cli.release import with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments import split_by_place
@@ -279,12 +279,12 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
 
 
 RELEASE_SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
-WRITE = "from bayesrisk.cli.recipes import json_schema; print(json_schema(), end='')"
+WRITE = "from bayesrisk.cli.recipes import release_schema; print(release_schema(), end='')"
 
 
 def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):
     stored = RELEASE_SCHEMA.read_text(encoding="utf-8")
-    assert stored == json_schema(), f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
+    assert stored == release_schema(), f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
     check = jsonschema.Draft202012Validator(json.loads(stored))
     assert not list(check.iter_errors(tomllib.loads(SWAPPING)))
     for text in ("mechanism = 3", "tables = []", "levels = [1]", "parameters = 1", "seed = 1"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk._files import text as delimited
-from bayesrisk._files.text import csv_bytes, csv_tables, own_text
+from bayesrisk._files.delimited import csv_bytes, csv_tables, own_text
 from bayesrisk.experiments.audit import study
 
 TWO = pa.schema([("x", pa.string()), ("y", pa.string())])

@@ -20,13 +20,11 @@ from studies import run_reconstruction, run_sweep
 import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.exceptions import BayesRiskWarning
-from bayesrisk.experiments import load_config, read_reconstruction, read_results
+from bayesrisk.experiments import load_config, parse_config, read_reconstruction, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linkage.counties import _read as read_known
 from bayesrisk.experiments.occupancy import attack
 from bayesrisk.experiments.occupancy.report import read_households, read_sample
-from bayesrisk.experiments.sweep.document import parse_config
-from bayesrisk.experiments.sweep.run import SweepFolder
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release
@@ -567,7 +565,7 @@ def run(folder):
     document = {"grid": {"rho": [0.1, 0.2], "prior": [0.5]}, "settings_per_shard": 1}
     run_sweep(parse_config(document), place)
     files = [place / "config.json", *sorted((place / "parts").iterdir())]
-    return Example(files, lambda: (SweepFolder(place).load_config(), read_results(place)))
+    return Example(files, lambda: read_results(place))
 
 
 def reconstruction(folder):

@@ -81,7 +81,6 @@ def _studies(at: Path, files: dict[str, list[Path]]) -> list[Call]:
     with contextlib.suppress(AttributeError):
         made = made.spec
     return [
-        ("SweepStudy", experiments.SweepStudy, {"settings": sweep}),
         ("ReconstructionStudy", experiments.ReconstructionStudy, {
             "tables": tables, "scope": "block", "variability": None, "solver": "highs",
             "time_limit": None, "nearest": False, "blocks_per_shard": None}),
@@ -95,7 +94,7 @@ def _studies(at: Path, files: dict[str, list[Path]]) -> list[Call]:
             "settings": settings, "households": None, "sample": None}),
         ("OccupancyConfig", experiments.OccupancyConfig, {"seeds": (1,), "blocks": 4}),
         ("run", experiments.run, {
-            "study": experiments.SweepStudy(sweep), "folder": "run", "workers": 1,
+            "study": sweep, "folder": "run", "workers": 1,
             "executor": None, "shard": None, "resume": False, "progress": None}),
         ("read_results", experiments.read_results, {"folder": ran}),
         ("read_reconstruction", experiments.read_reconstruction, {"folder": rebuilt}),

@@ -17,8 +17,7 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
-from bayesrisk.experiments import load_config
-from bayesrisk.experiments.sweep.run import SweepFolder
+from bayesrisk.experiments import load_config, read_results
 from bayesrisk.readers.text.tables import parse_whole
 from bayesrisk.release.likelihoods import plain
 from bayesrisk.tables import Attribute, PublishedTables, Records, Schema
@@ -62,7 +61,7 @@ def test_lines_may_end_otherwise(kind, end, example):
 def test_line_ends_wherever_a_piece_ends(text, sizes):
     import io
 
-    from bayesrisk._files.text import TextStream
+    from bayesrisk._files.delimited import TextStream
 
     data = text.replace(b"a", b"\r\n").replace(b"\0", b"\r")
     stream = TextStream(io.BytesIO(data), "x")
@@ -81,7 +80,7 @@ def test_line_ends_wherever_a_piece_ends(text, sizes):
 def test_comments_wherever_a_piece_ends(text, sizes):
     import io
 
-    from bayesrisk._files.text import TextStream, WithoutComments
+    from bayesrisk._files.delimited import TextStream, WithoutComments
 
     data = text.replace(b"a", b"\n#").replace(b"\r", b"#").replace(b"\0", b"\n")
     stream = WithoutComments(TextStream(io.BytesIO(data), "x"), b"#")
@@ -191,7 +190,7 @@ def test_json_that_no_one_writes(text, tmp_path):
         PublishedTables.read(tmp_path)
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(OutputError, match=r"config.json: cannot be read as JSON: "):
-        SweepFolder(tmp_path).load_config()
+        read_results(tmp_path)
 
 
 @pytest.mark.parametrize(

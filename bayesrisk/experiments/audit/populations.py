@@ -33,7 +33,7 @@ from bayesrisk.experiments.by_place.parts import (
     open_index,
     read_place,
 )
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.folder import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.mechanisms.registry import mechanism_parameters

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from bayesrisk import plotting
-from bayesrisk._files.text import csv_bytes
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
     AuditConfig,
@@ -23,7 +23,7 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     population_names,
 )
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.risk.audit import (
     METHODS,
     audit_calibration,

@@ -16,12 +16,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import named, own_text, shown
+from bayesrisk._files.delimited import own_text
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, PartFileError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.choosing import (
     ProtectionGoal,
     Search,
@@ -52,8 +52,7 @@ from bayesrisk.experiments.audit.populations import (
 from bayesrisk.experiments.audit.report import audit_files, checks_said
 from bayesrisk.experiments.by_place.parts import forget_index
 from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import MANIFEST
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
@@ -109,7 +108,7 @@ class AuditSummary:
     checks: str
 
     @classmethod
-    def of(cls, folder: PartFolder, outcome: Outcome) -> Self:
+    def of(cls, folder: RunFolder, outcome: Outcome) -> Self:
         """Return the summary of a run; of one that is not complete, nothing was found."""
         if not outcome.complete:
             return cls(str(folder.path), *outcome, 0, 0, (), (), "")
@@ -131,18 +130,12 @@ class AuditSummary:
         return [*self.brief, f"{self.statements} statements in {self.folder}"]
 
 
-class AuditFolder(PartFolder):
-    """The folder of an audit: all of it is computed from confidential records."""
-
-    what: ClassVar[str] = "run of an audit"
-    kinds = ("errors", "statements")
-
-    def _settle(self, config: Any) -> None:
-        super()._settle(config)
-        _files.make_folder(self.path, private=True)
-
-    def _private(self, file: Path) -> bool:
-        return True
+_LAYOUT = Layout(
+    "run of an audit",
+    kinds=("errors", "statements"),
+    merged=("errors", "statements"),
+    confidential=True,  # all of it is computed from confidential records
+)
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -180,17 +173,10 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _checked(path: Path, *names: str) -> dict[str, Path]:
     """Return files of a complete audit that are as it wrote them; a choice if one was made."""
-    store = AuditFolder(path)
-    config = store.load_settings(AuditConfig)
-    manifest = store.check_settings(config)
-    if not manifest.get("complete"):
-        raise PartFileError(f"{path / MANIFEST}: the audit is not complete; run it with --resume")
-    files = {n: path / n for n in names if n != "choice.csv" or config.target_ratio is not None}
-    for name, file in files.items():
-        with named(str(path / MANIFEST), PartFileError, also=(KeyError, TypeError)):
-            known = manifest["files"][name]["sha256"]
-        _files.check_digest(file, known, MANIFEST, PartFileError)
-    return files
+    store = RunFolder.existing(path, _LAYOUT)
+    config = store.settings(AuditConfig)
+    wanted = (name for name in names if name != "choice.csv" or config.target_ratio is not None)
+    return {name: store.result(name) for name in wanted}
 
 
 def _csv(file: Path) -> pd.DataFrame:
@@ -231,7 +217,7 @@ _OF_PROCESS = ("_states", "_parts", "_tried")
 
 
 @dataclass(frozen=True)
-class AuditStudy(Study[AuditSummary]):
+class AuditStudy(Study):
     """Protections of a population judged on one scale, for :func:`~bayesrisk.run`.
 
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
@@ -307,7 +293,7 @@ class AuditStudy(Study[AuditSummary]):
     targets_per_shard: int = 25
     goal: ProtectionGoal | None = None
 
-    merged: ClassVar[tuple[str, ...]] = ("errors", "statements")
+    layout: ClassVar[Layout] = _LAYOUT  # type: ignore[misc]
 
     @functools.cached_property
     def config(self) -> AuditConfig:
@@ -450,20 +436,16 @@ class AuditStudy(Study[AuditSummary]):
         """Send settings to another process, not the records."""
         return {k: v for k, v in self.__dict__.items() if k not in _OF_PROCESS}
 
-    def open(self, folder: str | Path) -> PartFolder:
-        """Return the folder of an audit."""
-        return AuditFolder(folder)
-
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one protection; of the first stage."""
         setting = self._setting(*self._slot(shard), None)
         return {} if setting is None else self._found(shard, setting[1])
 
-    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, pa.Table]:
+    def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one setting of a protection."""
         setting = self._setting(*self._slot(shard), folder)
         if setting is None:  # nothing is left to try
-            return {k: folder.read_part(0, k).schema.empty_table() for k in folder.kinds}
+            return {k: folder.read_part(0, k).schema.empty_table() for k in folder.layout.kinds}
         return self._found(shard, setting[1])
 
     def _slot(self, shard: int) -> tuple[int, int]:
@@ -488,7 +470,7 @@ class AuditStudy(Study[AuditSummary]):
         }
 
     def _setting(
-        self, number: int, step: int, folder: PartFolder | None
+        self, number: int, step: int, folder: RunFolder | None
     ) -> tuple[float | None, Protection] | None:
         """Return the value and the protection that are tried at a step; None after the last."""
         search = self._searches[number]
@@ -508,14 +490,14 @@ class AuditStudy(Study[AuditSummary]):
         value = search.following({at: met for at, met in earlier if at is not None})
         return None if value is None else (value, search.setting(value))
 
-    def _met(self, number: int, step: int, folder: PartFolder, goal: ProtectionGoal) -> bool:
+    def _met(self, number: int, step: int, folder: RunFolder, goal: ProtectionGoal) -> bool:
         """Return whether a setting that was tried does what it shall."""
         parts = len(self._parts)
         slot = list(itertools.chain(*self._slots)).index((number, step))
         shards = range(slot * parts, (slot + 1) * parts)
         return bool(judged(_frame(folder, shards, "statements"), goal)["met"])
 
-    def results(self, folder: PartFolder) -> Mapping[str, bytes]:
+    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return summaries and report of a complete run."""
         shards = range(self.config.shards)
         statements, errors = (_frame(folder, shards, k) for k in ("statements", "errors"))
@@ -558,7 +540,7 @@ class AuditStudy(Study[AuditSummary]):
 
         return by_population(statements, found)
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> AuditSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> AuditSummary:
         """Return what was done and found."""
         return AuditSummary.of(folder, outcome)
 
@@ -569,7 +551,7 @@ class AuditStudy(Study[AuditSummary]):
         forget_index()
 
 
-def _frame(folder: PartFolder, shards: range, kind: str) -> pd.DataFrame:
+def _frame(folder: RunFolder, shards: range, kind: str) -> pd.DataFrame:
     """Return the rows of parts."""
     frames: list[pd.DataFrame] = [folder.read_part(i, kind).to_pandas() for i in shards]
     return pd.concat(frames, ignore_index=True)

@@ -9,8 +9,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,11 @@ from scipy import sparse
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.parquet import spill, spilled
 from bayesrisk._files.text import shown
-from bayesrisk._files.writing import spill, spilled
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, PartFileError
-from bayesrisk.experiments.runs.folder import ADVICE, PartFolder
-from bayesrisk.experiments.runs.parts import RunConfig
+from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.tables import (
@@ -407,21 +407,22 @@ class PlacePart(NamedTuple):
     width: int
 
 
-class PlaceFolder(PartFolder):
+#: Readers of Parquet folders pass over names that start with an underscore.
+PLACES = Layout(
+    "data set by place", (), (), False, "_parts", "_config.json", "_run.json", "_failed"
+)
+
+
+class PlaceFolder(RunFolder):
     """The folder of a run that makes a data set by place; further kinds are files of each part."""
 
-    what: ClassVar[str] = "data set by place"
-    #: Readers of Parquet folders pass over names that start with an underscore.
-    parts: ClassVar[str] = "_parts"
-    settings: ClassVar[str] = "_config.json"
-    listing: ClassVar[str] = "_run.json"
-    aside: ClassVar[str] = "_failed"
+    def __init__(
+        self, path: str | Path, config: Mapping[str, Any], holds: str, layout: Layout = PLACES
+    ) -> None:
+        super().__init__(path, config, replace(layout, kinds=(*layout.kinds, "index")))
+        self.holds = holds
 
-    def __init__(self, path: str | Path, holds: str, *others: str) -> None:
-        super().__init__(path)
-        self.holds, self.kinds = holds, (*others, "index")
-
-    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
+    def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
         folder = self.path / part_name(part.code)
@@ -429,24 +430,23 @@ class PlaceFolder(PartFolder):
         digest = manifest_digest(folder, self.holds)
         rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([_files.digest_folder(folder)] * len(rows)))
-        super().write_parts(config, shard, {**tables, "index": rows})
+        super().write_parts(shard, {**tables, "index": rows})
 
     def _check_whole(self, shard: int) -> None:
         """Refuse a part whose small files or whose folder are not as they were written."""
-        super()._check_whole(shard)
+        if not self.has(shard):
+            return
         about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
         folder = self.path / part_name(about["part"])
         if _files.digest_folder(folder) != about["content"]:
             raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
-    def index(
-        self, config: RunConfig, level: str, above: PublishedTables | Release | None
-    ) -> dict[str, bytes]:
+    def index(self, level: str, above: PublishedTables | Release | None) -> dict[str, bytes]:
         """Return the files of the index of a run whose parts are all there."""
         digest = None
         if above is not None:
             folder = self.path / part_name(ABOVE)
             above.write(folder, replace=True)
             digest = manifest_digest(folder, self.holds)
-        rows = (self.read_part(shard, "index") for shard in range(config.shards))
+        rows = (self.read_part(shard, "index") for shard in range(self.shards))
         return index_files(self.holds, level, rows, digest)

@@ -6,9 +6,9 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError, BayesRiskError, DataError, PartFileError
 from bayesrisk.experiments.by_place.parts import (
+    PLACES,
     PlaceFolder,
     PlacePart,
     at_levels,
@@ -39,8 +40,13 @@ from bayesrisk.experiments.by_place.parts import (
     workload_digest,
 )
 from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import ADVICE, PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunConfig, RunSettings
+from bayesrisk.experiments.runs.folder import (
+    ADVICE,
+    Layout,
+    RunFolder,
+    RunSettings,
+    arrow_table,
+)
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.population import Nation, PopulationSummary
@@ -121,33 +127,28 @@ class ReleaseSummary:
 class _ReleaseFolder(PlaceFolder):
     """A release by place; what was read, from which seed, and how far it came stands beside it."""
 
-    what: ClassVar[str] = "release by place"
-    parts: ClassVar[str] = "parts"
-    settings: ClassVar[str] = "config.json"
-    listing: ClassVar[str] = "run.json"
-    aside: ClassVar[str] = "failed"
-
-    def __init__(self, path: str | Path, *kinds: str) -> None:
-        super().__init__(path, "tables", *kinds)
+    def __init__(self, path: str | Path, config: Mapping[str, Any], *kinds: str) -> None:
+        layout = Layout("release by place", kinds, listing="run.json", confidential=True)
+        super().__init__(path, config, "tables", layout)
         whole = self.path.resolve()
         self.state = whole.parent / f"{whole.name}.confidential"
 
     def _private(self, file: Path) -> bool:
         return file.is_relative_to(self.state)
 
-    def _compute_again(self, config: RunConfig, error: BayesRiskError) -> None:
+    def _compute_again(self, error: BayesRiskError) -> None:
         """Refuse to draw a part of a finished release again: the first draw may be known."""
-        if cast(ReleaseConfig, config).seed is None and Partitions.there(self.path):
+        if self.config["seed"] is None and Partitions.there(self.path):
             what = str(error).replace(f"; {ADVICE}", "")
             raise PartFileError(
                 f"{what}; this release is finished, and to draw a part of it again would be "
                 "another release of its records: bring the part back from a copy"
             ) from error
-        super()._compute_again(config, error)
+        super()._compute_again(error)
 
 
 @dataclass(frozen=True)
-class ReleaseStudy(Study[ReleaseSummary]):
+class ReleaseStudy(Study):
     """A release of microdata by place, for :func:`~bayesrisk.run`: each part by itself.
 
     A complete run is read by :meth:`Release.read`, as a whole, and by the commands that attack
@@ -232,7 +233,9 @@ class ReleaseStudy(Study[ReleaseSummary]):
 
     def open(self, folder: str | Path) -> _ReleaseFolder:
         """Return the folder of the release."""
-        return _ReleaseFolder(folder, *(["above"] if self._above else []), "release")
+        return _ReleaseFolder(
+            folder, self.plain_config(), *(["above"] if self._above else []), "release"
+        )
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
@@ -262,7 +265,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         }
         return found | ({"above": coarse_rows(made.tables, coarse)} if coarse else {})
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index and what is said of the whole; tables of coarser levels are beside."""
         store, codes = cast(_ReleaseFolder, folder), open_index(self.records).codes
         spec, diagnostics, simulation = self._about(store)
@@ -271,7 +274,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
             rows = (store.read_part(shard, "above") for shard in range(self.config.shards))
             tables = sums_of(rows, self.workload, self._above, codes)
             above = Release(spec.for_tables(tables.counts), tables, simulation=simulation)
-        files = store.index(self.config, self.config.level, above)
+        files = store.index(self.config.level, above)
         names = [*codes, *([ABOVE] if above is not None else [])]
         releases = {n: _files.digest(store.path / part_name(n) / RELEASE_FILE) for n in names}
         document = place_document(
@@ -302,7 +305,7 @@ class ReleaseStudy(Study[ReleaseSummary]):
         found = _diagnostics(parts, totals)
         return MechanismSpec.from_dict(json.loads(spec)), found, simulation
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> ReleaseSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> ReleaseSummary:
         """Return what was done."""
         places, diagnostics, simulation = 0, dict[str, float](), self.config.seed is not None
         if outcome.complete:
@@ -392,7 +395,7 @@ class TabulationSummary:
 
 
 @dataclass(frozen=True)
-class TabulationStudy(Study[TabulationSummary]):
+class TabulationStudy(Study):
     """Exact tables of microdata by place, for :func:`~bayesrisk.run`: tables by the same places.
 
     A complete run is read by :meth:`PublishedTables.read`, as a whole, and by the commands that
@@ -435,7 +438,8 @@ class TabulationStudy(Study[TabulationSummary]):
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the tables."""
-        return PlaceFolder(folder, "tables", *(["above"] if self._above else []))
+        layout = replace(PLACES, kinds=("above",) if self._above else ())
+        return PlaceFolder(folder, self.plain_config(), "tables", layout)
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
@@ -447,15 +451,15 @@ class TabulationStudy(Study[TabulationSummary]):
         part = PlacePart(code, inner, made.geoids[self.workload.levels[-1]], width)
         return {"part": part, **({"above": coarse_rows(made, coarse)} if coarse else {})}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index; the tables of coarser levels are written beside."""
         above = None
         if self._above:
             rows = (folder.read_part(shard, "above") for shard in range(self.config.shards))
             above = sums_of(rows, self.workload, self._above, open_index(self.records).codes)
-        return cast(PlaceFolder, folder).index(self.config, self.config.level, above)
+        return cast(PlaceFolder, folder).index(self.config.level, above)
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> TabulationSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> TabulationSummary:
         """Return what was done."""
         places = 0
         if outcome.complete:
@@ -525,7 +529,7 @@ class NationSummary:
 
 
 @dataclass(frozen=True)
-class NationStudy(Study[NationSummary]):
+class NationStudy(Study):
     """A synthetic nation by county, for :func:`~bayesrisk.run`.
 
     A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
@@ -553,7 +557,8 @@ class NationStudy(Study[NationSummary]):
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the microdata."""
-        return PlaceFolder(folder, "microdata", "sums")
+        layout = replace(PLACES, kinds=("sums",))
+        return PlaceFolder(folder, self.plain_config(), "microdata", layout)
 
     def compute(self, shard: int) -> dict[str, PlacePart | pa.Table]:
         """Return a county, and what it adds to the figures of the nation."""
@@ -563,11 +568,11 @@ class NationStudy(Study[NationSummary]):
         sums = population_sums(cast(Records, drawn.persons), drawn)
         return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index."""
-        return cast(PlaceFolder, folder).index(self.config, _LEVEL, None)
+        return cast(PlaceFolder, folder).index(_LEVEL, None)
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> NationSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> NationSummary:
         """Return what was done."""
         found = None
         if outcome.complete:

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.text import all_of, header_fields, named, open_text, text_tables
-from bayesrisk._files.writing import spill, spilled
+from bayesrisk._files.delimited import header_fields, open_text, text_tables
+from bayesrisk._files.parquet import opened, read_frame, spill, spilled
+from bayesrisk._files.text import all_of, named
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction, RowsByPlace

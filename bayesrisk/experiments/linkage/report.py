@@ -12,15 +12,15 @@ import pandas as pd
 
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
-from bayesrisk._files.text import csv_bytes
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown as quoted
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.linkage.counties import SOURCE, Results, link_counties, open_persons
 from bayesrisk.experiments.reconstruction import FinishedReconstruction, ReconstructionConfig
-from bayesrisk.experiments.runs import folder as html
-from bayesrisk.experiments.runs.folder import rounded
+from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs.page import rounded
 from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
     MODAL,

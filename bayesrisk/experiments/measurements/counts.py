@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,7 @@ from bayesrisk.experiments.measurements.spine import (
     tree_of,
 )
 from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
 from bayesrisk.inference import TreePosterior, tree_posterior
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -571,15 +570,8 @@ class MeasurementCountsSummary:
     truncation_bound: float
 
 
-class MeasurementCountsFolder(PartFolder):
-    """The folder of one run; the counts are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "run on the counts of noisy measurements"
-    kinds = ("tally", "counts")
-
-
 @dataclass(frozen=True)
-class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
+class MeasurementCountsStudy(Study):
     """The posterior of the counts of one query in every place, for :func:`run`.
 
     Every cell of the query has a tree of its own, from the top level to the finest, and
@@ -635,7 +627,9 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
     top: str = "State"
     budget: str | None = None
 
-    merged = ("counts",)
+    layout = Layout(
+        "run on the counts of noisy measurements", kinds=("tally", "counts"), merged=("counts",)
+    )
 
     @functools.cached_property
     def config(self) -> MeasurementCountsConfig:
@@ -661,10 +655,6 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
             tuple(parts),
         )
 
-    def open(self, folder: str | Path) -> MeasurementCountsFolder:
-        """Return the folder of a run on the counts of noisy measurements."""
-        return MeasurementCountsFolder(folder)
-
     def _source(self) -> Source:
         check.text(self.query, "query")
         folder = str(check.path(self.measurements, "measurements"))
@@ -685,13 +675,13 @@ class MeasurementCountsStudy(Study[MeasurementCountsSummary]):
             "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
         }
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the summary as JSON, without how the run came to it."""
         done = self.summary(folder, Outcome(self.config.shards, 0, 0, True))
         told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
         return {"summary.json": (json.dumps(told, indent=2, allow_nan=False) + "\n").encode()}
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> MeasurementCountsSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> MeasurementCountsSummary:
         """Return what was done."""
         return _summary(folder, self.config, self._source().nmf.levels, outcome)
 
@@ -747,14 +737,12 @@ def _tally(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _summary(
-    store: PartFolder,
+    store: RunFolder,
     config: MeasurementCountsConfig,
     levels: tuple[str, ...],
     outcome: Outcome,
 ) -> MeasurementCountsSummary:
-    parts = [
-        store.read_part(shard, "tally").to_pandas() for shard in sorted(store.finished(config))
-    ]
+    parts = [store.read_part(shard, "tally").to_pandas() for shard in store.finished()]
     total, bound = pd.DataFrame(), 0.0
     if parts:
         every = pd.concat(parts)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurements.counts import MeasurementsConfig, around, cells_of
 from bayesrisk.experiments.measurements.spine import BUDGETS, Source, digest_of, open_source
 from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.readers.nmf.bounds import states_of, units_between
 
@@ -103,13 +103,6 @@ class MeasurementsSummary:
     curve: list[dict[str, float]]
 
 
-class MeasurementsFolder(PartFolder):
-    """The folder of one run; the cells are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "run on noisy measurements"
-    kinds = ("counted", "tally", "risk")
-
-
 def limits_of(exceeds: Any) -> tuple[float, ...]:
     """Return the thresholds as numbers."""
     limits = check.items(exceeds, "exceeds")
@@ -133,7 +126,7 @@ def ranges_of(source: Source, units_per_shard: int) -> tuple[tuple[str, str], ..
 
 
 @dataclass(frozen=True)
-class MeasurementsStudy(Study[MeasurementsSummary]):
+class MeasurementsStudy(Study):
     r"""Posterior and risk ratio of every unit and cell of noisy measurements, for :func:`run`.
 
     .. math:: \pi(y) = \operatorname{expit}\Big(\operatorname{logit} p
@@ -208,7 +201,9 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
     budget: str | None = None
     units_per_shard: int | None = None
 
-    merged = ("risk",)
+    layout = Layout(
+        "run on noisy measurements", kinds=("counted", "tally", "risk"), merged=("risk",)
+    )
 
     @functools.cached_property
     def config(self) -> MeasurementsConfig:
@@ -238,10 +233,6 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
             ranges=ranges_of(source, size),
         )
 
-    def open(self, folder: str | Path) -> MeasurementsFolder:
-        """Return the folder of a run on noisy measurements."""
-        return MeasurementsFolder(folder)
-
     def _source(self) -> Source:
         return open_source(str(self.measurements), self.level, self.query, self.budget)
 
@@ -253,14 +244,14 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         return cells_of(source, config, units, combine=config.combine and source.target is not None)
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the summary as JSON, without how the run came to it."""
         done = self.summary(folder, Outcome(self.config.shards, 0, 0, True))
         told = {k: v for k, v in asdict(done).items() if k not in _PROVENANCE}
         text = json.dumps(told, indent=2, allow_nan=False) + "\n"
         return {"summary.json": text.encode()}
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> MeasurementsSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> MeasurementsSummary:
         """Return what was done."""
         return _summary(folder, self.config, self._source().atoms.ignored, outcome)
 
@@ -271,11 +262,11 @@ class MeasurementsStudy(Study[MeasurementsSummary]):
 
 
 def _summary(
-    store: PartFolder, config: MeasurementsConfig, ignored: tuple[str, ...], outcome: Outcome
+    store: RunFolder, config: MeasurementsConfig, ignored: tuple[str, ...], outcome: Outcome
 ) -> MeasurementsSummary:
     tally: Counter[str] = Counter()
     counted: Counter[tuple[float, int]] = Counter()
-    for shard in sorted(store.finished(config)):
+    for shard in store.finished():
         for row in store.read_part(shard, "tally").to_pylist():
             tally[row["name"]] += row["cells"]
         part = store.read_part(shard, "counted").to_pydict()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,8 +45,13 @@ from bayesrisk.experiments.occupancy.study import (
 )
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables, published
 from bayesrisk.experiments.runs.engine import Outcome, Study, some_executor
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import CONFIDENTIAL, RunSettings
+from bayesrisk.experiments.runs.folder import (
+    CONFIDENTIAL,
+    Layout,
+    RunFolder,
+    RunSettings,
+    arrow_table,
+)
 from bayesrisk.reconstruction import (
     HouseholdLaw,
     OccupancyDetection,
@@ -136,18 +141,8 @@ class OccupancyAttackSummary(NamedTuple):
     taken_as_true: bool
 
 
-class _AttackFolder(PartFolder):
-    """The folder of one attack; blocks are written last and stand for a whole shard."""
-
-    what: ClassVar[str] = "run of the occupancy attack"
-
-    def __init__(self, path: str | Path, *, households: bool) -> None:
-        super().__init__(path)
-        self.kinds = ("households", "blocks") if households else ("blocks",)
-
-
 @dataclass(frozen=True)
-class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
+class OccupancyAttackStudy(Study):
     """Which blocks of published statistics must hold a violation, for :func:`~bayesrisk.run`.
 
     A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
@@ -271,13 +266,10 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
         return None if self.sample is None else _sample(str(self.sample), self.config)
 
     @property
-    def merged(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Kinds of parts that a complete run has in one file each."""
-        return self.open(".").kinds
-
-    def open(self, folder: str | Path) -> _AttackFolder:
-        """Return the folder of an attack."""
-        return _AttackFolder(folder, households=self._public is not None)
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Parts of a shard: blocks, and with a sample households."""
+        kinds = ("blocks",) if self._public is None else ("households", "blocks")
+        return Layout("run of the occupancy attack", kinds=kinds, merged=kinds)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return blocks, and with a sample households, of a shard."""
@@ -289,7 +281,7 @@ class OccupancyAttackStudy(Study[OccupancyAttackSummary]):
             frames |= _households(config, some, found, self._public, shard)
         return {kind: arrow_table(frame) for kind, frame in frames.items()}
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> OccupancyAttackSummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> OccupancyAttackSummary:
         """Return what was done."""
         return _summary(folder, self.config, outcome)
 
@@ -394,12 +386,12 @@ def _households(
 
 
 def _summary(
-    store: PartFolder, config: OccupancyAttackConfig, outcome: Outcome
+    store: RunFolder, config: OccupancyAttackConfig, outcome: Outcome
 ) -> OccupancyAttackSummary:
     statuses: Counter[str] = Counter()
     conflicts: list[tuple[str, str]] = []
     total = 0
-    for shard in sorted(store.finished(config)):
+    for shard in store.finished():
         blocks = store.read_part(shard, "blocks")
         total += blocks.num_rows
         status = blocks.column("status").to_pylist()
@@ -498,13 +490,12 @@ def joined_parts(parts: list[StudyPart]) -> StudyPart:
 # The study of occupancy violations, part by part: in memory, or in a folder to go on with.
 
 
-class OccupancyFolder(PartFolder):
-    """The folder of one study; blocks are written last and stand for a whole part."""
-
-    what: ClassVar[str] = "study of occupancy"
-    kinds = ("rankings", "variability", "blocks")
+_STUDY = Layout(
+    "study of occupancy",
+    kinds=("rankings", "variability", "blocks"),
     # They are found in tables as exact as the confidential records, for comparison.
-    parts: ClassVar[str] = f"{CONFIDENTIAL}/parts"
+    parts=f"{CONFIDENTIAL}/parts",
+)
 
 
 @dataclass(frozen=True)
@@ -532,7 +523,7 @@ class OccupancySummary:
 
 
 @dataclass(frozen=True, eq=False)
-class OccupancyStudy(Study[OccupancySummary]):
+class OccupancyStudy(Study):
     """The attack on several protections of the same households, judged; for :func:`~bayesrisk.run`.
 
     In a folder, what says of a single block whether it holds a violation, and what adversaries find
@@ -583,6 +574,8 @@ class OccupancyStudy(Study[OccupancySummary]):
     households: Records | str | Path | None = None
     sample: pd.DataFrame | None = None
 
+    layout = _STUDY
+
     def __post_init__(self) -> None:
         """Check the types."""
         given = self.settings
@@ -628,10 +621,6 @@ class OccupancyStudy(Study[OccupancySummary]):
         own = {"_truths", "_pools"}
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
-    def open(self, folder: str | Path) -> OccupancyFolder:
-        """Return the folder of a study."""
-        return OccupancyFolder(folder)
-
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return what one protection of one population, or of one place, gives."""
         config, homes, place = self.config, self.households, ""
@@ -639,23 +628,23 @@ class OccupancyStudy(Study[OccupancySummary]):
         if isinstance(homes, str | Path):
             place, homes = part_households(homes, number, config.households)
         part = study_part(config, *config.tasks[task], homes, self.sample, place=place)
-        return {kind: arrow_table(getattr(part, kind)) for kind in OccupancyFolder.kinds}
+        return {kind: arrow_table(getattr(part, kind)) for kind in _STUDY.kinds}
 
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the frames as files."""
         self._pools[str(folder.path)] = pooled = self._pooled(folder)
         return pooled.files()
 
-    def summary(self, folder: PartFolder, outcome: Outcome) -> OccupancySummary:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> OccupancySummary:
         """Return what was done."""
         if not outcome.complete:
             return OccupancySummary(str(folder.path), *outcome, None)
         results = self._pools.pop(str(folder.path), None)
         return OccupancySummary(str(folder.path), *outcome, results or self._pooled(folder))
 
-    def _pooled(self, folder: PartFolder) -> OccupancyResults:
+    def _pooled(self, folder: RunFolder) -> OccupancyResults:
         parts = (
-            _part({kind: folder.read_part(shard, kind) for kind in folder.kinds})
+            _part({kind: folder.read_part(shard, kind) for kind in folder.layout.kinds})
             for shard in range(self.config.shards)
         )
         return self._judged(parts)
@@ -739,7 +728,7 @@ def _frame_digest(frame: pd.DataFrame) -> str:
 def _part(tables: dict[str, pa.Table]) -> StudyPart:
     """Return a part as frames, texts as text and missing whole numbers as missing."""
     frames = {}
-    for kind in OccupancyFolder.kinds:
+    for kind in _STUDY.kinds:
         frame = tables[kind].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
         whole = [n for n in frame if frame[n].dtype == "Int64" and not frame[n].hasnans]
         texts = [n for n in frame if pd.api.types.is_string_dtype(frame[n])]

@@ -14,7 +14,7 @@ from bayesrisk.experiments.occupancy.study import (
     OccupancyConfig,
     OccupancyResults,
 )
-from bayesrisk.experiments.runs.parts import CONFIDENTIAL
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL
 from bayesrisk.tables import Microdata, Records, Schema
 
 _OCCUPANCY = "household-occupancy"
@@ -182,7 +182,7 @@ def write_occupancy_report(study: OccupancyResults, folder: str | Path) -> Path:
         If a file cannot be written.
     """
     from bayesrisk import plotting  # slow to import
-    from bayesrisk.experiments.runs import folder as html
+    from bayesrisk.experiments.runs import page as html
 
     path = Path(folder)
     write_occupancy_figures(study, path / "figures")

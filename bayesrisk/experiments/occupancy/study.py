@@ -13,13 +13,14 @@ import pandas as pd
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
+from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.limits import Count, Positive, Seed, choice
-from bayesrisk._files.text import csv_bytes, shown
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.experiments.runs.parts import CONFIDENTIAL, RunSettings
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import occupancy_violation, population_spec, simulate_population

@@ -1,32 +1,27 @@
-"""The one engine of long runs: shard by shard, resumable, the same bytes for any executor."""
+"""Studies, computations in shards, and the one function that runs them.
+
+A run is resumable, and its bytes do not depend on the executor.
+"""
 
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Bound, refuse
 from bayesrisk._files.text import shown
-from bayesrisk.accounting import exact_number
+from bayesrisk._show import displayed, short
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import make_executor
-from bayesrisk.experiments.runs.folder import PartFolder
-from bayesrisk.experiments.runs.parts import RunConfig
-
-# -----------------------------------------------------------------------------
-# What a study is: a configuration, shards that are computed one by one, and what they come to.
-
-
-S_co = TypeVar("S_co", covariant=True)
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
 
 
 class Outcome(NamedTuple):
-    """What a run did: shards in all, computed, found finished; and whether every one is there."""
+    """Shards in all, computed by this run, and found finished; and whether every one is there."""
 
     shards: int
     computed: int
@@ -34,84 +29,116 @@ class Outcome(NamedTuple):
     complete: bool
 
 
-class Study(ABC, Generic[S_co]):
-    """A computation in shards, for :func:`run`: everything but where and how it runs.
+@displayed
+@dataclass(frozen=True)
+class RunSummary:
+    """The shards that a run computed, and the facts that a study found in all that are finished.
 
-    A study is sent to workers, so it holds settings and paths rather than open files.  What a
-    shard comes to depends on the study and the number of the shard, on nothing else.
+    Attributes
+    ----------
+    folder : str
+        The output folder.
+    shards, computed, resumed : int
+        Shards in all, those computed by this run, and those found finished.
+    complete : bool
+        Whether every shard is there.
+    facts : dict
+        Results of the study by name, which are attributes, too.
     """
 
-    #: Kinds of parts that a complete run has in one file each.
-    merged: ClassVar[tuple[str, ...]] = ()
+    folder: str
+    shards: int
+    computed: int
+    resumed: int
+    complete: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a fact."""
+        facts = self.__dict__.get("facts", {})
+        if name not in facts:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
+        return facts[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in one dictionary, the facts beside the rest."""
+        own = {name: value for name, value in self.__dict__.items() if name != "facts"}
+        return {**own, **self.facts}
+
+    def _answer(self) -> list[str]:
+        done = f"{self.computed + self.resumed} of {self.shards} shards are done, in {self.folder}"
+        return [done, *(f"{name}: {short(value)}" for name, value in self.facts.items())]
+
+
+class Study(ABC):
+    """A computation in shards, for :func:`run`: everything but where and how it runs.
+
+    A study is a frozen dataclass whose fields are its configuration.  It is sent to workers, so it
+    holds settings and paths rather than open files.  The parts of a shard depend on the study and
+    the number of the shard, on nothing else.
+    """
+
+    #: Files of a run: a class attribute, or a property where it depends on the fields.
+    layout: Layout
 
     @property
     @abstractmethod
-    def config(self) -> RunConfig:
-        """The checked configuration, the same for every run of this study."""
+    def config(self) -> Mapping[str, Any] | RunSettings:
+        """The checked configuration as plain values: fields, digests of inputs, ``shards``.
 
-    @abstractmethod
-    def open(self, folder: str | Path) -> PartFolder:
-        """Return the folder of this kind of study at a path."""
-
-    @abstractmethod
-    def compute(self, shard: int) -> Mapping[str, Any]:
-        """Return the parts of a shard, tables of Arrow: what a worker does.
-
-        A folder of another kind may take other things too, which its ``write_parts`` knows.
+        It is written into the folder and tells runs apart.
         """
 
     @property
-    def stages(self) -> Sequence[range]:
-        """Shards in stages, one after the other: a later one may read what earlier ones found."""
-        return (range(self.config.shards),)
+    def shards(self) -> int:
+        """Number of shards."""
+        config = self.config
+        if isinstance(config, Mapping):
+            return int(config["shards"])
+        return int(config.shards)  # type: ignore[attr-defined]
 
-    def compute_after(self, shard: int, folder: PartFolder) -> Mapping[str, Any]:
+    @property
+    def stages(self) -> Sequence[range]:
+        """Shards in stages, one after the other: a later one may read the parts of earlier ones."""
+        return (range(self.shards),)
+
+    def open(self, folder: str | Path) -> RunFolder:
+        """Return the folder of a run of this study."""
+        return RunFolder(folder, self.plain_config(), self.layout)
+
+    def plain_config(self) -> dict[str, Any]:
+        """Return the configuration as plain containers, for JSON."""
+        config = self.config
+        values = config if isinstance(config, Mapping) else config.to_dict()
+        return {**values, "shards": self.shards}
+
+    @abstractmethod
+    def compute(self, shard: int) -> Mapping[str, Any]:
+        """Return the parts of a shard, tables of Arrow by kind."""
+
+    def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, Any]:
         """Return the parts of a shard, where a folder holds those of all earlier stages."""
         return self.compute(shard)
 
-    def results(self, folder: PartFolder) -> Mapping[str, bytes]:
-        """Return further files of a complete run, by name."""
+    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
+        """Return files of a complete run, by name, besides those of merged parts."""
         return {}
 
-    @abstractmethod
-    def summary(self, folder: PartFolder, outcome: Outcome) -> S_co:
-        """Return what a run did and what the folder holds."""
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return what the finished shards say, for the summary; results are written before."""
+        return {}
 
-    def close(self) -> None:
+    def summary(self, folder: RunFolder, outcome: Outcome) -> Any:
+        """Return what a run did and what the folder holds."""
+        facts = self.facts(folder, complete=outcome.complete)
+        return replace(RunSummary(str(folder.path), *outcome), facts=facts)
+
+    def close(self) -> None:  # noqa: B027 - most keep nothing
         """Forget what this process keeps between shards."""
 
 
-# -----------------------------------------------------------------------------
-# The bound of a number that may be written as a fraction.
-
-
-def number(low: float, high: float, *, open_: bool = False, **told: Any) -> Bound:
-    """Return the bound of a number or fraction, which is read exactly."""
-    brackets = "()" if open_ else "[]"
-    words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
-
-    def check(value: Any) -> Fraction:
-        try:
-            exact = exact_number(value)
-        except ArgumentError:
-            raise refuse(words, **told) from None
-        if not (low < exact < high if open_ else low <= exact <= high):
-            raise refuse(words, **told)
-        return exact
-
-    ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
-    drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
-    return Bound(words, check, {"anyOf": drawn})
-
-
-# -----------------------------------------------------------------------------
-
-
-S = TypeVar("S")
-
-
 def run(
-    study: Study[S],
+    study: Study,
     folder: str | Path,
     *,
     workers: int = 1,
@@ -119,13 +146,13 @@ def run(
     shard: tuple[int, int] | None = None,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> S:
+) -> Any:
     """Run a study into a folder.
 
     Parameters
     ----------
     study : Study
-        What to compute: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
+        The computation: :class:`SweepStudy`, :class:`ReconstructionStudy`, :class:`ClaimsStudy`,
         :class:`OccupancyStudy`, :class:`OccupancyAttackStudy`, or your own.
     folder : path-like
         Output folder, new or empty; or, with ``resume``, one that holds a part of this study.
@@ -147,13 +174,12 @@ def run(
 
     Returns
     -------
-    object
-        The study's summary of what was done; its ``complete`` says whether every shard is there.
+    RunSummary
+        The shards that were computed and the study's facts; its ``complete`` says whether every
+        shard is there.
 
     Raises
     ------
-    ArgumentError
-        If an argument is out of range, or the study cannot be run as it is.
     DataError
         If the data that the study reads are damaged.
     OutputError
@@ -177,12 +203,12 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from bayesrisk.experiments import SweepStudy, parse_config, run
-    >>> config = parse_config({
+    >>> from bayesrisk.experiments import parse_config, run
+    >>> study = parse_config({
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summary = run(SweepStudy(config), folder)
+    ...     summary = run(study, folder)
     >>> summary.complete, summary.rows
     (True, 2)
     """
@@ -193,37 +219,34 @@ def run(
     part, parts = _share(shard)
     with some_executor(executor, workers) as pool:
         try:
-            config = study.config
             store = study.open(folder)
-            mine = range(part - 1, config.shards, parts)
-            done = store.prepare(config, mine, resume=resume)
+            mine = range(part - 1, store.shards, parts)
+            done = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in done]
             complete = store.run(
-                config,
                 functools.partial(_work, study, str(store.path)),
                 pool,
                 todo,
                 stages=study.stages,
                 progress=progress,
-                merged=study.merged,
                 results=lambda: study.results(store),
             )
-            left = set() if complete else set(store.missing(config)).intersection(todo)
+            left = set() if complete else set(store.missing()).intersection(todo)
             computed = len(todo) - len(left)
-            outcome = Outcome(config.shards, computed, len(mine) - len(todo), complete)
+            outcome = Outcome(store.shards, computed, len(mine) - len(todo), complete)
             return study.summary(store, outcome)
         finally:
             study.close()
 
 
-def _work(study: Study[object], folder: str, shard: int) -> int:
+def _work(study: Study, folder: str, shard: int) -> int:
     """Compute one shard and write its parts: what a worker does.
 
     A scheduler that lost a worker may ask again for what that one had finished: it is there.
     """
     store = study.open(folder)
-    if not store.has(study.config, shard):
-        store.write_parts(study.config, shard, study.compute_after(shard, store))
+    if not store.has(shard):
+        store.write_parts(shard, study.compute_after(shard, store))
     return shard
 
 

@@ -1,58 +1,48 @@
-"""An output folder of parts that are whole or absent, and a manifest of them.
+"""The folder of a run: parts that are whole or absent, the results made of them, and a manifest.
 
-A run killed at any moment leaves only whole parts.  Each carries its kind, its shard number, the
-digest of its configuration and that of its own bytes in its footer: the folder explains itself, and
-the manifest can be rebuilt from the parts by any process.  The manifest says ``complete`` only once
-every result that is made of the parts is in place.
+A run that is killed at any moment leaves only whole parts.  Those of a shard count once its record
+is there, a small file with their checksums and the digest of the configuration, which is written
+last.  The manifest says ``complete`` once every result that is made of the parts is in place.
 """
 
-import base64
-import functools
 import hashlib
-import platform
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
-from importlib.metadata import version
-from importlib.resources import files
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Self, TypeVar
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayesrisk import _files, plotting
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk._files.text import named, read_json
 from bayesrisk._random import as_finished
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
     BayesRiskError,
     BayesRiskWarning,
+    ConfigError,
     DataError,
     OutputError,
     PartFileError,
-)
-from bayesrisk.experiments.runs.parts import (
-    PartFile,
-    PartSummary,
-    RunConfig,
-    SetAside,
-    SettledFolder,
-    look_at,
-    pack,
-    unpack,
+    ShardError,
 )
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
+#: Results below this folder are for whoever holds the confidential records, and nobody else.
+CONFIDENTIAL = "confidential"
+#: What to do where a part is damaged.
+ADVICE = "run with --resume to compute it again"
 #: Rows that a results file has together at least: its footer names every group of them, and grew
 #: beyond what a reader takes when each of many thousand parts was a group.
 _GROUP = 2**16
-#: What to do where a part is damaged.
-ADVICE = "run with --resume to compute it again"
+#: Failures after which a run stops of which no shard was ever finished.
+_HOPELESS = 10
+_NAMED = 5  # shards that a message names
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
@@ -65,66 +55,290 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _footer(config: RunConfig, shard: int, kind: str) -> dict[str, str]:
-    """Return what a part says of itself."""
-    return {
-        "bayesrisk.config": config.digest,
-        "bayesrisk.kind": kind,
-        "bayesrisk.shard": str(shard),
-    }
+class RunSettings:
+    """Base of configurations that a file or a caller states: dataclasses that pydantic reads."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    @classmethod
+    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
+        """Return the configuration that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ConfigError
+            Names the source, the key, the bound and the value.
+        """
+        from pydantic import TypeAdapter, ValidationError  # slow to import
+
+        from bayesrisk._files.limits import as_config_error
+
+        try:
+            return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+        except ValidationError as error:
+            raise as_config_error(error, source) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain containers, for JSON."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form."""
+        return digest_of(self.to_dict())
 
 
-def _number(file: Path) -> int:
-    """Return the shard number in the name of a part; -1 for another name."""
-    text = file.stem.rpartition("-")[2]
-    return int(text) if text.isascii() and text.isdigit() else -1
+S = TypeVar("S", bound=RunSettings)
 
 
-class PartFolder(SettledFolder):
-    """The folder of one run; subclasses say of what kind.
+def digest_of(config: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON form of a configuration."""
+    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a run: what messages call it, the parts of a shard, and the names of files.
+
+    A complete run has the ``merged`` kinds of parts in one file each.  All of a ``confidential``
+    run may be read by its owner only.
+    """
+
+    label: str
+    kinds: tuple[str, ...] = ("part",)
+    merged: tuple[str, ...] = ()
+    confidential: bool = False
+    parts: str = "parts"
+    settings: str = "config.json"
+    listing: str = "manifest.json"
+    failures: str = "failed"
+
+
+class RunFolder:
+    """The folder of one run.
 
     Parameters
     ----------
     path : path-like
         The folder; :meth:`prepare` makes it.
+    config : mapping
+        The configuration as plain containers, with the number of ``shards``.
+    layout : Layout
+        Which files it has.
     """
 
-    #: Files of a shard; the last one is written last, and stands for all.
-    kinds: tuple[str, ...] = ("part",)
-    #: Where the parts are.
-    parts: ClassVar[str] = "parts"
-    #: Where the errors of shards are that were set aside.
-    aside: ClassVar[str] = "failed"
+    def __init__(self, path: str | Path, config: Mapping[str, Any], layout: Layout) -> None:
+        self.path = check.path(path, "folder")
+        self.state = self.path  # where the configuration, the parts and their list are
+        self.config, self.layout = config, layout
+        self._digest = digest_of(config)
+        self._seen: dict[Path, tuple[tuple[int, ...], str]] = {}  # checksums, by state of the file
+        self._begun = False
+        self._errors: dict[int, Exception] = {}
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-        self._read: dict[Path, tuple[tuple[int, ...], PartSummary]] = {}
+    @classmethod
+    def existing(cls, path: str | Path, layout: Layout) -> Self:
+        """Return the folder of a run that was begun, with the configuration it was begun with.
+
+        Raises
+        ------
+        OutputError
+            If there is none of this kind.
+        PartFileError
+            If the manifest belongs to another configuration: a changed one would make every part
+            look foreign.
+        """
+        folder = cls(path, {}, layout)
+        file = folder.state / layout.settings
+        with named(str(file), OutputError):
+            if not file.exists():
+                raise OutputError(f"{folder.path}: holds no {layout.label} (no {layout.settings})")
+        config = read_json(file, OutputError)
+        if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
+            raise OutputError(f"{file}: is not the configuration of a {layout.label}")
+        folder.config, folder._digest = config, digest_of(config)
+        if folder.manifest and folder.manifest.get("config") != folder._digest:
+            raise PartFileError(
+                f"{folder.state / layout.listing}: belongs to another configuration than "
+                f"{layout.settings}"
+            )
+        return folder
+
+    def settings(self, kind: type[S]) -> S:
+        """Return the configuration as an object of a class, checked.
+
+        Raises
+        ------
+        OutputError
+            Names the file, the key, the bound and the value.
+        """
+        file = self.state / self.layout.settings
+        source = f"{file}: is not the configuration of a {self.layout.label}"
+        derived = {"shards"}.difference(field.name for field in fields(kind))  # type: ignore[arg-type]
+        values = {k: v for k, v in self.config.items() if k not in derived}
+        try:
+            return kind.from_dict(values, source=source)
+        except ConfigError as error:
+            raise OutputError(str(error)) from error
 
     @property
-    def _foreign(self) -> str:
-        return f"is not a part of this {self.what}; delete it and {ADVICE}"
+    def shards(self) -> int:
+        """Number of shards."""
+        return int(self.config["shards"])
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The list of parts and results; empty where there is none yet.
+
+        Raises
+        ------
+        PartFileError
+            If it is damaged.
+        """
+        file = self.state / self.layout.listing
+        return _files.read_document(file, PartFileError) if file.exists() else {}
+
+    def result(self, name: str) -> Path:
+        """Return the path of a result of a complete run, after comparing it with the manifest.
+
+        Raises
+        ------
+        PartFileError
+            If the run is not finished, or the file is not the one that the manifest lists.
+        """
+        files = self.manifest.get("files", {})
+        if not files:
+            raise PartFileError(f"{self.path}: is not finished; run it with --resume")
+        about, file = files.get(name), self.path / name
+        if not isinstance(about, Mapping) or not isinstance(about.get("sha256"), str):
+            raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
+        _files.check_digest(file, about["sha256"], self.layout.listing, PartFileError)
+        return file
+
+    # The parts of a shard.
 
     def part(self, shard: int, kind: str | None = None) -> Path:
-        """Return the path of a part, by default of the one that is written last."""
-        return self.state / self.parts / f"{kind or self.kinds[-1]}-{shard:06d}.parquet"
+        """Return the path of a part, by default of the last kind."""
+        name = f"{kind or self.layout.kinds[-1]}-{shard:06d}.parquet"
+        return self.state / self.layout.parts / name
 
-    def prepare(self, config: RunConfig, mine: range, *, resume: bool) -> set[int]:
+    def _record(self, shard: int) -> Path:
+        return self.state / self.layout.parts / f"shard-{shard:06d}.json"
+
+    def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
+        """Write the tables of a shard, by kind, each whole or not at all, and then their record."""
+        parts = {}
+        for kind in self.layout.kinds:
+            sink, file = pa.BufferOutputStream(), self.part(shard, kind)
+            plain = tables[kind].replace_schema_metadata(None)
+            pq.write_table(plain, sink, compression="zstd", write_page_checksum=True)
+            data = sink.getvalue().to_pybytes()
+            _files.write_bytes(file, data, private=self._private(file), tidy=False)
+            parts[kind] = {"rows": plain.num_rows, "sha256": hashlib.sha256(data).hexdigest()}
+        file = self._record(shard)
+        record = _files.sealed({"config": self._digest, "shard": shard, "parts": parts})
+        _files.write_bytes(file, record, private=self._private(file), tidy=False)
+
+    def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
+        """Return the rows of a part, by default of the last kind.
+
+        Raises
+        ------
+        PartFileError
+            If it is not as it was written.
+        """
+        kind = kind or self.layout.kinds[-1]
+        file = self.part(shard, kind)
+        with _whole(file):
+            data = file.read_bytes()
+            if hashlib.sha256(data).hexdigest() != self._recorded(shard)[kind]["sha256"]:
+                raise ValueError("its bytes do not fit its checksum")
+            # Arrow's threads let go of Python's bytes some time after: a process that ends then
+            # aborts.
+            return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+
+    def frame(self, kind: str, shards: Sequence[int] | None = None) -> pd.DataFrame:
+        """Return the rows of a kind, of some shards or of all, in their order."""
+        numbers = range(self.shards) if shards is None else shards
+        parts = [self.read_part(shard, kind).to_pandas() for shard in numbers]
+        rows: pd.DataFrame = pd.concat(parts, ignore_index=True)
+        return rows
+
+    def has(self, shard: int) -> bool:
+        """Return whether the parts of a shard are there, each as it was written.
+
+        Raises
+        ------
+        PartFileError
+            If one is truncated, altered or foreign.
+        """
+        if not self._record(shard).exists():
+            return False
+        for kind, about in self._recorded(shard).items():
+            file = self.part(shard, kind)
+            with _whole(file):
+                if self._sha256(file) != about["sha256"]:
+                    raise ValueError("its bytes do not fit its checksum")
+        return True
+
+    def finished(self) -> list[int]:
+        """Return the shards whose parts are there, each as it was written.
+
+        Raises
+        ------
+        PartFileError
+            If a part is truncated, altered or foreign.
+        """
+        found = sorted((self.state / self.layout.parts).glob("shard-*.json"))
+        numbers = [int(n) if (n := file.stem[6:]).isdecimal() else -1 for file in found]
+        for file, number in zip(found, numbers, strict=True):
+            if not 0 <= number < self.shards:
+                raise self._foreign(file)
+            self.has(number)
+        return numbers
+
+    def missing(self) -> list[int]:
+        """Return the shards whose parts are not there."""
+        return sorted(set(range(self.shards)).difference(self.finished()))
+
+    def _recorded(self, shard: int) -> dict[str, dict[str, Any]]:
+        """Return rows and checksum of each part of a shard, which must be one of this run."""
+        file = self._record(shard)
+        with _whole(file):
+            record = _files.read_document(file, PartFileError)
+        parts: dict[str, dict[str, Any]] = record.pop("parts", {})
+        if record != {"config": self._digest, "shard": shard} or set(parts) != set(
+            self.layout.kinds
+        ):
+            raise self._foreign(file)
+        return parts
+
+    def _foreign(self, file: Path) -> PartFileError:
+        return PartFileError(
+            f"{file}: is not a part of this {self.layout.label}; delete it and {ADVICE}"
+        )
+
+    def _sha256(self, file: Path) -> str:
+        """Return the checksum of a file, looked at again if it changed."""
+        now = file.stat()
+        state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        if file not in self._seen or self._seen[file][0] != state:
+            self._seen[file] = (state, _files.digest(file))
+        return self._seen[file][1]
+
+    # A run, from the first look at the folder to its results.
+
+    def prepare(self, mine: range, *, resume: bool) -> set[int]:
         """Make the folder ready for a run and return the shards that are already there.
 
         Parameters
         ----------
-        config : RunConfig
-            What is to be run.
         mine : range
             The shards of this run; others may be another machine's.
         resume : bool
-            Whether finished shards among them are welcome.
-
-        Returns
-        -------
-        set of int
-            Finished shards, each read back and checked.  With ``resume`` those with a damaged part
-            are not among them, and a warning names it: they are to be computed again.
+            Whether finished shards among them are welcome.  Those with a damaged part are not
+            returned, and a warning names it: they are to be computed again.
 
         Raises
         ------
@@ -136,152 +350,110 @@ class PartFolder(SettledFolder):
             another machine's.
         """
         with _files.explained(self.path):
-            self._settle(config)
-        self._check_owner(config)
+            self._settle()
         if resume:
-            self._forget_damaged(config, mine)
-        done = self.finished(config)
+            for shard in mine:
+                try:
+                    self._check_whole(shard)
+                except (PartFileError, DataError) as error:
+                    self._compute_again(error)
+                    self._record(shard).unlink()
+        done = set(self.finished())
         if not resume and not done.isdisjoint(mine):
             raise OutputError(
                 f"{self.path}: holds {len(done.intersection(mine))} shards of this run; "
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
-        self._make_folder(self.state / self.parts)
+        self._make_folder(self.state / self.layout.parts)
         self._tidy(mine)
-        SetAside(self.state / self.aside).forget(mine)
+        folder = self.state / self.layout.failures
+        if folder.is_dir():
+            with _files.explained(folder):
+                for shard in mine:
+                    self._failure(shard).unlink(missing_ok=True)
+                if not any(folder.iterdir()):
+                    folder.rmdir()
         return done
 
-    def _forget_damaged(self, config: RunConfig, shards: Sequence[int]) -> None:
-        """Remove what stands for shards that are not as they were written."""
-        for shard in shards:
-            if self.part(shard).exists():
-                try:
-                    self._check_whole(shard)
-                except (PartFileError, DataError) as error:
-                    self._compute_again(config, error)
-                    self.part(shard).unlink()
+    def _settle(self) -> None:
+        """Write the configuration into a folder that is new or empty; refuse any other."""
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"{self.path}: must be a folder, but is a file")
+        file = self.state / self.layout.settings
+        ours = json.loads(json.dumps(self.config))
+        if file.exists():
+            if not self.path.exists():
+                raise OutputError(
+                    f"{self.state}: belongs to {self.path}, which is gone; remove it to begin again"
+                )
+            theirs = read_json(file, OutputError)
+            if theirs != ours:
+                other = theirs if isinstance(theirs, dict) else {}
+                keys = ", ".join(k for k in ours if k not in other or other[k] != ours[k])
+                raise OutputError(
+                    f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
+                    "nothing was changed"
+                )
+            return
+        folders = (folder for folder in {self.path, self.state} if folder.exists())
+        held = [path.name for folder in folders for path in folder.iterdir()]
+        # Leftovers of a run killed before its configuration was in place do not count.
+        others = sorted(name for name in held if not _files.is_leftover(name))
+        if others:
+            raise OutputError(
+                f"{self.path}: must be empty or hold a {self.layout.label}, but holds "
+                f"{others[0]!r}; nothing was changed"
+            )
+        _files.make_folder(self.path, private=self.layout.confidential)
+        self._make_folder(file.parent)
+        text = json.dumps(ours, indent=2, sort_keys=True) + "\n"
+        _files.write_bytes(file, text.encode(), private=self._private(file))
 
     def _check_whole(self, shard: int) -> None:
         """Refuse a shard any byte of which is not as it was written."""
-        for kind in self.kinds:
-            self._about(self.part(shard, kind))
+        self.has(shard)
 
-    def _compute_again(self, config: RunConfig, error: BayesRiskError) -> None:
+    def _compute_again(self, error: BayesRiskError) -> None:
         """Say that a damaged shard is computed again."""
         text = f"{error}: computed again"
         warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
 
     def _tidy(self, shards: Sequence[int]) -> None:
         """Remove what killed processes left of the parts of shards."""
-        files = [self.part(shard, kind) for shard in shards for kind in self.kinds]
+        files = [self.part(shard, kind) for shard in shards for kind in self.layout.kinds]
         if files:
-            _files.clear(*files)
+            _files.clear(*files, *map(self._record, shards))
 
-    def has(self, config: RunConfig, shard: int) -> bool:
-        """Return whether a shard's parts are there, each checked against its footer."""
-        files = [(self.part(shard, kind), kind) for kind in self.kinds]
-        if not files[-1][0].exists():
-            return False
-        return all(self._check(file, config, kind) == shard for file, kind in files)
+    def _private(self, file: Path) -> bool:
+        """Return whether only the owner may read a file of this folder."""
+        return self.layout.confidential or CONFIDENTIAL in file.relative_to(self.path).parts
 
-    def finished(self, config: RunConfig) -> set[int]:
-        """Return the shards whose parts are there, each checked against its footer.
-
-        Parameters
-        ----------
-        config : RunConfig
-            The run they must belong to.
-
-        Returns
-        -------
-        set of int
-            Shard numbers.
-
-        Raises
-        ------
-        PartFileError
-            If a part is truncated, altered or foreign.
-        """
-        folder, last = self.state / self.parts, self.kinds[-1]
-        if not folder.is_dir():
-            return set()
-        found = {
-            self._check(file, config, last) for file in sorted(folder.glob(f"{last}-*.parquet"))
-        }
-        for shard in found:
-            for kind in self.kinds[:-1]:
-                self._check(self.part(shard, kind), config, kind)
-        return found
-
-    def _check(self, file: Path, config: RunConfig, kind: str) -> int:
-        """Return the shard number of a part that is whole and belongs to the run."""
-        footer = self._about(file).footer
-        shard = _number(file)
-        known = 0 <= shard < config.shards and file == self.part(shard, kind)
-        if not known or footer != _footer(config, shard, kind):
-            raise PartFileError(
-                f"{file}: is not a part of this {self.what}; delete it and {ADVICE}"
-            )
-        return shard
-
-    def _about(self, file: Path) -> PartSummary:
-        """Return what a part says of itself, looked at again if it changed."""
-        try:
-            now = file.stat()
-        except OSError as error:
-            raise PartFileError(
-                f"{file}: is not a whole part ({error.strerror}); {ADVICE}"
-            ) from error
-        state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-        if file not in self._read or self._read[file][0] != state:
-            self._read[file] = (state, look_at(file, ADVICE))
-        return self._read[file][1]
-
-    def write_parts(self, config: RunConfig, shard: int, tables: Mapping[str, Any]) -> None:
-        """Write the parts of a shard, each whole or not at all.
-
-        Parameters
-        ----------
-        config : RunConfig
-            The run.
-        shard : int
-            Its number.
-        tables : mapping of str to pyarrow.Table
-            Rows of every kind.
-
-        Raises
-        ------
-        OutputError
-            If they cannot be written.
-        """
-        for kind in self.kinds:
-            file = self.part(shard, kind)
-            data = pack(tables[kind], _footer(config, shard, kind))
-            _files.write_bytes(file, data, private=self._private(file), tidy=False)
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder in or beside this one; one for confidential files is its owner's alone."""
+        within = self.state if folder.is_relative_to(self.state) else self.path
+        inside = folder.relative_to(within)
+        for below in (*reversed(inside.parents), inside):
+            _files.make_folder(within / below, private=self._private(within / below))
 
     def run(
         self,
-        config: RunConfig,
         work: Callable[[int], int],
-        runner: Executor,
+        executor: Executor,
         todo: Sequence[int],
         *,
         stages: Sequence[range] = (),
         progress: Callable[[int, int], None] | None = None,
-        merged: tuple[str, ...] = (),
         results: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> bool:
-        """Compute shards, and keep those that are finished whatever happens.
+        """Compute shards, keep those that are finished whatever happens, and make the results.
 
         A shard that fails is set aside with its error, and the others go on.
 
         Parameters
         ----------
-        config : RunConfig
-            The run.
         work : callable
             Computes a shard, writes its parts and returns its number.
-        runner : Executor
+        executor : Executor
             Where it is computed.
         todo : sequence of int
             The shards to compute.
@@ -289,68 +461,55 @@ class PartFolder(SettledFolder):
             Shards that must all be there before those of the next stage begin.
         progress : callable, optional
             Called with the shards computed and those to compute, after each.
-        merged : tuple of str
-            Kinds that a complete run has in one file each.
         results : callable, optional
-            Makes the other files of a complete run, by name.
+            Makes files of a complete run, by name, besides those of merged parts.
 
         Returns
         -------
         bool
             Whether every shard is there.
-
-        Raises
-        ------
-        OutputError
-            If a file cannot be written.
-        PartFileError
-            If a part is truncated, altered or foreign.
-        ShardError
-            If shards were set aside.
         """
-        aside = SetAside(self.state / self.aside, begun=bool(self.finished(config)))
+        self._begun = bool(self.finished())
         try:
-            staged = self._staged(config, work, runner, todo, stages, aside.add)
+            staged = self._staged(work, executor, todo, stages or (range(self.shards),))
             for count, _ in enumerate(staged, start=1):
-                aside.begun = True
+                self._begun = True
                 if progress is not None:
                     progress(count, len(todo))
         except BaseException:
             with suppress(OutputError):  # what stopped the work is to be told
-                self.write_manifest(config)
+                self._write_manifest()
             raise
         self._tidy(todo)  # workers may have died meanwhile
-        if self.missing(config):
-            self.write_manifest(config)
-            aside.tell()
-            if self.missing(config):  # else another machine has finished the rest meanwhile
+        if self.missing():
+            self._write_manifest()
+            self._raise_failures()
+            if self.missing():  # else another machine has finished the rest meanwhile
                 return False
-        files = {f"{kind}.parquet": self._merge(config, kind) for kind in merged}
+        files = {f"{kind}.parquet": self._merge(kind) for kind in self.layout.merged}
         for name, data in ({} if results is None else results()).items():
             file = self.path / name
             self._make_folder(file.parent)
             _files.write_bytes(file, data, private=self._private(file))
             files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
-        self.write_manifest(config, files=files)
+        self._write_manifest(files)
         return True
 
     def _staged(
         self,
-        config: RunConfig,
         work: Callable[[int], int],
-        runner: Executor,
+        executor: Executor,
         todo: Sequence[int],
         stages: Sequence[range],
-        failed: Callable[[int, Exception], None],
     ) -> Iterator[int]:
         """Yield shards as they are finished, stage after stage."""
-        for stage in stages or (range(config.shards),):
+        for stage in stages:
             mine = [shard for shard in todo if shard in stage]
-            if mine and stage.start and any(n < stage.start for n in self.missing(config)):
+            if mine and stage.start and any(n < stage.start for n in self.missing()):
                 return  # another machine's, or set aside
-            yield from as_finished(runner, work, mine, failed)
+            yield from as_finished(executor, work, mine, self._set_aside)
 
-    def _merge(self, config: RunConfig, kind: str) -> dict[str, Any]:
+    def _merge(self, kind: str) -> dict[str, Any]:
         """Write one file from the parts, some of them at a time; return its rows and checksum."""
         target = self.path / f"{kind}.parquet"
         part, rows = self.read_part(0, kind), 0
@@ -362,7 +521,7 @@ class PartFolder(SettledFolder):
             ) as writer,
         ):
             held: list[pa.Table] = []
-            for shard in range(config.shards):
+            for shard in range(self.shards):
                 part = self.read_part(shard, kind) if shard else part
                 rows += part.num_rows
                 try:
@@ -371,198 +530,79 @@ class PartFolder(SettledFolder):
                     raise PartFileError(
                         f"{self.part(shard, kind)}: has other columns than the first part: {error}"
                     ) from error
-                if sum(map(len, held)) >= _GROUP or shard == config.shards - 1:
+                if sum(map(len, held)) >= _GROUP or shard == self.shards - 1:
                     writer.write_table(pa.concat_tables(held))
                     held = []
         return {"rows": rows, "sha256": _files.digest(target)}
 
-    def missing(self, config: RunConfig) -> list[int]:
-        """Return the shards whose parts are not there."""
-        return sorted(set(range(config.shards)) - self.finished(config))
-
-    def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
-        """Return the rows of a part.
-
-        Parameters
-        ----------
-        shard : int
-            Its number.
-        kind : str, optional
-            Which of the shard's parts, by default the one that is written last.
-
-        Returns
-        -------
-        pyarrow.Table
-            Its rows, without the footer.
-
-        Raises
-        ------
-        PartFileError
-            If it cannot be read.
-        """
-        file = self.part(shard, kind)
-        part: PartFile = unpack(file, ADVICE)
-        own = (part.footer.get("bayesrisk.kind"), part.footer.get("bayesrisk.shard"))
-        if own != (kind or self.kinds[-1], str(shard)):
-            raise PartFileError(
-                f"{file}: is not a part of this {self.what}; delete it and {ADVICE}"
-            )
-        return part.table
-
-    def write_manifest(
-        self, config: RunConfig, files: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Write and return the list of parts, with their checksums.
-
-        Parameters
-        ----------
-        config : RunConfig
-            The run.
-        files : mapping, optional
-            What was made of the parts of a complete run, by name.
-
-        Returns
-        -------
-        dict
-            ``config`` (digest), ``version``, ``shards``, ``complete`` and ``parts``; where shards
-            were set aside, ``failed``.
-
-        Raises
-        ------
-        PartFileError
-            If a part is truncated, altered or foreign.
-        """
-        parts = []
-        done = self.finished(config)
-        failed = SetAside(self.state / self.aside).known()
-        for shard, kind in ((shard, kind) for shard in sorted(done) for kind in self.kinds):
-            file = self.part(shard, kind)
-            about = self._about(file)
-            name = f"{self.parts}/{file.name}"
-            parts.append({"shard": shard, "file": name, "rows": about.rows, "sha256": about.sha256})
+    def _write_manifest(self, files: Mapping[str, Any] | None = None) -> None:
+        """Write the list of parts; of a complete run with the files that are made of them."""
+        failed = sorted((self.state / self.layout.failures).glob("shard-*.json"))
+        failures = [_files.read_document(file, PartFileError) for file in failed]
         manifest = {
-            "config": config.digest,
-            "version": config.version,
-            "shards": config.shards,
+            "config": self._digest,
+            "version": self.config.get("version"),
+            "shards": self.shards,
             "complete": files is not None,
-            "parts": parts,
+            "parts": [
+                {"shard": shard, "file": f"{self.layout.parts}/{self.part(shard, kind).name}"}
+                | about
+                for shard in self.finished()
+                for kind, about in self._recorded(shard).items()
+            ],
             **({} if files is None else {"files": files}),
-            **({"failed": failed} if failed else {}),
+            **({"failed": failures} if failures else {}),
         }
-        listing = self.state / self.listing
+        listing = self.state / self.layout.listing
         _files.write_bytes(listing, _files.sealed(manifest), private=self._private(listing))
-        return manifest
+
+    # Shards that were set aside: one that always fails must not keep the others from being done.
+
+    def _failure(self, shard: int) -> Path:
+        return self.state / self.layout.failures / f"shard-{shard:06d}.json"
+
+    def _set_aside(self, shard: int, error: Exception) -> None:
+        """Write down that a shard failed, unless no other can be finished either.
+
+        That is so where nothing can be written, as on a full disk, and where many failed and none
+        was ever finished: then the error is raised.
+        """
+        if isinstance(error, OutputError) and not isinstance(error, PartFileError):
+            raise error
+        self._errors[shard] = error
+        file = self._failure(shard)
+        self._make_folder(file.parent)
+        document = {"shard": shard, "error": _in_one_line(error)}
+        _files.write_bytes(file, _files.sealed(document), private=self._private(file))
+        if not self._begun and len(self._errors) >= _HOPELESS:
+            raise self._errors[min(self._errors)]
+
+    def _raise_failures(self) -> None:
+        """Raise what went wrong: the first error as it is, where no shard was ever finished."""
+        if not self._errors:
+            return
+        numbers = sorted(self._errors)
+        first = self._errors[numbers[0]]
+        if not self._begun:
+            raise first
+        names = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
+        raise ShardError(
+            f"{len(numbers)} of the shards could not be computed and were set aside (in "
+            f"{self.state / self.layout.failures}): {names}; the others are finished, and --resume "
+            f"tries these again; shard {numbers[0]}: {_in_one_line(first)}"
+        ) from first
 
 
-# -----------------------------------------------------------------------------
-# Reports as self-contained pages: templates filled in, every text escaped, figures embedded.
-#
-# The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.  It
-# is whole without its script, which lets tables be sorted and filtered.
+def _in_one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, BayesRiskError) else f"{type(error).__name__}: {text}"
 
 
-_PIXELS_PER_INCH = 125
-
-
-class Figure(NamedTuple):
-    """A figure for a template: width in pixels, PNG in base 64."""
-
-    caption: str
-    width: int
-    data: str
-
-
-class Table(NamedTuple):
-    """A table for a template, every cell as text."""
-
-    caption: str
-    heads: list[str]
-    rows: list[list[str]]
-
-
-def render(template: str, **values: Any) -> str:
-    """Return a template of the package filled in: all that is no markup of its own is escaped.
-
-    A name that the template uses and nobody gave is an error.
-    """
-    return _environment().get_template(template).render(versions=_versions(), **values)
-
-
-@functools.cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # only reports need it
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("bayesrisk.experiments", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    for name, file in (("style", "style.css"), ("script", "report.js")):
-        text = files("bayesrisk.experiments").joinpath("templates", file).read_text("utf-8")
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-        # The package's own, and so no text to be escaped: a policy lets in exactly these bytes.
-        environment.globals |= {name: Markup(text), f"{name}_digest": f"sha256-{digest}"}  # noqa: S704
-    return environment
-
-
-def _printable(value: Any) -> Any:
-    """Return a value as text without control characters, which HTML may not hold; markup as is."""
-    if hasattr(value, "__html__"):
-        return value
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-
-
-def _versions() -> str:
-    """Return the versions of what computed and drew."""
-    packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
-    found = {package: version(package) for package in packages}
-    found |= {"bayesrisk": __version__, "python": platform.python_version()}
-    return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
-
-
-def figure(drawn: Any, stem: Path, caption: str) -> Figure:
-    """Write a figure beside the page and return it for the page."""
-    png = plotting.save_figure(drawn, stem)[0]
-    width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
-    data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return Figure(caption, width, data)
-
-
-def table(frame: pd.DataFrame, caption: str) -> Table:
-    """Return a frame for the page; numbers to five significant digits, none as a dash."""
-    heads = [str(name).replace("_", " ") for name in frame.columns]
-    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return Table(caption, heads, rows)
-
-
-def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose rates have three decimals, and whose intervals are one column each."""
-    numbers = [str(c) for c in table if table[c].dtype.kind == "f"]
-    text = {
-        name: table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.3f}").astype("str")
-        for name in numbers
-    }
-    wide = table.assign(**text)
-    for name in [c.removesuffix("_lower") for c in numbers if c.endswith("_lower")]:
-        low, high = f"{name}_lower", f"{name}_upper"
-        wide[low] = wide[low] + " to " + wide[high]
-        wide = wide.drop(columns=high).rename(columns={low: f"{name} interval"})
-    return wide
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        if np.isnan(value):
-            return "–"
-        return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
-    return str(value)
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Name the file in every error of reading it."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PartFileError(f"{file}: is not a whole part ({reason}); {ADVICE}") from error

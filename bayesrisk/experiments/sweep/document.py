@@ -1,89 +1,81 @@
-"""The TOML document of a sweep as pydantic models: its keys, their bounds, and its JSON Schema.
+"""The TOML file of a sweep: its keys with their bounds, and the study that it describes."""
 
-pydantic takes a while to import, so only what reads a configuration imports this module.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
+import pandas as pd
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
     ValidationError,
-    WrapValidator,
+    model_validator,
 )
-from pydantic import model_validator as _model
 from pydantic_core import PydanticCustomError
 
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
-from bayesrisk._files.limits import (
-    Bound,
-    Section,
-    Several,
-    as_config_error,
-    choice,
-    refuse,
-    schema_text,
-    whole,
-)
-from bayesrisk._files.text import read_toml, shown
-from bayesrisk.accounting import census_2020_budget
+from bayesrisk._files.delimited import open_text
+from bayesrisk._files.limits import Bound, as_config_error, choice, refuse, schema_text
+from bayesrisk._files.parquet import read_frame
+from bayesrisk._files.text import named, read_toml, shown
+from bayesrisk.accounting import census_2020_budget, exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.exceptions import ArgumentError, ConfigError
-from bayesrisk.experiments.runs.engine import number
-from bayesrisk.experiments.sweep.config import (
+from bayesrisk.exceptions import ArgumentError, ConfigError, DataError
+from bayesrisk.experiments.sweep.study import (
     GAUSSIAN_ONLY,
     NOISES,
     QUANTITIES,
     Budget,
     Hierarchy,
-    SweepConfig,
-    read_targets,
+    SweepStudy,
+    Target,
 )
 from bayesrisk.inference.two_levels.model import CONDITIONALS
 from bayesrisk.risk.count.blocks import SCENARIOS
 
-_MAX_POINTS = 10**6
+_MAX_POINTS, _MAX_ROWS, _MAX_TARGETS, _MAX_BYTES = 10**6, 2**24, 1000, 2**28
+_LARGEST = 10**9  # difference of a released count
+
+# -----------------------------------------------------------------------------
+# Numbers and names that stand for budgets, priors and sensitivities.
+
+
+def _number(low: float, high: float, *, open_: bool = False, **details: Any) -> Bound:
+    """Return the bound of a number or fraction, which is read exactly."""
+    brackets = "()" if open_ else "[]"
+    words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
+
+    def exact_value(value: Any) -> Fraction:
+        try:
+            exact = exact_number(value)
+        except ArgumentError:
+            raise refuse(words, **details) from None
+        if not (low < exact < high if open_ else low <= exact <= high):
+            raise refuse(words, **details)
+        return exact
+
+    ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
+    drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
+    return Bound(words, exact_value, {"anyOf": drawn})
+
+
 _RHO = (1e-12, 1e6)
-_COUNT = whole(1, 10**6)
-_RELEASED = whole(-(10**9), 10**9)
-
-
-def _short(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > 200:
-        raise refuse("text of 1 to 200 characters")
-    return value
-
-
-def _any_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise refuse("text")
-    return value
-
-
-_TEXT = Bound(
-    "text of 1 to 200 characters",
-    _short,
-    {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"\S"},
-)
-_ANY_TEXT = Bound("text", _any_text, {"type": "string"})
-
-
-def _of_census(value: Any) -> bool:
-    """Return whether a value names a budget of the 2020 Census."""
-    return isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+_AMOUNT = _number(*_RHO).drawn
+_NORM = _number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
 
 
 def _census(value: str, total: Any) -> Fraction:
-    """Return the rho of PRODUCT/REGION/UNIVERSE/LEVEL/QUERY."""
+    """Return the rho of PRODUCT/REGION/UNIVERSE/LEVEL/QUERY in the 2020 Census."""
     parts = value.split("/")
     if len(parts) != 5:
         raise refuse("PRODUCT/REGION/UNIVERSE/LEVEL/QUERY", value=value)
@@ -102,169 +94,17 @@ def _census(value: str, total: Any) -> Fraction:
 
 def _budget(value: Any, name: str = "", total: Any = None) -> Budget:
     """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
-    census = _of_census(value)
-    exact = number(*_RHO, value=value).check(_census(value, total) if census else value)
+    census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
+    exact = _number(*_RHO, value=value).check(_census(value, total) if census else value)
     return Budget(name, float(exact), census=census)
-
-
-def _nameless(value: Any) -> Budget:
-    """Return the budget of an entry that is no table: nothing marks it, nor where it comes from."""
-    return Budget("", _budget(value).value)
-
-
-_AMOUNT = number(*_RHO).drawn
-_BUDGET = Bound(number(*_RHO).words, _nameless, _AMOUNT)
-
-
-def _as_given(drawn: dict[str, Any]) -> Bound:
-    """Return the bound of what is checked with the keys beside it."""
-    return Bound("", lambda value: value, drawn)
-
-
-def _increasing(ends: Any, check: Callable[[Any], list[float]]) -> list[float]:
-    """Return the ends of a range as doubles."""
-    if isinstance(ends, list) and ends and len(ends) != 2:
-        raise refuse("two numbers")
-    first, last = (float(end) for end in check(ends))
-    if not first < last:
-        raise refuse("increasing")
-    return [first, last]
-
-
-_Ends = Annotated[
-    list[Annotated[float, number(*_RHO, indexed=False)]], Several(), WrapValidator(_increasing)
-]
-_Points = Annotated[int, whole(2, _MAX_POINTS), Field(description="How many, both ends included.")]
-
-
-class LogRange(Section):
-    """Values at equal ratios."""
-
-    log: Annotated[_Ends, Field(description="First and last value.")]
-    points: _Points
-
-    @cached_property
-    def budgets(self) -> list[Budget]:
-        """The values."""
-        return [Budget("", float(v)) for v in np.geomspace(self.log[0], self.log[1], self.points)]
-
-
-class LinearRange(Section):
-    """Values at equal distances."""
-
-    linear: Annotated[_Ends, Field(description="First and last value.")]
-    points: _Points
-
-    @cached_property
-    def budgets(self) -> list[Budget]:
-        """The values."""
-        return [
-            Budget("", float(v)) for v in np.linspace(self.linear[0], self.linear[1], self.points)
-        ]
-
-
-class Named(Section):
-    """One budget, with a name that figures and tables mark."""
-
-    name: Annotated[str, _TEXT] = ""
-    value: Annotated[Any, _as_given(_AMOUNT)] = None
-    budget: Annotated[Any, _as_given(_AMOUNT)] = None
-    total: Annotated[Any, _as_given({"type": ["number", "string"]})] = Field(
-        None, description="Rescales the whole allocation of the 2020 Census."
-    )
-    _forms: ClassVar[tuple[str, ...]] = ("value", "budget")
-
-    @_model(mode="after")
-    def _is_one_budget(self) -> Self:
-        given = self.model_fields_set
-        if ("value" in given) == ("budget" in given):
-            raise refuse(f"a table with one of {', '.join(self._forms)}")
-        if self.total is not None and "budget" not in given:
-            raise refuse("left out without budget", key=".total", value=self.total)
-        _ = self.budgets  # looked up once, and refused here
-        return self
-
-    @cached_property
-    def budgets(self) -> list[Budget]:
-        """The one value."""
-        value = self.value if "value" in self.model_fields_set else self.budget
-        return [_budget(value, self.name, self.total)]
-
-
-class NamedOrRange(Named):
-    """One budget where a range may stand too."""
-
-    _forms: ClassVar[tuple[str, ...]] = ("value", "budget", "log", "linear")
-
-    @classmethod
-    def known(cls, names: list[str]) -> list[str]:
-        """Return the keys of the ranges too."""
-        return [*names, "log", "linear", "points"]
-
-
-def _form(entry: Any) -> str:
-    """Return the tag of an entry of a list of budgets."""
-    if not isinstance(entry, Mapping):
-        return "<number>"
-    return "<log>" if "log" in entry else "<linear>" if "linear" in entry else "<named>"
-
-
-_Number = Annotated[Budget, _BUDGET, Tag("<number>")]
-_Entry = Annotated[
-    _Number
-    | Annotated[LogRange, Tag("<log>")]
-    | Annotated[LinearRange, Tag("<linear>")]
-    | Annotated[NamedOrRange, Tag("<named>")],
-    Discriminator(_form),
-]
-_Level = Annotated[
-    _Number | Annotated[Named, Tag("<named>")],
-    Discriminator(lambda entry: "<named>" if isinstance(entry, Mapping) else "<number>"),
-]
-
-
-def _flat(entries: list[Any]) -> list[Budget]:
-    """Return the budgets of entries of any form."""
-    return [
-        budget
-        for entry in entries
-        for budget in ([entry] if isinstance(entry, Budget) else entry.budgets)
-    ]
-
-
-def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
-    """Return budgets in order; of equal values the named ones are kept."""
-    found = _flat(entries)
-    names = set[str]()
-    for budget in found:
-        if budget.name and budget.name in names:
-            raise refuse("without repeated names", value=budget.name)
-        names.add(budget.name)
-    distinct = {(budget.value, budget.name): budget for budget in found}
-    named = {budget.value for budget in found if budget.name}
-    kept = [b for (value, name), b in distinct.items() if name or value not in named]
-    return tuple(sorted(kept, key=lambda b: (b.value, b.name)))
-
-
-_Budgets = Annotated[
-    tuple[Budget, ...],
-    Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
-    BeforeValidator(
-        lambda value: value if isinstance(value, list) else [value],
-        json_schema_input_type=_Entry | Annotated[list[_Entry], Several()],
-    ),
-]
 
 
 def _prior(value: Any) -> Budget:
     """Return a prior under the text that it was written with."""
-    exact = number(0.0, 1.0, open_=True).check(value)
+    exact = _number(0.0, 1.0, open_=True).check(value)
     if not 0.0 < float(exact) < 1.0:
         raise refuse("strictly between 0 and 1 as a double", indexed=False)
     return Budget(str(value), float(exact))
-
-
-_NORM = number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
 
 
 def _sensitivity(value: Any) -> Budget:
@@ -274,126 +114,205 @@ def _sensitivity(value: Any) -> Budget:
     return Budget(str(value), float(_NORM.check(value)))
 
 
-_PRIOR = Bound("", _prior, number(0.0, 1.0, open_=True).drawn)
-_SENSITIVITY = Bound("", _sensitivity, _NORM.drawn)
+# -----------------------------------------------------------------------------
+# The keys.
 
 
-def _distinct(found: list[Budget]) -> list[Budget]:
-    """Return one budget for each value."""
-    return list({budget.value: budget for budget in found}.values())
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Span(Section):
-    """Whole numbers from one to another, both included."""
+_T = TypeVar("_T")
+_Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
+_Count = Annotated[int, Field(ge=1, le=10**6)]
+_Several = Annotated[list[_T], Field(min_length=1)]
+_Amount = Annotated[Any, Bound("", lambda value: value, _AMOUNT)]  # checked with the keys beside it
+_FORMS = ("value", "budget", "log", "linear")
 
-    from_: Annotated[int, _RELEASED] = Field(alias="from")
-    to: Annotated[int, whole(-(10**9), 10**9 + _MAX_POINTS)]
 
-    @_model(mode="after")
-    def _is_in_order(self) -> Self:
-        bound = whole(self.from_, self.from_ + _MAX_POINTS)
-        if not self.from_ <= self.to <= self.from_ + _MAX_POINTS:
-            raise refuse(bound.words, key=".to", value=self.to)
+class Entry(_Section):
+    """One budget, with a name that figures and tables mark, or a range of budgets."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [form]} for form in _FORMS],
+            "dependentRequired": {"log": ["points"], "linear": ["points"], "total": ["budget"]},
+        }
+    )
+
+    name: Annotated[str, Field(max_length=200)] = ""
+    value: _Amount = None
+    budget: _Amount = None
+    total: _Amount = Field(None, description="Rescales the whole allocation of the 2020 Census.")
+    log: _Several[_Amount] | None = Field(None, description="Ends of values at equal ratios.")
+    linear: _Several[_Amount] | None = Field(None, description="Ends of values at equal distances.")
+    points: Annotated[int, Field(ge=2, le=_MAX_POINTS)] | None = Field(
+        None, description="Values of a range, both ends included."
+    )
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        given = self.model_fields_set.intersection(_FORMS)
+        if len(given) != 1:
+            raise refuse(f"a table with one of {', '.join(_FORMS)}")
+        if self.total is not None and "budget" not in given:
+            raise refuse("left out without budget", key=".total", value=self.total)
+        if (self.points is None) == bool(given.intersection(("log", "linear"))):
+            raise refuse("given with a range, and only there", key=".points", value=self.points)
+        _ = self.budgets  # looked up once, and refused here
         return self
 
+    @cached_property
+    def budgets(self) -> list[Budget]:
+        """The value, or those of the range."""
+        if self.points is None:
+            given = self.value if "value" in self.model_fields_set else self.budget
+            return [_budget(given, self.name, self.total)]
+        name, spaced = ("log", np.geomspace) if self.log else ("linear", np.linspace)
+        ends = self.log or self.linear or []
+        numbers = [float(_number(*_RHO, key=f".{name}", value=e).check(e)) for e in ends]
+        if len(numbers) != 2 or not numbers[0] < numbers[1]:
+            raise refuse("two increasing numbers", key=f".{name}", value=ends)
+        return [Budget("", float(value)) for value in spaced(*numbers, self.points)]
 
-_Released = Annotated[
-    Annotated[Span, Tag("<span>")]
-    | Annotated[list[Annotated[int, _RELEASED]], Several(), Tag("<list>")],
-    Discriminator(lambda value: "<span>" if isinstance(value, Mapping) else "<list>"),
+
+_BUDGET = Bound(_number(*_RHO).words, lambda value: [Budget("", _budget(value).value)], _AMOUNT)
+_Entry = Annotated[
+    Annotated[list[Budget], _BUDGET, Tag("<number>")] | Annotated[Entry, Tag("<table>")],
+    Discriminator(lambda entry: "<table>" if isinstance(entry, Mapping) else "<number>"),
 ]
 
 
-class Table(Section):
+def _flat(entries: list[Any]) -> list[Budget]:
+    """Return the budgets of entries of any form."""
+    return [b for e in entries for b in (e if isinstance(e, list) else e.budgets)]
+
+
+def _sorted(entries: list[Any]) -> list[Budget]:
+    """Return budgets in order; of equal values the named ones are kept."""
+    budgets = _flat(entries)
+    names = [budget.name for budget in budgets if budget.name]
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise refuse("without repeated names", value=repeated[0])
+    marked = {budget.value for budget in budgets if budget.name}
+    kept = {b for b in budgets if b.name or b.value not in marked}
+    return sorted(kept, key=lambda b: (b.value, b.name))
+
+
+_Budgets = Annotated[
+    _Several[_Entry],
+    AfterValidator(_sorted),
+    BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value],
+        json_schema_input_type=_Entry | _Several[_Entry],
+    ),
+]
+_Released = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)]
+_Prior = Annotated[Budget, Bound("", _prior, _number(0.0, 1.0, open_=True).drawn)]
+_Sensitivity = Annotated[Budget, Bound("", _sensitivity, _NORM.drawn)]
+
+
+class Span(_Section):
+    """Whole numbers from one to another, both included."""
+
+    from_: _Released = Field(alias="from")
+    to: Annotated[int, Field(ge=-_LARGEST, le=_LARGEST + _MAX_POINTS)]
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        low, high = self.from_, self.from_ + _MAX_POINTS
+        if not low <= self.to <= high:
+            raise refuse(f"a whole number in [{low}, {high}]", key=".to", value=self.to)
+        return self
+
+
+class Table(_Section):
     """The table whose cells hold the targets."""
 
-    path: Annotated[str, _ANY_TEXT] = Field(
+    path: str = Field(
         description="CSV or Parquet file, relative to the configuration, or sample:NAME."
     )
-    count: Annotated[str, _ANY_TEXT] = Field(
-        "count", description="Column of counts; the others name the cell."
-    )
-    targets: Annotated[str, choice(("unique", "all"), "unique or all")] = Field(
+    count: str = Field("count", description="Column of counts; the others name the cell.")
+    targets: Literal["unique", "all"] = Field(
         "unique", description="Cells with one person, or all cells with anyone."
     )
 
 
-class Grid(Section):
-    """What every setting is made of."""
+class Grid(_Section):
+    """The settings: every combination of them."""
 
-    rho: Annotated[_Budgets, Field(description="zCDP budgets: numbers, ranges, names.")]
-    prior: Annotated[list[Annotated[Budget, _PRIOR]], Several(), AfterValidator(_distinct)] = Field(
-        description="Numbers or fractions in (0, 1)."
-    )
-    sensitivity: Annotated[
-        list[Annotated[Budget, _SENSITIVITY]], Several(), AfterValidator(_distinct)
-    ] = Field(
+    rho: _Budgets = Field(description="zCDP budgets: numbers, ranges, names.")
+    prior: _Several[_Prior] = Field(description="Numbers or fractions in (0, 1).")
+    sensitivity: _Several[_Sensitivity] = Field(
         [Budget("add-remove", SENSITIVITIES["add-remove"])],
         description="Numbers, add-remove (1) or change-one (the square root of 2).",
     )
-    noise: Annotated[list[Annotated[str, choice(NOISES)]], Several()] = Field(
-        [NOISES[0]], description="Noise laws."
-    )
-    released: _Released | None = Field(
-        None, description="Released count minus the count of the others."
-    )
+    noise: _Several[Annotated[str, choice(NOISES)]] = Field([NOISES[0]], description="Noise laws.")
+    released: (
+        Annotated[
+            Annotated[Span, Tag("<span>")] | Annotated[_Several[_Released], Tag("<list>")],
+            Discriminator(lambda value: "<span>" if isinstance(value, Mapping) else "<list>"),
+        ]
+        | None
+    ) = Field(None, description="Released count minus the count of the others.")
 
 
-class Levels(Section):
+class Levels(_Section):
     """Levels from the target's block upwards; only the proportions of rho matter."""
 
-    names: Annotated[list[Annotated[str, _TEXT]], Several()]
-    rho: Annotated[list[Budget], Several(read=Annotated[list[_Level], AfterValidator(_flat)])]
+    names: _Several[_Text]
+    rho: Annotated[_Several[_Entry], AfterValidator(_flat)]
 
-    @_model(mode="after")
-    def _are_as_many(self) -> Self:
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
         if len(self.names) != len(self.rho):
-            words = f"as many as levels.rho, {len(self.rho)}"
+            words = f"as many as the budgets of levels.rho, {len(self.rho)}"
             raise refuse(words, key=".names", value=self.names)
         return self
 
 
-class Groups(Section):
+class Groups(_Section):
     """The adversary who also reads a group's count and those of the siblings."""
 
-    rho_group: Annotated[_Budgets, Field(description="Budgets of the count of the group.")]
-    group_count: Annotated[list[Annotated[int, _COUNT]], Several()] = Field(
+    rho_group: _Budgets = Field(description="Budgets of the count of the group.")
+    group_count: _Several[_Count] = Field(
         description="True counts of the group, the target included."
     )
-    n_siblings: Annotated[list[Annotated[int, _COUNT]], Several()] = Field(
-        description="Numbers of other blocks in the group."
-    )
-    conditionals: Annotated[list[Annotated[str, choice(CONDITIONALS)]], Several()] = Field(
+    n_siblings: _Several[_Count] = Field(description="Numbers of other blocks in the group.")
+    conditionals: _Several[Annotated[str, choice(CONDITIONALS)]] = Field(
         [CONDITIONALS[0]], description="Conditionals of the blocks given the group."
     )
 
 
-class Accounting(Section):
-    """What the quantity epsilon needs."""
+class Accounting(_Section):
+    """Settings of the quantity epsilon."""
 
-    delta: Annotated[Fraction, number(1e-300, 1.0, open_=True)] = Field(
+    delta: Annotated[Fraction, _number(1e-300, 1.0, open_=True)] = Field(
         description="Probability of failure."
     )
 
 
-class Simulation(Section):
+class Simulation(_Section):
     """An independent check by simulated releases."""
 
-    releases: Annotated[int, whole(2, 10**9)] = Field(description="Releases for each setting.")
+    releases: Annotated[int, Field(ge=2, le=10**9)] = Field(
+        description="Releases for each setting."
+    )
 
 
-class Document(Section):
+class Document(_Section):
     """Configuration of a sweep of bayesrisk."""
 
-    title: Annotated[str, _TEXT] = "Disclosure risk over rho"
+    title: _Text = "Disclosure risk over rho"
     scenario: Annotated[str, choice(SCENARIOS)] = Field(
         "characteristics", description="What the adversary wants to know."
     )
-    seed: Annotated[int, whole(0, 2**63 - 1)] = Field(0, description="Seed of the simulation.")
-    settings_per_shard: Annotated[int, whole(1, 10**6)] = Field(
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="Seed of the simulation.")
+    settings_per_shard: _Count = Field(
         16, description="Settings (noise, sensitivity, rho) computed and stored together."
     )
-    quantities: Annotated[list[Annotated[str, choice(QUANTITIES)]], Several()] | None = Field(
+    quantities: _Several[Annotated[str, choice(QUANTITIES)]] | None = Field(
         None, description="What is computed; all that the file allows where left out."
     )
     table: Table | None = None
@@ -410,16 +329,11 @@ def json_schema() -> str:
 
 
 # -----------------------------------------------------------------------------
-# From a TOML file to a resolved configuration, checked key by key.
+# From the file to the study.
 
 
-_MAX_ROWS = 2**24
-#: Sections that quantities need.
-_OPTIONAL = ("levels", "hierarchy", "accounting", "simulation")
-
-
-def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
-    """Read and resolve the configuration of a sweep.
+def load_config(path: str | Path, *, seed: int | None = None) -> SweepStudy:
+    """Return the sweep that a TOML file describes.
 
     Parameters
     ----------
@@ -427,11 +341,6 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
         TOML file; or the name of a sample, as ``sample:NAME``.
     seed : int, optional
         Seed that replaces the one in the file.
-
-    Returns
-    -------
-    SweepConfig
-        The resolved configuration.
 
     Raises
     ------
@@ -443,8 +352,8 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepConfig:
 
     Examples
     --------
-    >>> config = load_config("sample:dare-county-sweep")
-    >>> len(config.rho), len(config.prior), config.targets[0].count
+    >>> study = load_config("sample:dare-county-sweep")
+    >>> len(study.rho), len(study.prior), study.targets[0].count
     (203, 5, 1)
     """
     check.path(path, "path")
@@ -463,24 +372,19 @@ def parse_config(
     source: str = "config document",
     folder: str | Path = ".",
     seed: int | None = None,
-) -> SweepConfig:
-    """Resolve a configuration that is already in memory.
+) -> SweepStudy:
+    """Return the sweep that a document in memory describes.
 
     Parameters
     ----------
     document : mapping
         As TOML would give it.
     source : str, default "config document"
-        How messages call it.
+        Its name in messages.
     folder : path-like, default "."
         Where relative paths start.
     seed : int, optional
         Seed that replaces the one in the document.
-
-    Returns
-    -------
-    SweepConfig
-        The resolved configuration.
 
     Raises
     ------
@@ -497,90 +401,115 @@ def parse_config(
         read = Document.model_validate(document if seed is None else {**document, "seed": seed})
     except ValidationError as error:
         raise as_config_error(error, source) from error
-    config = _resolved(read, source, Path(folder))
-    if config.rows > _MAX_ROWS:
-        raise ConfigError(
-            f"{source}: the sweep must have at most {_MAX_ROWS} rows, got {config.rows}"
-        )
-    return config
-
-
-def _resolved(read: "Document", source: str, folder: Path) -> SweepConfig:
-    """Look up what a checked document names."""
-    grid, levels = read.grid, read.levels
-    return SweepConfig(
+    grid, levels, groups, span = read.grid, read.levels, read.hierarchy, read.grid.released
+    released = range(span.from_, span.to + 1) if isinstance(span, Span) else sorted({*(span or ())})
+    shares: tuple[Budget, ...] = ()
+    if levels is not None:
+        first = levels.rho[0].value
+        pairs = zip(levels.names, levels.rho, strict=True)
+        shares = tuple(Budget(name, rho.value / first) for name, rho in pairs)
+    study = SweepStudy(
         title=read.title,
         scenario=read.scenario,
         seed=read.seed,
-        targets=read_targets(read.table, source=source, folder=folder),
-        rho=grid.rho,
-        prior=tuple(grid.prior),
-        sensitivity=tuple(grid.sensitivity),
-        noise=_once(grid.noise),
-        released=_released(grid.released),
-        levels=()
-        if levels is None
-        else tuple(
-            Budget(name, rho.value / levels.rho[0].value)
-            for name, rho in zip(levels.names, levels.rho, strict=True)
+        targets=_targets(read.table, source, Path(folder)),
+        rho=tuple(grid.rho),
+        prior=_distinct(grid.prior),
+        sensitivity=_distinct(grid.sensitivity),
+        noise=tuple(dict.fromkeys(grid.noise)),
+        released=tuple(released),
+        levels=shares,
+        hierarchy=Hierarchy()
+        if groups is None
+        else Hierarchy(
+            rho_group=tuple(groups.rho_group),
+            group_count=tuple(sorted(set(groups.group_count))),
+            n_siblings=tuple(sorted(set(groups.n_siblings))),
+            conditionals=tuple(dict.fromkeys(groups.conditionals)),
         ),
-        hierarchy=_hierarchy(read.hierarchy),
         quantities=_quantities(read, source),
         delta=None if read.accounting is None else float(read.accounting.delta),
         releases=0 if read.simulation is None else read.simulation.releases,
         settings_per_shard=read.settings_per_shard,
     )
-
-
-def _once(values: Iterable[str]) -> tuple[str, ...]:
-    """Return values in the order in which they came first."""
-    return tuple(dict.fromkeys(values))
-
-
-def _released(values: "Span | list[int] | None") -> tuple[int, ...]:
-    """Return released counts in order."""
-    if values is None:
-        return ()
-    if isinstance(values, list):
-        return tuple(sorted(set(values)))
-    return tuple(range(values.from_, values.to + 1))
-
-
-def _hierarchy(groups: "Groups | None") -> Hierarchy:
-    """Return the axes of the adversary who uses two levels."""
-    if groups is None:
-        return Hierarchy()
-    return Hierarchy(
-        rho_group=groups.rho_group,
-        group_count=tuple(sorted(set(groups.group_count))),
-        n_siblings=tuple(sorted(set(groups.n_siblings))),
-        conditionals=_once(groups.conditionals),
-    )
-
-
-def _quantities(read: "Document", source: str) -> tuple[str, ...]:
-    """Return what is computed: what the document asks for, or all that its sections allow."""
-    noise = _once(read.grid.noise)
-    gaussian_only = noise != (NOISES[0],)
-    available = {
-        "": True,
-        "grid.released": read.grid.released is not None,
-        **{name: getattr(read, name) is not None for name in _OPTIONAL},
-    }
-    if read.quantities is None:
-        return tuple(
-            quantity
-            for quantity, need in QUANTITIES.items()
-            if available[need] and not (gaussian_only and need in GAUSSIAN_ONLY)
+    if study.rows > _MAX_ROWS:
+        raise ConfigError(
+            f"{source}: the sweep must have at most {_MAX_ROWS} rows, got {study.rows}"
         )
-    chosen = _once(read.quantities)
-    for quantity in chosen:
-        need = QUANTITIES[quantity]
-        if not available[need]:
-            fault = f"free of {quantity} without {need}, got {shown(read.quantities)}"
-        elif gaussian_only and need in GAUSSIAN_ONLY:
-            fault = f"free of {quantity} unless all noise is {NOISES[0]}, got {shown(noise)}"
-        else:
-            continue
-        raise ConfigError(f"{source}: quantities must be {fault}")
-    return chosen
+    return study
+
+
+def _distinct(budgets: Iterable[Budget]) -> tuple[Budget, ...]:
+    """Return one budget for each value, the last of its name."""
+    return tuple({budget.value: budget for budget in budgets}.values())
+
+
+def _quantities(read: Document, source: str) -> tuple[str, ...]:
+    """Return the quantities that the document asks for, or all that its sections allow."""
+    only_gaussian = set(read.grid.noise) == {NOISES[0]}
+    faults = {}
+    for quantity, need in QUANTITIES.items():
+        section, _, key = need.partition(".")
+        held = getattr(read, section) if section else read
+        if held is None or (key and getattr(held, key) is None):
+            faults[quantity] = f"free of {quantity} without {need}, got {shown(read.quantities)}"
+        elif need in GAUSSIAN_ONLY and not only_gaussian:
+            faults[quantity] = (
+                f"free of {quantity} unless all noise is {NOISES[0]}, got {shown(read.grid.noise)}"
+            )
+    if read.quantities is None:
+        return tuple(quantity for quantity in QUANTITIES if quantity not in faults)
+    for quantity in read.quantities:
+        if quantity in faults:
+            raise ConfigError(f"{source}: quantities must be {faults[quantity]}")
+    return tuple(dict.fromkeys(read.quantities))
+
+
+def _targets(section: Table | None, source: str, folder: Path) -> tuple[Target, ...]:
+    """Return the targets of a table; without one a nameless target alone in its cell."""
+    if section is None:
+        return (Target("target", 1),)
+    name, column = section.path, section.count
+    frame = _read(name, source, folder)
+    if column not in frame.columns:
+        known = ", ".join(map(str, frame.columns))
+        raise DataError(f"{name}: has no column {column!r}; columns: {known}")
+    counts = pd.to_numeric(frame[column], errors="coerce")
+    bad = counts.isna() | (counts < 0) | (counts != counts.round()) | (counts > 2**52)
+    if bad.any():
+        row = int(bad.to_numpy().argmax())
+        raise DataError(
+            f"{name}: row {row + 1}, column {column!r}: must be a whole number "
+            f"in [0, 2**52], got {shown(frame[column].iloc[row])}"
+        )
+    others = (
+        ["" if pd.isna(value) else str(value) for value in frame[other]]
+        for other in frame.columns
+        if other != column
+    )
+    labels = [", ".join(texts) for texts in zip(*others, strict=True)] or [""] * len(frame)
+    targets = tuple(
+        Target(label or f"row {row}", count)
+        for row, (label, count) in enumerate(
+            zip(labels, counts.astype("int64").tolist(), strict=True), start=1
+        )
+        if (count == 1 if section.targets == "unique" else count > 0)
+    )
+    if not 1 <= len(targets) <= _MAX_TARGETS:
+        raise DataError(
+            f"{name}: must have 1 to {_MAX_TARGETS} target cells ({section.targets}), "
+            f"got {len(targets)}"
+        )
+    return targets
+
+
+def _read(name: str, source: str, folder: Path) -> pd.DataFrame:
+    with named(f"{source}: table.path {shown(name)}", ConfigError):
+        file = samples.path(name[7:]) if name.startswith("sample:") else folder / name
+        size = file.stat().st_size
+    if size > _MAX_BYTES:
+        raise DataError(f"{name}: must have at most {_MAX_BYTES} bytes")
+    if file.suffix == ".parquet":
+        return read_frame(file)
+    with open_text(file, name) as lines, named(name, also=(OverflowError,)):
+        return pd.read_csv(lines, dtype=str, keep_default_na=False, compression=None)

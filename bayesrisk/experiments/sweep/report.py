@@ -10,10 +10,8 @@ import pandas as pd
 from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.experiments.runs import folder
-from bayesrisk.experiments.runs import folder as html
-from bayesrisk.experiments.sweep.config import Budget, SweepConfig
-from bayesrisk.experiments.sweep.run import SweepFolder, read_results
+from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.sweep.study import Budget, SweepStudy, read_results
 from bayesrisk.risk import marginal_risk
 from bayesrisk.risk.count.blocks import Scenario
 
@@ -52,7 +50,7 @@ class Answer(NamedTuple):
     group: tuple[str, ...] = ()
 
 
-def answer(config: SweepConfig, title: str, marked: pd.DataFrame) -> Answer | None:
+def answer(study: SweepStudy, title: str, marked: pd.DataFrame) -> Answer | None:
     """Return what the results at the marked budgets come to; None where they have no average."""
     averages = _beside(marked, "marginal_posterior", "marginal_risk")
     decisions = _beside(marked, "decision_accuracy", "decision_baseline")
@@ -74,7 +72,7 @@ def answer(config: SweepConfig, title: str, marked: pd.DataFrame) -> Answer | No
     here = (marked["label"] == row["label"]) & (marked["prior"] == row["prior"])
     coherent = here & (marked["conditionals"] == "coherent")
     group = marked.loc[coherent & (marked["quantity"] == "hierarchical_decision_accuracy"), "value"]
-    text = next(prior.name for prior in config.prior if prior.value == row["prior"])
+    text = next(prior.name for prior in study.prior if prior.value == row["prior"])
     return Answer(
         title,
         str(row["label"]),
@@ -97,46 +95,46 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.3g}%"
 
 
-def question(config: SweepConfig) -> dict[str, Any]:
+def question(study: SweepStudy) -> dict[str, Any]:
     """Return the question, the adversary and the targets."""
-    about = Scenario.named(config.scenario)
+    about = Scenario.named(study.scenario)
     targets = pd.DataFrame(
-        [(t.label, t.count, t.known_count) for t in config.targets[:20]],
+        [(t.label, t.count, t.known_count) for t in study.targets[:20]],
         columns=["target in the cell", "true count", "known count of others"],
     )
     return {
         "about": about,
-        "targets": folder.table(targets, "Targets"),
-        "more_targets": len(config.targets) - len(targets),
-        "two_levels": config.hierarchy.points > 0,
+        "targets": html.table(targets, "Targets"),
+        "more_targets": len(study.targets) - len(targets),
+        "two_levels": study.hierarchy.points > 0,
     }
 
 
-def census_conventions(config: SweepConfig) -> folder.Table | None:
+def census_conventions(study: SweepStudy) -> html.Table | None:
     """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
-    budgets = [budget for budget in config.rho if budget.census and budget.name]
-    if not budgets or "discrete-gaussian" not in config.noise:
+    budgets = [budget for budget in study.rho if budget.census and budget.name]
+    if not budgets or "discrete-gaussian" not in study.noise:
         return None
-    table = pd.DataFrame({"prior": [prior.name for prior in config.prior]})
+    table = pd.DataFrame({"prior": [prior.name for prior in study.prior]})
     for budget in budgets:
         for name, sensitivity in SENSITIVITIES.items():
             sigma2 = sensitivity**2 / (2.0 * budget.value)
             table[f"{budget.name}, {_CONVENTIONS[name]} (sigma2 {sigma2:.4g})"] = [
-                float(marginal_risk(sigma2=sigma2, prior=prior.value)) for prior in config.prior
+                float(marginal_risk(sigma2=sigma2, prior=prior.value)) for prior in study.prior
             ]
-    return folder.table(table, "Marginal risk (posterior / prior on average, if in the cell)")
+    return html.table(table, "Marginal risk (posterior / prior on average, if in the cell)")
 
 
-def reading(config: SweepConfig) -> dict[str, Any]:
+def reading(study: SweepStudy) -> dict[str, Any]:
     """Return what decides how the numbers are to be read."""
     return {
-        "releases": config.releases,
-        "two_levels": config.hierarchy.points > 0,
-        "as_published": "as-published" in config.hierarchy.conditionals,
+        "releases": study.releases,
+        "two_levels": study.hierarchy.points > 0,
+        "as_published": "as-published" in study.hierarchy.conditionals,
     }
 
 
-def simulation_check(config: SweepConfig, results: pd.DataFrame) -> dict[str, Any] | None:
+def simulation_check(study: SweepStudy, results: pd.DataFrame) -> dict[str, Any] | None:
     """Compare the simulated averages with the exact ones, where their error can be judged."""
     keys = ["noise", "sensitivity", "rho", "prior"]
     simulated = results[results["quantity"] == "simulated_marginal_posterior"].drop_duplicates(keys)
@@ -153,20 +151,20 @@ def simulation_check(config: SweepConfig, results: pd.DataFrame) -> dict[str, An
         "rare": len(both) - len(judged) - same,
         "same": same,
         "enough": int(_ENOUGH),
-        "releases": config.releases,
+        "releases": study.releases,
         "median": float(scores.median()),
         "within": float((scores.abs() < 2).mean()),
         "groups": judged.groupby(keys[:3]).ngroups,
     }
 
 
-def provenance(config: SweepConfig) -> dict[str, str]:
+def provenance(study: SweepStudy) -> dict[str, str]:
     """Return the configuration, and what it is called."""
-    settings = config.to_dict()
+    settings = study.to_dict()
     if len(settings["rho"]) > 40:
         settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
     return {
-        "source": f"Configuration {config.digest}, seed {config.seed}.",
+        "source": f"Configuration {study.digest}, seed {study.seed}.",
         "settings_title": "Resolved configuration",
         "settings": json.dumps(settings, indent=2),
     }
@@ -243,26 +241,26 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     bytes.
     """
     check.function(progress, "progress")
-    config, results = read_results(folder)
-    path = SweepFolder(folder).path
+    study, results = read_results(folder)
+    path = check.path(folder, "folder")
     images = path / "figures"
     _files.make_folder(images)
-    panels = _panels(config, results)
+    panels = _panels(study, results)
     sections = []
     for done, part in enumerate(panels, start=1):
         if progress is not None:
             progress(done, len(panels) + 2)
-        sections.append(_section(config, part, images))
+        sections.append(_section(study, part, images))
     page = html.render(
         "sweep.html",
-        title=config.title,
-        answers=_answers(config, panels),
+        title=study.title,
+        answers=_answers(study, panels),
         sections=sections,
-        question=question(config),
-        conventions=census_conventions(config),
-        reading=reading(config),
-        check=simulation_check(config, results),
-        **provenance(config),
+        question=question(study),
+        conventions=census_conventions(study),
+        reading=reading(study),
+        check=simulation_check(study, results),
+        **provenance(study),
     )
     _files.write_bytes(path / "report.html", page.encode())
     if progress is not None:
@@ -270,14 +268,12 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     return path / "report.html"
 
 
-def _panels(
-    config: SweepConfig, results: pd.DataFrame
-) -> list[tuple[str, str, float, pd.DataFrame]]:
+def _panels(study: SweepStudy, results: pd.DataFrame) -> list[tuple[str, str, float, pd.DataFrame]]:
     """Split the results by noise law and sensitivity: one section of the report for each."""
     return [
         (noise, sensitivity.name, sensitivity.value, results[chosen])
-        for noise in config.noise
-        for sensitivity in config.sensitivity
+        for noise in study.noise
+        for sensitivity in study.sensitivity
         if (
             chosen := (results["noise"] == noise) & (results["sensitivity"] == sensitivity.value)
         ).any()
@@ -304,35 +300,35 @@ def _named(budgets: tuple[Budget, ...], noise: str, sensitivity: float) -> dict[
     }
 
 
-def _focus(config: SweepConfig, noise: str, sensitivity: float) -> list[tuple[str, float]]:
+def _focus(study: SweepStudy, noise: str, sensitivity: float) -> list[tuple[str, float]]:
     """Return the budgets that tables and single-budget figures show: the named ones."""
-    named = list(_named(config.rho, noise, sensitivity).items())
+    named = list(_named(study.rho, noise, sensitivity).items())
     if named:
         return named
-    middle = config.rho[len(config.rho) // 2]
+    middle = study.rho[len(study.rho) // 2]
     return [(f"rho = {middle.value:.4g}", middle.value)]
 
 
-def _answers(config: SweepConfig, panels: list[_Panel]) -> list[Answer]:
+def _answers(study: SweepStudy, panels: list[_Panel]) -> list[Answer]:
     """Return what each section comes to: the marked budget and the prior that gain most."""
     found = []
     for noise, name, value, frame in panels:
-        focus = pd.DataFrame(_focus(config, noise, value), columns=["label", "rho"])
+        focus = pd.DataFrame(_focus(study, noise, value), columns=["label", "rho"])
         marked = frame.merge(focus, on="rho")
-        reply = answer(config, _noise_title(noise, name, value), marked)
+        reply = answer(study, _noise_title(noise, name, value), marked)
         if reply is not None:
             found.append(reply)
     return found
 
 
-def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
+def _section(study: SweepStudy, panel: _Panel, images: Path) -> _Section:
     noise, name, value, frame = panel
     stem = f"{noise}-{value:.6g}"
     figures: list[html.Figure] = []
-    tables = _tables(config, panel)
-    budgets = _named(config.rho, noise, value)
+    tables = _tables(study, panel)
+    budgets = _named(study.rho, noise, value)
     wide = _wide(frame, ["marginal_posterior", "marginal_risk"], ["rho", "prior"])
-    if len(wide) and len(config.rho) > 1:
+    if len(wide) and len(study.rho) > 1:
         figures.append(
             html.figure(
                 plotting.plot_risk(wide, budgets=budgets),
@@ -343,7 +339,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
             )
         )
     wide = _wide(frame, ["correct_decision_probability"], ["rho", "prior"])
-    if len(wide) and len(config.rho) > 1:
+    if len(wide) and len(study.rho) > 1:
         figures.append(
             html.figure(
                 plotting.plot_correct_decision(wide, budgets=budgets),
@@ -354,7 +350,7 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
             )
         )
     wide = _wide(frame, ["decision_accuracy", "decision_baseline"], ["rho", "prior"])
-    if len(wide) and len(config.rho) > 1:
+    if len(wide) and len(study.rho) > 1:
         figures.append(
             html.figure(
                 plotting.plot_decision_accuracy(wide, budgets=budgets),
@@ -364,16 +360,16 @@ def _section(config: SweepConfig, panel: _Panel, images: Path) -> _Section:
                 "much the release adds to that.",
             )
         )
-    for i, (label, rho) in enumerate(_focus(config, noise, value), start=1):
+    for i, (label, rho) in enumerate(_focus(study, noise, value), start=1):
         here = (noise, name, value, frame[frame["rho"] == rho])
-        drawn, listed = _at_budget(config, here, label, images, f"{stem}-budget-{i}")
+        drawn, listed = _at_budget(study, here, label, images, f"{stem}-budget-{i}")
         figures += drawn
         tables += listed
     return _Section(_noise_title(noise, name, value), figures, tables)
 
 
 def _at_budget(
-    config: SweepConfig, panel: _Panel, label: str, images: Path, stem: str
+    study: SweepStudy, panel: _Panel, label: str, images: Path, stem: str
 ) -> tuple[list[html.Figure], list[html.Table]]:
     """Draw what belongs to one budget, and list it: risk by released count and by levels."""
     frame = panel[3]
@@ -384,7 +380,7 @@ def _at_budget(
     if len(wide):
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        tables = _released_tables(config, frame[frame["target"] == target], label)
+        tables = _released_tables(study, frame[frame["target"] == target], label)
         parts.append(
             html.figure(
                 plotting.plot_risk(wide, against="noisy_count"),
@@ -406,12 +402,12 @@ def _at_budget(
             )
         )
     for quantity in _TWO_LEVELS:
-        parts += _hierarchy_figures(config, panel, quantity, label, images, stem)
+        parts += _hierarchy_figures(study, panel, quantity, label, images, stem)
     return parts, tables
 
 
 def _hierarchy_figures(
-    config: SweepConfig,
+    study: SweepStudy,
     panel: _Panel,
     about: tuple[str, str, str, str],
     label: str,
@@ -437,14 +433,14 @@ def _hierarchy_figures(
         f"prior {rows['prior_text'].iloc[0]}"
     )
     short = "found" if name == "hierarchical_correct_decision_probability" else "accuracy"
-    named = _named(config.hierarchy.rho_group, noise, sensitivity)
+    named = _named(study.hierarchy.rho_group, noise, sensitivity)
     parts = []
     if rows["rho_group"].nunique() > 1:
         figure = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
         caption = f"{sentence}, against the rho of the group's count."
         parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
     if rows["group_count"].nunique() > 1:
-        budgets = config.hierarchy.rho_group
+        budgets = study.hierarchy.rho_group
         rho_group = next(iter(named.values()), budgets[len(budgets) // 2].value)
         one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
         caption = f"{sentence}, against the true count of the group; rho of the group's count "
@@ -454,9 +450,9 @@ def _hierarchy_figures(
     return parts
 
 
-def _released_tables(config: SweepConfig, frame: pd.DataFrame, label: str) -> list[html.Table]:
+def _released_tables(study: SweepStudy, frame: pd.DataFrame, label: str) -> list[html.Table]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
-    priors = sorted(config.prior, key=lambda budget: -budget.value)
+    priors = sorted(study.prior, key=lambda budget: -budget.value)
     by_count = frame.set_index("noisy_count")
     mass = by_count.loc[by_count["quantity"] == "release_probability", "value"]
     tables = []
@@ -481,13 +477,13 @@ def _noise_title(noise: str, name: str, value: float) -> str:
     return f"{law} noise; {meaning} (sensitivity {value:.4g})"
 
 
-def _tables(config: SweepConfig, panel: _Panel) -> list[html.Table]:
+def _tables(study: SweepStudy, panel: _Panel) -> list[html.Table]:
     """Return a table for each marked budget: one row for each prior."""
     noise, _, sensitivity, frame = panel
     columns = [*_COLUMNS, "simulated_marginal_posterior"]
     tables = []
-    text = {budget.value: budget.name for budget in config.prior}
-    for label, rho in _focus(config, noise, sensitivity):
+    text = {budget.value: budget.name for budget in study.prior}
+    for label, rho in _focus(study, noise, sensitivity):
         here = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
         if here.empty:
             continue
@@ -503,6 +499,6 @@ def _tables(config: SweepConfig, panel: _Panel) -> list[html.Table]:
         caption = f"{label}: rho = {rho:.7g}, {parameter} = {here['noise_parameter'].iloc[0]:.5g}"
         epsilon = frame[(frame["rho"] == rho) & (frame["quantity"] == "epsilon")]
         if len(epsilon):
-            caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {config.delta:g}"
+            caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {study.delta:g}"
         tables.append(html.table(wide, caption))
     return tables

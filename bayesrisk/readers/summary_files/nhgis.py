@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown, split_line
+from bayesrisk._files.delimited import split_line
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
 from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product
 from bayesrisk.readers.summary_files.sf1_cells import usual_table

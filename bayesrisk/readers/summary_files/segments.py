@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import MAX_COLUMNS, named, shown
+from bayesrisk._files.delimited import MAX_COLUMNS
+from bayesrisk._files.text import named, shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.summary_files import sf1_cells as cells

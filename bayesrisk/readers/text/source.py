@@ -24,7 +24,8 @@ import pyarrow.csv
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import MAX_LINE, TextStream, check_held, check_ratio, shown
+from bayesrisk._files.delimited import MAX_LINE, TextStream, check_ratio
+from bayesrisk._files.text import check_held, shown
 from bayesrisk._files.text import named as named
 from bayesrisk.exceptions import ArgumentError, DataError
 

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import (
-    MISSING,
-    WithoutComments,
-    all_of,
-    csv_tables,
-    header_fields,
-    shown,
-    split_line,
-)
+from bayesrisk._files.delimited import WithoutComments, csv_tables, header_fields, split_line
+from bayesrisk._files.text import MISSING, all_of, shown
 from bayesrisk._validation import ByteArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, DataWarning
 from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
@@ -608,4 +607,6 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
     law = levels_law(np.atleast_1d(precision), there=True, left_out=_SHARE * failure)
     if law.excess(0.0) <= failure:
         return 0.0
+    from scipy.optimize import brentq  # slow to import
+
     return float(brentq(lambda e: law.excess(e) - failure, 0.0, law.ends[1], xtol=1e-13))

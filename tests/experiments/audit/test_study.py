@@ -111,7 +111,7 @@ def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):
     with pytest.raises(OutputError):
         read_audit(tmp_path / "nowhere")
     run(study(people), tmp_path / "part", shard=(1, 3))
-    with pytest.raises(PartFileError, match="not complete"):
+    with pytest.raises(PartFileError, match="is not finished"):
         read_audit(tmp_path / "part")
     run(study(people), tmp_path / "part", resume=True)
     file = tmp_path / "part" / "statements.parquet"

@@ -17,7 +17,7 @@ from bayesrisk.experiments import (
 )
 from bayesrisk.experiments.linkage.counties import link_counties, open_persons, proved_blocks
 from bayesrisk.experiments.reconstruction import RowsByPlace
-from bayesrisk.experiments.runs import folder as html
+from bayesrisk.experiments.runs import page as html
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates

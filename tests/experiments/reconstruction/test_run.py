@@ -22,7 +22,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import read_reconstruction
-from bayesrisk.experiments.reconstruction import ReconstructionFolder, open_tables
+from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
@@ -151,7 +151,7 @@ def test_an_interrupted_run_goes_on_where_it_was(folder, tmp_path):
     run_reconstruction(folder, whole, **options)
     with pytest.raises(StoppedError):
         run_reconstruction(folder, broken, progress=stop, **options)
-    kept = ReconstructionFolder(broken, variability=False).part(0)
+    kept = broken / "parts" / "blocks-000000.parquet"
     stamp = kept.stat().st_mtime_ns
     assert not (broken / "records.parquet").exists()
     with pytest.raises(PartFileError, match="is not finished"):
@@ -167,11 +167,11 @@ def test_a_shard_without_all_of_its_parts_is_computed_again(folder, tmp_path):
     out = tmp_path / "out"
     run_reconstruction(folder, out, **options)
     before = contents(out)
-    store = ReconstructionFolder(out, variability=False)
-    store.part(1).unlink()  # killed after the records, before the blocks
+    parts = out / "parts"
+    (parts / "shard-000001.json").unlink()  # killed after the tables, before their record
     assert run_reconstruction(folder, out, resume=True, **options).computed == 1
     assert contents(out) == before
-    store.part(1, "records").unlink()
+    (parts / "records-000001.parquet").unlink()
     with pytest.warns(BayesRiskWarning, match=r"records-000001\.parquet: is not a whole part"):
         assert run_reconstruction(folder, out, resume=True, **options).computed == 1
     assert contents(out) == before

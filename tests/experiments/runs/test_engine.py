@@ -1,7 +1,7 @@
 """The engine: one way to run for every study, in pieces, on any executor, to the same bytes."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,15 +19,14 @@ from bayesrisk.experiments import (
     OccupancyConfig,
     OccupancyStudy,
     ReconstructionStudy,
-    SweepStudy,
+    RunSummary,
     TabulationStudy,
     parse_config,
 )
 from bayesrisk.experiments.occupancy.study import synthetic_households
 from bayesrisk.experiments.reconstruction import shard_size
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import RunSettings
+from bayesrisk.experiments.runs.folder import Layout, arrow_table
 from bayesrisk.population import Nation, population_spec, simulate_population
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
@@ -65,7 +64,7 @@ def studies(tmp_path_factory):
     levels = Workload.named("sf1-tract", levels=["state", "tract"])
     grid = {"rho": [{"log": [0.01, 1.0], "points": 4}], "prior": [0.1]}
     return {
-        "sweep": SweepStudy(parse_config({"settings_per_shard": 1, "grid": grid})),
+        "sweep": parse_config({"settings_per_shard": 1, "grid": grid}),
         "reconstruct": ReconstructionStudy(at / "people", scope="block"),
         "claims": ClaimsStudy(at / "households", columns=["size"]),
         "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
@@ -90,7 +89,7 @@ def test_pieces_and_executors_do_not_matter(studies, tmp_path, name):
     study = studies[name]
     whole = run(study, tmp_path / "whole")
     assert whole.complete
-    assert whole.shards == study.config.shards == whole.computed >= 2
+    assert whole.shards == study.shards == whole.computed >= 2
     for piece in (2, 1):
         last = run(study, tmp_path / "pieces", shard=(piece, 2))
         assert last.complete == (piece == 1)
@@ -116,36 +115,25 @@ def test_an_unfinished_study_has_no_results(studies, tmp_path):
     assert not (tmp_path / "claims" / "claims.parquet").exists()
 
 
-@dataclass(frozen=True)
-class Squares(RunSettings):
-    """Settings of a study of one's own."""
-
-    shards: int
-    version: str = "1"
-
-
-class SquaresFolder(PartFolder):
-    what = "table of squares"
-
-
 class SquaresStudy(Study):
-    config = Squares(3)
-    merged = ("part",)
-
-    def open(self, folder):
-        return SquaresFolder(folder)
+    config: ClassVar = {"shards": 3}
+    layout = Layout("table of squares", merged=("part",))
 
     def compute(self, shard):
         return {"part": arrow_table(pd.DataFrame({"square": [shard**2]}))}
 
-    def summary(self, folder, outcome):
-        return outcome
+    def facts(self, folder, *, complete):
+        return {"squares": folder.frame("part")["square"].tolist()}
 
 
 def test_a_study_of_ones_own(tmp_path):
     done = []
     outcome = run(SquaresStudy(), tmp_path, progress=lambda *call: done.append(call))
-    assert outcome == (3, 3, 0, True)
+    assert outcome == RunSummary(str(tmp_path), 3, 3, 0, True, {"squares": [0, 1, 4]})
+    assert outcome.squares == outcome.to_dict()["squares"] == [0, 1, 4]
+    assert "3 of 3 shards" in repr(outcome)
+    with pytest.raises(AttributeError, match="cubes"):
+        outcome.cubes  # noqa: B018
     assert done == [(1, 3), (2, 3), (3, 3)]
     assert pd.read_parquet(tmp_path / "part.parquet")["square"].tolist() == [0, 1, 4]
 
@@ -154,8 +142,6 @@ def test_arguments_are_checked_before_a_folder_is_made(studies, tmp_path):
     study = studies["sweep"]
     with pytest.raises(ArgumentTypeError, match="study must be a Study, got int"):
         run(3, tmp_path / "out")
-    with pytest.raises(ArgumentTypeError, match="settings must be a SweepConfig"):
-        SweepStudy({})
     for options, text in (
         ({"shard": (0, 2)}, r"shard\[0\] must be >= 1"),
         ({"shard": 2}, "shard must be a pair"),

@@ -80,9 +80,9 @@ def test_processes_do_all_the_work():
 @pytest.mark.parametrize(
     ("task", "items", "match"),
     [
-        (lambda x: x, [1, 2], "task must be something that can be sent"),
-        (MappingProxyType({}).get, [1], "task must be .*mappingproxy"),
-        (abs, [1, lambda: 2, 3], "item 1 must be something that can be sent"),
+        (lambda x: x, [1, 2], "task and items must be something that can be sent"),
+        (MappingProxyType({}).get, [1], "must be .*mappingproxy"),
+        (abs, [1, lambda: 2, 3], "must be something that can be sent"),
     ],
 )
 def test_what_cannot_be_sent_is_named(task, items, match):

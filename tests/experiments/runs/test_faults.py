@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from faulty import FaultyFolder, FaultyStudy, done
+from faulty import FaultyStudy, done
 
 from bayesrisk import run
 from bayesrisk.exceptions import ArgumentError, OutputError, ShardError, WorkerError
@@ -99,7 +99,7 @@ def test_what_is_finished_is_not_computed_again_when_asked_twice(tmp_path, notes
     from bayesrisk.experiments.runs.engine import _work
 
     study = FaultyStudy(str(notes))
-    FaultyFolder(tmp_path / "out").prepare(study.config, range(12), resume=False)
+    study.open(tmp_path / "out").prepare(range(12), resume=False)
     assert [_work(study, str(tmp_path / "out"), 4) for _ in range(2)] == [4, 4]
     assert done(notes) == [4]
 

@@ -15,7 +15,7 @@ import pytest
 from jinja2 import Template, UndefinedError, meta
 from report_pages import HOSTILE, OCCUPANCY
 
-from bayesrisk.experiments.runs import folder
+from bayesrisk.experiments.runs import page
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
 SCRIPT = (TEMPLATES / "report.js").read_text(encoding="utf-8")
@@ -35,9 +35,9 @@ class Attributes(HTMLParser):
 
 def hostile_page():
     frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
-    drawn = folder.Figure(HOSTILE, 900, "AAAA")
-    return folder.render(
-        "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[folder.table(frame, HOSTILE)]
+    drawn = page.Figure(HOSTILE, 900, "AAAA")
+    return page.render(
+        "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[page.table(frame, HOSTILE)]
     )
 
 
@@ -98,15 +98,15 @@ def test_the_page_loads_nothing_and_prints_whole():
 
 def test_a_name_that_nobody_gave_is_an_error():
     with pytest.raises(UndefinedError, match="rows"):
-        folder.render("occupancy.html", **{k: v for k, v in OCCUPANCY.items() if k != "rows"})
+        page.render("occupancy.html", **{k: v for k, v in OCCUPANCY.items() if k != "rows"})
     with pytest.raises(UndefinedError):
-        folder.render("occupancy.html", **OCCUPANCY, figures=[])
+        page.render("occupancy.html", **OCCUPANCY, figures=[])
 
 
 def test_templates_are_part_of_the_package():
     names = {file.name for file in TEMPLATES.iterdir()}
     assert {"base.html", "pieces.html", "style.css", "report.js", *REPORTS} <= names
-    environment = folder._environment()
+    environment = page._environment()
     for name in sorted(n for n in names if n.endswith(".html")):
         source = environment.loader.get_source(environment, name)[0]
         parsed = environment.parse(source)
@@ -114,15 +114,15 @@ def test_templates_are_part_of_the_package():
 
 
 def test_numbers_are_text_of_five_digits():
-    made = folder.table(pd.DataFrame({"a_b": [1 / 3, 12.0, 1.0]}), "c")
-    assert made == folder.Table("c", ["a b"], [["0.33333"], ["12"], ["1"]])
-    wide = folder.rounded(pd.DataFrame({"x": [0.5], "x_lower": [0.25], "x_upper": [np.nan]}))
+    made = page.table(pd.DataFrame({"a_b": [1 / 3, 12.0, 1.0]}), "c")
+    assert made == page.Table("c", ["a b"], [["0.33333"], ["12"], ["1"]])
+    wide = page.rounded(pd.DataFrame({"x": [0.5], "x_lower": [0.25], "x_upper": [np.nan]}))
     assert wide.to_dict("records") == [{"x": "0.500", "x interval": "0.250 to –"}]
 
 
 def test_a_figure_is_as_wide_as_it_was_drawn(tmp_path):
     drawn = matplotlib.figure.Figure(figsize=(4.0, 3.0))
-    made = folder.figure(drawn, tmp_path / "f", "c")
+    made = page.figure(drawn, tmp_path / "f", "c")
     assert (made.caption, made.width) == ("c", 500)
     assert made.data.startswith("iVBORw0KGgo")  # a PNG in base 64
     assert {file.name for file in tmp_path.iterdir()} == {"f.png", "f.svg"}

@@ -1,4 +1,4 @@
-"""Parts of runs: what changed is refused, and what looks like a seal is no seal."""
+"""Parts of runs: whatever changed is refused, and computed again."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +10,8 @@ from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, content, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import TabulationConfig, read_results
-from bayesrisk.experiments.runs.folder import PartFolder, arrow_table
-from bayesrisk.experiments.runs.parts import look_at, pack, unpack
-from bayesrisk.experiments.sweep.run import SweepFolder
+from bayesrisk.experiments import SweepStudy, read_results
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +86,13 @@ def test_a_finished_release_is_never_drawn_again(at, tmp_path):
 
 
 @pytest.mark.parametrize("made", ["claims"], indirect=True)
-def test_a_part_of_another_kind_is_refused(made, at):
-    """Its shard and its configuration are right, and its bytes are whole."""
-    parts = made / "parts"
+def test_a_part_of_another_kind_is_computed_again(made, at):
+    sound, parts = content(made), made / "parts"
     shutil.copy(parts / "coverage-000000.parquet", parts / "examples-000000.parquet")
     status, told = run(*commands(at)["claims"].line(made, again=True))
-    assert status == 3
-    assert "examples-000000.parquet: is not a part of this run of claims; delete" in told
+    assert status == 0
+    assert "examples-000000.parquet: is not a whole part" in told
+    assert content(made) == sound
 
 
 @pytest.mark.parametrize("made", ["sweep"], indirect=True)
@@ -126,26 +124,31 @@ def test_tables_of_a_release_whose_description_was_changed_are_refused(at, tmp_p
 @pytest.mark.parametrize("made", ["sweep"], indirect=True)
 def test_every_bit_of_a_part(made):
     """Every seventh byte, one bit of it, and every such length: never other rows."""
-    file = SweepFolder(made).part(0)
-    sound = file.read_bytes()
-    for at in range(0, len(sound), 7):
-        for damaged in (sound[:at], sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :]):
-            file.write_bytes(damaged)
-            with pytest.raises(PartFileError, match=r"part-000000\.parquet: is not a whole"):
-                unpack(file, "advice")
+    folder = RunFolder.existing(made, SweepStudy.layout)
+    expected = folder.read_part(0)
+    for file, step in ((folder.part(0), 7), (made / "parts" / "shard-000000.json", 3)):
+        sound = file.read_bytes()
+        for at in range(0, len(sound), step):
+            for damaged in (sound[:at], sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :]):
+                file.write_bytes(damaged)
+                with pytest.raises(PartFileError, match=rf"{file.name}: "):
+                    folder.read_part(0)
+        file.write_bytes(sound)
+    assert folder.read_part(0).equals(expected)
 
 
-def test_a_part_may_hold_what_looks_like_a_seal(tmp_path):
-    texts = ["bayesrisk.seal", "0" * 64, "bayesrisk.seal\x18@" + "a" * 64]
-    table = arrow_table(pd.DataFrame({"text": texts * 3}))
-    file = tmp_path / "part"
-    file.write_bytes(pack(table, {"bayesrisk.kind": "0" * 64}))
-    part = unpack(file, "advice")
-    assert part.table.equals(table)
-    assert part.footer == {"bayesrisk.kind": "0" * 64}
+@pytest.fixture
+def three(tmp_path):
+    """A folder with three parts."""
+    folder = RunFolder(tmp_path, {"shards": 3}, Layout("run", merged=("part",)))
+    folder.prepare(range(3), resume=False)
+    for shard in range(3):
+        table = arrow_table(pd.DataFrame({"x": [shard, shard + 10]}))
+        folder.write_parts(shard, {"part": table})
+    return folder
 
 
-def test_no_thread_of_arrow_holds_the_bytes_of_a_part(tmp_path, monkeypatch):
+def test_no_thread_of_arrow_holds_the_bytes_of_a_part(three, monkeypatch):
     """One that lets go of Python's bytes while the process ends aborts it: in 1 run of 12."""
     read, seen = pq.ParquetFile.read, []
 
@@ -154,41 +157,24 @@ def test_no_thread_of_arrow_holds_the_bytes_of_a_part(tmp_path, monkeypatch):
         return read(self, *args, use_threads=use_threads, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "read", spied)
-    table = arrow_table(pd.DataFrame({"x": [1, 2]}))
-    (tmp_path / "part").write_bytes(pack(table, {}))
-    assert unpack(tmp_path / "part", "").table.equals(table)
+    assert three.read_part(1).column("x").to_pylist() == [1, 11]
     assert seen == [False]
 
 
-def test_each_part_is_decoded_once_for_the_file_of_all(tmp_path, monkeypatch):
-    config = TabulationConfig("records", "tables", "county", 3)
-    folder = PartFolder(tmp_path)
-    (tmp_path / folder.parts).mkdir()
-    for shard in range(3):
-        table = arrow_table(pd.DataFrame({"x": [shard, shard + 10]}))
-        folder.write_parts(config, shard, {"part": table})
-    read, seen = PartFolder.read_part, []
+def test_each_part_is_decoded_once_for_the_file_of_all(three, tmp_path, monkeypatch):
+    read, seen = RunFolder.read_part, []
 
     def spied(self, shard, kind=None):
         seen.append(shard)
         return read(self, shard, kind)
 
-    monkeypatch.setattr(PartFolder, "read_part", spied)
+    monkeypatch.setattr(RunFolder, "read_part", spied)
     with ThreadPoolExecutor(1) as pool:
-        assert folder.run(config, int, pool, [], merged=("part",))
+        assert three.run(int, pool, [])
     assert seen == [0, 1, 2]
     assert pd.read_parquet(tmp_path / "part.parquet")["x"].tolist() == [0, 10, 1, 11, 2, 12]
 
 
-def test_a_part_is_looked_at_without_decoding_its_rows(tmp_path, monkeypatch):
-    """Its seal is over every byte: a run that resumes decodes nothing of what is there."""
-    file = tmp_path / "part.parquet"
-    data = pack(arrow_table(pd.DataFrame({"a": range(1000)})), {"bayesrisk.kind": "part"})
-    file.write_bytes(data)
-    whole = unpack(file, "advice")
+def test_parts_are_checked_without_decoding_their_rows(three, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("rows were decoded"))
-    assert look_at(file, "advice") == (whole.table.num_rows, whole.footer, whole.sha256)
-    for at in range(0, len(data), 97):
-        file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        with pytest.raises(PartFileError, match=r"part\.parquet: is not a whole part .*; advice"):
-            look_at(file, "advice")
+    assert three.finished() == [0, 1, 2]

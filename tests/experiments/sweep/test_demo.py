@@ -9,9 +9,9 @@ from studies import run_sweep
 
 from bayesrisk import DiscreteGaussian, posterior_probability
 from bayesrisk.experiments import load_config, read_results, write_report
-from bayesrisk.experiments.runs import folder as pages
+from bayesrisk.experiments.runs import page as pages
 from bayesrisk.experiments.sweep.report import simulation_check
-from bayesrisk.experiments.sweep.run import _effective_releases, _Gaussian
+from bayesrisk.experiments.sweep.study import _effective_releases, _Gaussian
 
 SENTENCE = re.compile(
     r"Simulated minus exact averages in ([\d,]+) settings, in standard errors: median (-?[\d.]+) "

@@ -1,8 +1,6 @@
 """The JSON Schema of a sweep's configuration: current, and of one mind with the reader."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -58,7 +56,6 @@ def test_every_form_is_valid(document):
         ("grid.prior", [1.0]),
         ("grid.noise", ["staircase"]),
         ("grid.released", {"from": 0}),
-        ("levels.rho", [{"log": [1, 2], "points": 2}]),
         ("hierarchy.group_count", [0]),
         ("simulation.releases", 1),
     ],
@@ -69,14 +66,3 @@ def test_what_the_reader_refuses_an_editor_marks(document, path, value):
     faults = [".".join(map(str, e.absolute_path)) for e in CHECK.iter_errors(document)]
     assert faults
     assert all(path.startswith(fault) or fault.startswith(path) for fault in faults)
-
-
-def test_pydantic_is_imported_only_where_a_configuration_is_read():
-    code = (
-        "import sys; from bayesrisk.experiments import parse_config; "
-        "print('pydantic' in sys.modules); "
-        "parse_config({'grid': {'rho': [1], 'prior': [0.5]}}); "
-        "print('pydantic' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "True"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
-from bayesrisk.experiments import SweepConfig, load_config, parse_config
+from bayesrisk.experiments import SweepStudy, load_config, parse_config
 
 
 def test_sample_is_resolved():
@@ -45,7 +45,7 @@ def test_rows_are_counted(document):
 
 def test_digest_depends_on_every_field_and_survives_json(document):
     config = parse_config(document)
-    again = SweepConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    again = SweepStudy.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again == config
     assert again.digest == config.digest
     assert parse_config(document, seed=8).digest != config.digest
@@ -63,62 +63,56 @@ def test_laplace_leaves_out_several_levels(document):
         parse_config(document)
 
 
-BAD = {
-    "unknown key colour; known: title": ("colour", "red"),
-    "unknown key grid.rhoo": ("grid.rhoo", [1]),
-    r"\[grid\] must be a table": ("grid", 3),
-    "title must be text": ("title", ""),
-    "scenario must be one of characteristics": ("scenario", "fishing"),
-    r"seed must be a whole number in \[0, .*got -1": ("seed", -1),
-    "seed must be a whole number.*got True": ("seed", True),
-    r"settings_per_shard must be .* got 0": ("settings_per_shard", 0),
-    r"grid.rho must be a list with at least one entry, got \[\]": ("grid.rho", []),
-    r"grid.rho\[0\] must be a number in \[1e-12, 1e\+06\], got -1": ("grid.rho", [-1]),
-    r"grid.rho\[1\] must be a number .* got nan": ("grid.rho", [1, float("nan")]),
-    r"grid.rho\[0\] must be a number .* got 'x/y'": ("grid.rho", ["x/y"]),
-    r"grid.rho\[0\] must be a number .* got True": ("grid.rho", [True]),
-    r"grid.rho\[0\].log must be increasing": ("grid.rho", [{"log": [2, 1], "points": 3}]),
-    r"grid.rho\[0\].points must be a whole number": ("grid.rho", [{"log": [1, 2]}]),
-    r"unknown key grid.rho\[0\].step": ("grid.rho", [{"log": [1, 2], "points": 2, "step": 1}]),
-    "one of value, budget": ("grid.rho", [{"name": "a"}]),
-    "total must be left out": ("grid.rho", [{"value": 1, "total": 2}]),
-    "PRODUCT/REGION/UNIVERSE": ("grid.rho", ["pl94/US"]),
-    "product must be|region must be one of US, PR": ("grid.rho", ["pl94/XX/person/Block/total"]),
-    "one of LEVEL/QUERY = US/cenrace": ("grid.rho", ["pl94/US/person/Block/nothing"]),
-    "without repeated names": (
+BAD = [
+    ("colour", "red", "unknown key colour"),
+    ("grid.rhoo", [1], "unknown key grid.rhoo"),
+    ("grid", 3, "grid must be a table, got 3"),
+    ("grid", {"rho": [1]}, "grid.prior must be given"),
+    ("title", "", "title: .* at least 1 character, got ''"),
+    ("scenario", "fishing", "scenario must be one of characteristics"),
+    ("seed", -1, "seed must be >= 0, got -1"),
+    ("seed", True, "seed must be of type int, got True"),
+    ("settings_per_shard", 0, "settings_per_shard must be >= 1, got 0"),
+    ("quantities", ["gossip"], "quantities must be one of .*got 'gossip'"),
+    ("grid.rho", [], r"grid.rho: .* at least 1 item .*got \[\]"),
+    ("grid.rho", [-1], r"grid.rho\[0\] must be a number in \[1e-12, 1e\+06\], got -1"),
+    ("grid.rho", [1, float("nan")], r"grid.rho\[1\] must be a number .* got nan"),
+    ("grid.rho", ["x/y"], r"grid.rho\[0\] must be a number .* got 'x/y'"),
+    ("grid.rho", [True], r"grid.rho\[0\] must be a number .* got True"),
+    ("grid.rho", [{"log": [2, 1], "points": 3}], r"rho\[0\].log must be two increasing numbers"),
+    ("grid.rho", [{"log": [0, 1], "points": 3}], r"rho\[0\].log must be a number .*got 0"),
+    ("grid.rho", [{"log": [1, 2]}], r"grid.rho\[0\].points must be given with a range"),
+    ("grid.rho", [{"log": [1, 2], "points": 2, "step": 1}], r"unknown key grid.rho\[0\].step"),
+    ("grid.rho", [{"name": "a"}], "one of value, budget"),
+    ("grid.rho", [{"value": 1, "total": 2}], r"grid.rho\[0\].total must be left out"),
+    ("grid.rho", ["pl94/US"], "PRODUCT/REGION/UNIVERSE"),
+    ("grid.rho", ["pl94/XX/person/Block/total"], "region must be one of US, PR, got 'XX'"),
+    ("grid.rho", ["pl94/US/person/Block/nothing"], "one of LEVEL/QUERY = US/cenrace"),
+    (
         "grid.rho",
         [{"name": "a", "value": 1}, {"name": "a", "value": 2}],
+        "grid.rho must be without repeated names, got 'a'",
     ),
-    r"grid.prior\[0\] must be a number in \(0, 1\), got '1/1'": ("grid.prior", ["1/1"]),
-    "grid.prior must be strictly between": ("grid.prior", ["0.99999999999999999999"]),
-    r"grid.sensitivity\[0\] \(add-remove": ("grid.sensitivity", ["both"]),
-    "grid.noise must be one of discrete-gaussian": ("grid.noise", ["staircase"]),
-    r"grid.released.to must be .* got -3": ("grid.released", {"from": 0, "to": -3}),
-    "grid.released must be a whole number": ("grid.released", [0.5]),
-    "quantities must be one of": ("quantities", ["gossip"]),
-    "levels.names must be as many": ("levels.names", ["one"]),
-    r"unknown key levels.rho\[0\].log; known: levels.rho\[0\].name": (
-        "levels.rho",
-        [{"log": [1, 2], "points": 2}, 1],
-    ),
-    "grid.rhoo; known: grid.rho": ("grid", {"rhoo": [1]}),
-    "grid.prior must be a list with at least one entry, got None": ("grid", {"rho": [1]}),
-    r"\[levels\] must be a table, got 3": ("levels", 3),
-    "table.path must be text, got 3": ("table", {"path": 3}),
-    r"hierarchy.group_count must be a whole number in \[1, .* got 0": (
-        "hierarchy.group_count",
-        [0],
-    ),
-    "hierarchy.conditionals must be one of coherent": ("hierarchy.conditionals", ["loose"]),
-    r"hierarchy.rho_group\[0\] must be a number": ("hierarchy.rho_group", ["none"]),
-    r"accounting.delta must be a number in \(1e-300, 1\)": ("accounting.delta", 2),
-    r"simulation.releases must be .* got 1": ("simulation.releases", 1),
-}
+    ("grid.prior", ["1/1"], r"grid.prior\[0\] must be a number in \(0, 1\), got '1/1'"),
+    ("grid.prior", ["0.99999999999999999999"], "grid.prior must be strictly between"),
+    ("grid.sensitivity", ["both"], r"grid.sensitivity\[0\] \(add-remove"),
+    ("grid.noise", ["staircase"], "grid.noise must be one of discrete-gaussian"),
+    ("grid.released", {"from": 0, "to": -3}, "grid.released.to must be .* got -3"),
+    ("grid.released", [0.5], r"grid.released\[0\] must be of type int, got 0.5"),
+    ("levels.names", ["one"], "levels.names must be as many as .*, 2, got"),
+    ("levels.rho", [{"log": [1, 2], "points": 2}, 1], "levels.names must be as many as .*, 3"),
+    ("levels", 3, "levels must be a table, got 3"),
+    ("table", {"path": 3}, "table.path must be of type str, got 3"),
+    ("hierarchy.group_count", [0], r"hierarchy.group_count\[0\] must be >= 1, got 0"),
+    ("hierarchy.conditionals", ["loose"], "hierarchy.conditionals must be one of coherent"),
+    ("hierarchy.rho_group", ["none"], r"hierarchy.rho_group\[0\] must be a number"),
+    ("accounting.delta", 2, r"accounting.delta must be a number in \(1e-300, 1\)"),
+    ("simulation.releases", 1, "simulation.releases must be >= 2, got 1"),
+]
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_values_are_refused_by_name(document, message):
-    path, value = BAD[message]
+@pytest.mark.parametrize(("path", "value", "message"), BAD)
+def test_bad_values_are_refused_by_name(document, path, value, message):
     section, _, key = path.rpartition(".")
     (document[section] if section else document)[key] = value
     with pytest.raises(ConfigError, match=message) as caught:
@@ -181,7 +175,7 @@ class TestTable:
             self.parse(document, tmp_path, "race,count\nA,1\n", count="n")
         with pytest.raises(DataError, match="1 to 1000 target cells"):
             self.parse(document, tmp_path, "race,count\nA,2\n")
-        with pytest.raises(ConfigError, match="targets must be unique or all"):
+        with pytest.raises(ConfigError, match="targets must be 'unique' or 'all'"):
             self.parse(document, tmp_path, "race,count\nA,1\n", targets="some")
         document["table"] = {"path": "absent.csv"}
         with pytest.raises(ConfigError, match="cannot be read"):

@@ -7,7 +7,7 @@ from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments import load_config, parse_config, read_results, write_report
-from bayesrisk.experiments.runs import folder as pages
+from bayesrisk.experiments.runs import page as pages
 from bayesrisk.experiments.sweep import report
 
 

@@ -18,7 +18,6 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments import parse_config, read_results
-from bayesrisk.experiments.sweep.run import SweepFolder
 
 
 def contents(folder):
@@ -63,10 +62,10 @@ def test_same_bytes_on_dask(config, tmp_path):
     # In a process of its own: Dask's threads and sockets outlive their cluster.
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
+        "from bayesrisk.experiments import SweepStudy, run\n"
         "if __name__ == '__main__':\n"
-        "    config = SweepConfig.from_dict(json.loads(sys.argv[1]))\n"
-        "    run(SweepStudy(config), sys.argv[2], workers=2, executor='dask')\n"
+        "    study = SweepStudy.from_dict(json.loads(sys.argv[1]))\n"
+        "    run(study, sys.argv[2], workers=2, executor='dask')\n"
     )
     script = tmp_path / "run.py"
     script.write_text(code, encoding="utf-8")
@@ -91,7 +90,7 @@ def test_resume_computes_what_is_missing_and_nothing_else(config, tmp_path):
 
     with pytest.raises(KilledError):
         run_sweep(config, broken, progress=kill)
-    kept = SweepFolder(broken).part(0)
+    kept = broken / "parts" / "part-000000.parquet"
     assert kept.exists()
     assert not (broken / "results.csv").exists()
     assert json.loads((broken / "manifest.json").read_text())["complete"] is False
@@ -109,8 +108,8 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
     config = parse_config(document)
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepConfig, SweepStudy, run\n"
-        "run(SweepStudy(SweepConfig.from_dict(json.loads(sys.argv[1]))), sys.argv[2])\n"
+        "from bayesrisk.experiments import SweepStudy, run\n"
+        "run(SweepStudy.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
     )
     out = tmp_path / "out"
     command = [sys.executable, "-c", code, json.dumps(config.to_dict()), str(out)]
@@ -122,8 +121,8 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    finished = SweepFolder(out).finished(config)
-    assert 5 <= len(finished) < config.shards
+    finished = config.open(out).finished()
+    assert 4 <= len(finished) < config.shards
     summary = run_sweep(config, out, resume=True)
     assert summary.resumed == len(finished)
     assert summary.complete
@@ -173,7 +172,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("keep", [0, 3, 100, -1])
     def test_truncated_part(self, config, done, keep):
-        part, sound = SweepFolder(done).part(1), contents(done)
+        part, sound = done / "parts" / "part-000001.parquet", contents(done)
         part.write_bytes(part.read_bytes()[:keep])
         damaged = contents(done)
         for action in (lambda: run_sweep(config, done), lambda: read_results(done)):
@@ -185,7 +184,7 @@ class TestRefusals:
         assert contents(done) == sound
 
     def test_altered_part(self, config, done):
-        part = SweepFolder(done).part(1)
+        part = done / "parts" / "part-000001.parquet"
         data = bytearray(part.read_bytes())
         data[200] ^= 0xFF  # inside a page, which the footer does not cover
         part.write_bytes(bytes(data))
@@ -193,10 +192,13 @@ class TestRefusals:
             read_results(done)
 
     def test_foreign_part(self, config, done):
-        store = SweepFolder(done)
-        store.part(1).write_bytes(store.part(2).read_bytes())
+        parts, sound = done / "parts", contents(done)
+        (parts / "shard-000001.json").write_bytes((parts / "shard-000002.json").read_bytes())
         with pytest.raises(PartFileError, match="not a part of this sweep"):
+            read_results(done)
+        with pytest.warns(BayesRiskWarning, match="not a part of this sweep"):
             run_sweep(config, done, resume=True)
+        assert contents(done) == sound
 
     def test_folder_without_a_sweep(self, tmp_path):
         with pytest.raises(OutputError, match="holds no sweep"):

@@ -18,7 +18,7 @@ from bayesrisk import (
     rho_to_epsilon,
 )
 from bayesrisk.experiments import parse_config
-from bayesrisk.experiments.sweep.run import SCHEMA, compute_shard
+from bayesrisk.experiments.sweep.study import SCHEMA
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import (
     marginal_count_posterior,
@@ -36,7 +36,7 @@ def frame_of(config):
     import pyarrow as pa
 
     return pa.concat_tables(
-        [compute_shard(config, shard) for shard in range(config.shards)]
+        [config.compute(shard)["part"] for shard in range(config.shards)]
     ).to_pandas()
 
 
@@ -156,7 +156,7 @@ def test_targets_share_their_numbers(document, tmp_path):
 
 
 def test_schema_and_missing_values(document):
-    table = compute_shard(parse_config(document), 0)
+    table = parse_config(document).compute(0)["part"]
     assert table.schema == SCHEMA
     exact = table.to_pandas().query("quantity == 'marginal_posterior'")
     assert exact["standard_error"].isna().all()

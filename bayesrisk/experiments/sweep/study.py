@@ -1,6 +1,9 @@
-"""The sweep as a study: what a shard of it is, and what all of them come to."""
+"""A sweep as a study: disclosure risk over a grid of budgets, priors and noise laws."""
+
+from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -14,14 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv as pa_csv
 
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
+from bayesrisk._version import __version__
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
-from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, PartFileError
-from bayesrisk.experiments.runs.engine import Outcome, Study
-from bayesrisk.experiments.runs.folder import PartFolder
-from bayesrisk.experiments.sweep.config import Budget, SweepConfig
+from bayesrisk.exceptions import IncompatibleConditionalsWarning, PartFileError
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
     DecisionAccuracy,
@@ -38,10 +40,6 @@ from bayesrisk.risk.count.accuracy import (
     laplace_marginal_posterior,
     laplace_threshold,
 )
-
-# -----------------------------------------------------------------------------
-# One shard of a sweep: settings in, rows out.  Pure: the same shard gives the same rows.
-
 
 Columns = dict[str, Any]
 _DRAWS_AT_ONCE = 2**20  # 8 MiB
@@ -75,53 +73,269 @@ SCHEMA = pa.schema(
     ]
 )
 
+#: Every quantity, with the section or key it needs besides rho and prior.
+QUANTITIES = {
+    "posterior": "grid.released",
+    "risk_ratio": "grid.released",
+    "release_probability": "grid.released",
+    "marginal_posterior": "",
+    "marginal_risk": "",
+    "decision_threshold": "",
+    "correct_decision_probability": "",
+    "decision_accuracy": "",
+    "decision_baseline": "",
+    "multilevel_marginal_posterior": "levels",
+    "multilevel_marginal_risk": "levels",
+    "hierarchical_correct_decision_probability": "hierarchy",
+    "hierarchical_decision_accuracy": "hierarchy",
+    "hierarchical_marginal_posterior": "hierarchy",
+    "simulated_marginal_posterior": "simulation",
+    "epsilon": "accounting",
+}
+#: Quantities that do not depend on the prior.
+FREE_OF_PRIOR = ("release_probability", "epsilon")
+#: What only the first noise law, the Gaussian, offers.
+GAUSSIAN_ONLY = ("levels", "hierarchy")
+#: Noise laws; the first is the default.
+NOISES = ("discrete-gaussian", "discrete-laplace")
 
-def compute_shard(config: SweepConfig, shard: int) -> pa.Table:
-    """Return the rows of one shard.
+
+@dataclass(frozen=True)
+class Target:
+    """Someone in a cell: its label, and its count with the target included."""
+
+    label: str
+    count: int
+
+    @property
+    def known_count(self) -> int:
+        """Count of the others in the cell, which the adversary knows."""
+        return self.count - 1
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A value of rho, with its name where it has one.
+
+    ``census`` marks a budget of the 2020 Census, whose rho stands for one noise in the literature
+    and for another in production.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    name: str
+    value: float
+    census: bool = False
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Axes of the adversary who also reads a group's count and those of the siblings.
+
+    Attributes
+    ----------
+    rho_group : tuple of Budget
+        Budgets of the group's count; the setting's rho is that of the blocks.
+    group_count : tuple of int
+        True counts of the group, the target included.
+    n_siblings : tuple of int
+        Numbers of other blocks in the group.
+    conditionals : tuple of str
+        ``"coherent"``, ``"as-published"``.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    rho_group: tuple[Budget, ...] = ()
+    group_count: tuple[int, ...] = ()
+    n_siblings: tuple[int, ...] = ()
+    conditionals: tuple[str, ...] = ()
+
+    @property
+    def points(self) -> int:
+        """Number of combinations."""
+        axes = (self.rho_group, self.group_count, self.n_siblings, self.conditionals)
+        return math.prod(len(axis) for axis in axes)
+
+
+@displayed
+@dataclass(frozen=True)
+class SweepStudy(RunSettings, Study):
+    """Disclosure risk over a grid of settings, for :func:`~bayesrisk.run`.
+
+    :func:`load_config` and :func:`parse_config` make one.  A complete run has ``results.csv``.
+    Memory: a shard's rows in each worker, and all rows (at most 2**24) at the end.
+
+    Attributes
+    ----------
+    title, scenario : str
+        Title of the report, and the question of the adversary.
+    seed : int
+        Seed of the simulation.
+    targets : tuple of Target
+        People whose risk is computed: label and count of the cell, the target included.
+    rho : tuple of Budget
+        Budgets; the named ones are marked in figures and tables.
+    prior : tuple of Budget
+        Priors, by the text they were written with.
+    sensitivity : tuple of Budget
+        L2 sensitivities (L1 for Laplace noise).
+    noise : tuple of str
+        Noise laws.
+    released : tuple of int
+        Released counts, as differences from the known count.
+    levels : tuple of Budget
+        Levels from the target's upwards, as multiples of the rho of the first.
+    hierarchy : Hierarchy
+        Axes of the adversary who uses two levels; empty where the file has none.
+    quantities : tuple of str
+        Quantities that are computed.
+    delta : float or None
+        Probability of failure for ``epsilon``.
+    releases : int
+        Simulated releases for each setting, or 0.
+    settings_per_shard : int
+        Settings (noise, sensitivity, rho) in a shard.
+    version : str
+        Version of bayesrisk that resolved it.
+    """
+
+    title: str
+    scenario: str
+    seed: int
+    targets: tuple[Target, ...]
+    rho: tuple[Budget, ...]
+    prior: tuple[Budget, ...]
+    sensitivity: tuple[Budget, ...]
+    noise: tuple[str, ...]
+    released: tuple[int, ...]
+    levels: tuple[Budget, ...]
+    hierarchy: Hierarchy
+    quantities: tuple[str, ...]
+    delta: float | None
+    releases: int
+    settings_per_shard: int
+    version: str = __version__
+
+    layout: ClassVar[Layout] = Layout("sweep")  # type: ignore[misc]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return self.to_dict()
+
+    @property
+    def settings(self) -> list[tuple[str, Budget, Budget]]:
+        """Every (noise, sensitivity, rho), in the order of the results."""
+        return [(n, s, r) for n in self.noise for s in self.sensitivity for r in self.rho]
+
+    @property
+    def shards(self) -> int:
+        """Number of shards."""
+        return -(-len(self.settings) // self.settings_per_shard)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the results."""
+        points = {
+            "grid.released": len(self.released) * len(self.targets),
+            "levels": len(self.levels),
+            "hierarchy": self.hierarchy.points,
+        }
+        per_setting = sum(
+            points.get(QUANTITIES[name], 1) * (1 if name in FREE_OF_PRIOR else len(self.prior))
+            for name in self.quantities
+        )
+        return per_setting * len(self.settings)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return the rows of a shard, of schema :data:`SCHEMA`, in the order of the settings."""
+        first = shard * self.settings_per_shard
+        chosen = self.settings[first : first + self.settings_per_shard]
+        batches = [
+            batch
+            for i, (noise, sensitivity, rho) in enumerate(chosen)
+            for batch in _setting(self, first + i, noise, sensitivity, rho)
+        ]
+        return {"part": pa.Table.from_batches(batches, schema=SCHEMA).combine_chunks()}
+
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
+        """Return the rows of all shards as CSV."""
+        buffer = io.BytesIO()
+        pa_csv.write_csv(_all_rows(folder), buffer)
+        return {"results.csv": buffer.getvalue()}
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return the digest of the configuration and the number of rows of a complete sweep."""
+        return {"config": self.digest, "rows": self.rows if complete else 0}
+
+
+def read_results(folder: str | Path) -> tuple[SweepStudy, pd.DataFrame]:
+    """Return the configuration and the results of a finished sweep.
 
     Parameters
     ----------
-    config : SweepConfig
-        The sweep.
-    shard : int
-        Its number, in [0, config.shards).
+    folder : path-like
+        Its folder.
 
     Returns
     -------
-    pyarrow.Table
-        Rows in the order of the settings, of schema :data:`SCHEMA`.
+    study : SweepStudy
+        The sweep.
+    results : pandas.DataFrame
+        One row for each quantity at each point; ``standard_error`` is missing where the value
+        is exact.
 
     Raises
     ------
-    ArgumentError
-        If a threshold or a noise scale at a setting is too large to be represented.
+    OutputError
+        If the folder holds no sweep.
+    PartFileError
+        If a part is missing, truncated or foreign.
     """
-    first = shard * config.settings_per_shard
-    chosen = config.settings[first : first + config.settings_per_shard]
-    batches = [
-        batch
-        for i, (noise, sensitivity, rho) in enumerate(chosen)
-        for batch in _setting(config, first + i, noise, sensitivity, rho)
-    ]
-    return pa.Table.from_batches(batches, schema=SCHEMA).combine_chunks()
+    store = RunFolder.existing(folder, SweepStudy.layout)
+    study = store.settings(SweepStudy)
+    frame = _all_rows(store).to_pandas()
+    for column in ("levels", "group_count", "n_siblings", "known_count", "noisy_count"):
+        frame[column] = frame[column].astype("Int64")
+    texts = ("rho_name", "prior_text", "conditionals", "target")
+    return study, frame.fillna(dict.fromkeys(texts, ""))
+
+
+def _all_rows(folder: RunFolder) -> pa.Table:
+    """Return the rows of all parts, in the order of the shards."""
+    missing = folder.missing()
+    if missing:
+        raise PartFileError(
+            f"{folder.path}: {len(missing)} of {folder.shards} shards are missing, "
+            f"the first is {missing[0]}; run the sweep with --resume"
+        )
+    try:
+        return pa.concat_tables(folder.read_part(s).cast(SCHEMA) for s in range(folder.shards))
+    except (ValueError, pa.ArrowException) as error:
+        raise PartFileError(f"{folder.path}: a part has other columns: {error}") from error
+
+
+# -----------------------------------------------------------------------------
+# The rows of a shard: the same for the same study and shard.
 
 
 def _setting(
-    config: SweepConfig, index: int, noise: str, sensitivity: Budget, rho: Budget
+    study: SweepStudy, index: int, noise: str, sensitivity: Budget, rho: Budget
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one (noise, sensitivity, rho), whatever its place among the shards."""
     law = (_Laplace if noise == "discrete-laplace" else _Gaussian)(rho.value, sensitivity.value)
-    rng = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(index,)))
+    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(index,)))
     shared = {
-        "scenario": config.scenario,
+        "scenario": study.scenario,
         "noise": noise,
         "sensitivity": sensitivity.value,
         "rho_name": rho.name or None,
         "rho": rho.value,
         "noise_parameter": law.parameter,
     }
-    for quantity in config.quantities:
-        for columns in _rows(config, law, quantity, rng):
+    for quantity in study.quantities:
+        for columns in _rows(study, law, quantity, rng):
             yield _batch({**shared, "quantity": quantity}, columns)
 
 
@@ -140,30 +354,30 @@ def _batch(shared: Columns, columns: Columns) -> pa.RecordBatch:
 
 
 def _rows(
-    config: SweepConfig, law: "_Gaussian", quantity: str, rng: np.random.Generator
+    study: SweepStudy, law: _Gaussian, quantity: str, rng: np.random.Generator
 ) -> Iterator[Columns]:
     """Yield the columns of one quantity that are not the same for the whole setting."""
-    priors = np.array([prior.value for prior in config.prior])
-    offsets = np.array(config.released)
-    by_prior: Columns = {"prior": priors, "prior_text": [prior.name for prior in config.prior]}
+    priors = np.array([prior.value for prior in study.prior])
+    offsets = np.array(study.released)
+    by_prior: Columns = {"prior": priors, "prior_text": [prior.name for prior in study.prior]}
     if quantity == "epsilon":
-        yield {"value": [law.epsilon(config.delta or 0.5)]}
+        yield {"value": [law.epsilon(study.delta or 0.5)]}
     elif quantity == "release_probability":
-        yield _released(config, law.noise().pmf(offsets - 1))
+        yield _released(study, law.noise().pmf(offsets - 1))
     elif quantity in ("posterior", "risk_ratio"):
-        for prior in config.prior:
+        for prior in study.prior:
             value = law.posterior(offsets, prior.value)
             if quantity == "risk_ratio":
                 value = value / prior.value
             about = {"prior": prior.value, "prior_text": prior.name}
-            yield {**about, **_released(config, value)}
+            yield {**about, **_released(study, value)}
     elif quantity.startswith("multilevel"):
-        yield from _by_levels(config, law, quantity, by_prior)
+        yield from _by_levels(study, law, quantity, by_prior)
     elif quantity.startswith("hierarchical"):
-        yield from _by_hierarchy(config, law, quantity)
+        yield from _by_hierarchy(study, law, quantity)
     elif quantity == "simulated_marginal_posterior":
-        value, error = _simulate(law, priors, config.releases, rng)
-        effective = _effective_releases(law, priors, config.releases)
+        value, error = _simulate(law, priors, study.releases, rng)
+        effective = _effective_releases(law, priors, study.releases)
         yield {
             **by_prior,
             "value": value,
@@ -182,27 +396,27 @@ def _rows(
         yield {**by_prior, "value": np.asarray(exact[quantity](priors), dtype=float)}
 
 
-def _released(config: SweepConfig, value: NDArray[np.float64]) -> Columns:
+def _released(study: SweepStudy, value: NDArray[np.float64]) -> Columns:
     """Return a value at every released count, for every target: only y - k matters to it."""
-    targets = config.targets
-    known = np.repeat([target.known_count for target in targets], len(config.released))
+    targets = study.targets
+    known = np.repeat([target.known_count for target in targets], len(study.released))
     return {
-        "target": [target.label for target in targets for _ in config.released],
+        "target": [target.label for target in targets for _ in study.released],
         "known_count": known,
-        "noisy_count": known + np.tile(config.released, len(targets)),
+        "noisy_count": known + np.tile(study.released, len(targets)),
         "value": np.tile(value, len(targets)),
     }
 
 
 def _by_levels(
-    config: SweepConfig, law: "_Gaussian", quantity: str, by_prior: Columns
+    study: SweepStudy, law: _Gaussian, quantity: str, by_prior: Columns
 ) -> Iterator[Columns]:
     """Yield the marginal posterior or risk from the first 1, 2, ... levels.
 
     The levels share the rho of the setting in the proportions of the configuration, the first
     having all of it.
     """
-    rhos = law.rho * np.array([level.value for level in config.levels])
+    rhos = law.rho * np.array([level.value for level in study.levels])
     for n in range(1, len(rhos) + 1):
         noise = Noise(rho=rhos[:n], sensitivity=law.sensitivity)
         belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
@@ -210,23 +424,23 @@ def _by_levels(
         yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
 
 
-def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Iterator[Columns]:
+def _by_hierarchy(study: SweepStudy, law: _Gaussian, quantity: str) -> Iterator[Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
     averages: dict[str, Any] = {
         "hierarchical_marginal_posterior": TwoLevels.average,
         "hierarchical_correct_decision_probability": TwoLevels.correct_decision,
         "hierarchical_decision_accuracy": TwoLevels.accuracy,
     }
-    axes = config.hierarchy
+    axes = study.hierarchy
     grid = np.meshgrid(
         np.array(axes.n_siblings),
         np.array([budget.value for budget in axes.rho_group]),
         np.array(axes.group_count),
-        np.arange(len(config.prior)),
+        np.arange(len(study.prior)),
         indexing="ij",
     )
     siblings, rho_group, group_count, prior = (values.ravel() for values in grid)
-    priors = np.array([budget.value for budget in config.prior])[prior]
+    priors = np.array([budget.value for budget in study.prior])[prior]
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
@@ -241,7 +455,7 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
             result = averages[quantity](question, group_count)
         yield {
             "prior": priors,
-            "prior_text": [config.prior[i].name for i in prior],
+            "prior_text": [study.prior[i].name for i in prior],
             "rho_group": rho_group,
             "group_count": group_count,
             "n_siblings": siblings,
@@ -251,7 +465,7 @@ def _by_hierarchy(config: SweepConfig, law: "_Gaussian", quantity: str) -> Itera
 
 
 def _simulate(
-    law: "_Gaussian", priors: NDArray[np.float64], releases: int, rng: np.random.Generator
+    law: _Gaussian, priors: NDArray[np.float64], releases: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the posterior averaged over simulated releases, and its standard error."""
     seen: Counter[int] = Counter()
@@ -267,7 +481,7 @@ def _simulate(
 
 
 def _effective_releases(
-    law: "_Gaussian", priors: NDArray[np.float64], releases: int
+    law: _Gaussian, priors: NDArray[np.float64], releases: int
 ) -> NDArray[np.float64]:
     """Return how many of the simulated releases the standard error rests on.
 
@@ -354,175 +568,3 @@ class _Laplace(_Gaussian):
 
     def epsilon(self, delta: float) -> float:
         return float(np.sqrt(2.0 * self.rho))  # whatever the delta: pure differential privacy
-
-
-# -----------------------------------------------------------------------------
-# The output folder of a sweep.
-
-
-class SweepFolder(PartFolder):
-    """The folder of one sweep.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder; :meth:`prepare` makes it.
-    """
-
-    what: ClassVar[str] = "sweep"
-
-    def read(self, config: SweepConfig) -> pa.Table:
-        """Return the rows of all parts, in the order of the shards.
-
-        Parameters
-        ----------
-        config : SweepConfig
-            The sweep.
-
-        Returns
-        -------
-        pyarrow.Table
-            All rows.
-
-        Raises
-        ------
-        PartFileError
-            If a part is missing, truncated or foreign.
-        """
-        missing = self.missing(config)
-        if missing:
-            raise PartFileError(
-                f"{self.path}: {len(missing)} of {config.shards} shards are missing, "
-                f"the first is {missing[0]}; run the sweep with --resume"
-            )
-        try:
-            return pa.concat_tables(self.read_part(s).cast(SCHEMA) for s in range(config.shards))
-        except (ValueError, pa.ArrowException) as error:
-            raise PartFileError(f"{self.path}: a part has other columns: {error}") from error
-
-    def load_config(self) -> SweepConfig:
-        """Return the configuration that the folder was made with.
-
-        Returns
-        -------
-        SweepConfig
-            The resolved configuration.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds no sweep, or one that this version cannot read.
-        PartFileError
-            If its manifest is damaged, or belongs to another configuration.
-        """
-        config = self.load_settings(SweepConfig)
-        self.check_settings(config)
-        return config
-
-
-# -----------------------------------------------------------------------------
-
-
-@displayed
-@dataclass(frozen=True)
-class SweepSummary:
-    """What a run of a sweep did.
-
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    config : str
-        Digest of the configuration.
-    shards, computed, resumed : int
-        Shards of the sweep, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there (with ``shard`` given, others may be missing).
-    rows : int
-        Rows of the results of a complete sweep; else 0.
-    """
-
-    folder: str
-    config: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
-    rows: int
-
-
-@dataclass(frozen=True)
-class SweepStudy(Study[SweepSummary]):
-    """Disclosure risk over a grid of settings, for :func:`~bayesrisk.run`.
-
-    A complete run has ``results.csv``.  Memory: a shard's rows in each worker, and all rows (at
-    most 2**24) at the end.
-
-    Parameters
-    ----------
-    settings : SweepConfig
-        What to run; see :func:`load_config`.
-    """
-
-    settings: SweepConfig
-
-    def __post_init__(self) -> None:
-        """Check the type."""
-        if not isinstance(self.settings, SweepConfig):
-            raise ArgumentTypeError(f"settings must be a SweepConfig, got {shown(self.settings)}")
-
-    @property
-    def config(self) -> SweepConfig:
-        """The settings: they say all."""
-        return self.settings
-
-    def open(self, folder: str | Path) -> SweepFolder:
-        """Return the folder of a sweep."""
-        return SweepFolder(folder)
-
-    def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the rows of a shard."""
-        return {"part": compute_shard(self.config, shard)}
-
-    def results(self, folder: PartFolder) -> dict[str, bytes]:
-        """Return the rows of all shards as CSV."""
-        buffer = io.BytesIO()
-        pa_csv.write_csv(SweepFolder(folder.path).read(self.config), buffer)
-        return {"results.csv": buffer.getvalue()}
-
-    def summary(self, folder: PartFolder, outcome: Outcome) -> SweepSummary:
-        """Return what was done."""
-        rows = self.config.rows if outcome.complete else 0
-        return SweepSummary(str(folder.path), self.config.digest, *outcome, rows)
-
-
-def read_results(folder: str | Path) -> tuple[SweepConfig, pd.DataFrame]:
-    """Return the configuration and the results of a finished sweep.
-
-    Parameters
-    ----------
-    folder : path-like
-        Its folder.
-
-    Returns
-    -------
-    config : SweepConfig
-        The resolved configuration.
-    results : pandas.DataFrame
-        One row for each quantity at each point; ``standard_error`` is missing where the value
-        is exact.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no sweep.
-    PartFileError
-        If a part is missing, truncated or foreign.
-    """
-    store = SweepFolder(folder)
-    config = store.load_config()
-    frame = store.read(config).to_pandas()
-    for column in ("levels", "group_count", "n_siblings", "known_count", "noisy_count"):
-        frame[column] = frame[column].astype("Int64")
-    texts = ("rho_name", "prior_text", "conditionals", "target")
-    return config, frame.fillna(dict.fromkeys(texts, ""))

@@ -1,0 +1,351 @@
+"""Comma-separated text within limits: blocks of lines, members of archives, headers, columns."""
+
+import csv
+import gzip
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from bayesrisk._files.text import named, shown
+from bayesrisk.exceptions import DataError
+
+# -----------------------------------------------------------------------------
+# Lines of comma-separated text as columns, a block of whole lines at a time.
+#
+# Blocks are read here, and parsed from memory that is Arrow's own.  Given a stream of Python's,
+# Arrow reads ahead in a thread: where a process ends meanwhile, as after an error in the first
+# rows, that thread never comes back from Python, and the process waits for it for ever.
+
+
+_BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
+_ROW = re.compile(r"Row #(\d+)")
+# Texts that a spreadsheet computes when it opens a file, and numbers, which it may.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?%?", re.IGNORECASE)
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def csv_tables(
+    stream: _Stream,
+    kinds: pa.Schema,
+    *,
+    wanted: Collection[str] | None = None,
+    nulls: Sequence[str] = (),
+    delimiter: str = ",",
+    quotes: bool = True,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
+
+    Parameters
+    ----------
+    stream : file-like
+        Bytes whose lines have a bounded length.
+    kinds : pyarrow.Schema
+        All columns of the text in turn, with their types.
+    wanted : collection of str, optional
+        Those that are yielded, in this order; by default all.
+    nulls : sequence of str, optional
+        What stands for a missing number; by default nothing does.
+    delimiter : str, default ","
+        What separates columns, one character.
+    quotes : bool, default True
+        Whether a value may stand between double quotes, on one line.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a row, which the message names, has another number of columns, a value is not of its
+        kind, or a quote is not closed on its line.
+    """
+    names = list(kinds.names if wanted is None else wanted)
+    parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
+    convert = pa_csv.ConvertOptions(
+        column_types={name: kinds.field(name).type for name in names},
+        include_columns=names,
+        null_values=list(nulls),
+        strings_can_be_null=False,
+    )
+    done = 0
+    for block in _blocks(stream):
+        read = pa_csv.ReadOptions(
+            column_names=kinds.names, block_size=len(block) + 1, use_threads=False
+        )
+        held = pa.BufferOutputStream()
+        held.write(block)
+        try:
+            table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
+        except pa.ArrowInvalid as error:
+            raise _after(done, error) from None
+        if quotes:
+            _check_quotes(block, table.num_rows, done, delimiter)
+        done += table.num_rows
+        yield table
+
+
+def csv_bytes(frame: Any) -> bytes:
+    """Return a data frame as CSV, in which no text is a formula.
+
+    Names of protections and values of records come from others.  One that a spreadsheet would
+    compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
+    """
+    texts = frame.select_dtypes(["object", "string", "category"])
+    guarded = {name: texts[name].astype(object).map(_guarded) for name in texts}
+    text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _guarded(value: Any) -> Any:
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def own_text(value: Any) -> Any:
+    """Return a value of such a file as it was."""
+    if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
+        return value[1:]
+    return value
+
+
+def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
+    """Return an error whose row is counted from the beginning of the text."""
+    return pa.ArrowInvalid(_ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error)))
+
+
+def _blocks(stream: _Stream) -> Iterator[bytes]:
+    """Yield the bytes of a stream in pieces of whole lines, the end of the last one left out."""
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        data = stream.read(_BLOCK)
+        more = bool(data)
+        pieces.append(data)
+        size += len(data)
+        cut = data.rfind(b"\n") + 1
+        if not more or (size >= _BLOCK and cut):
+            pieces[-1] = data[:cut]
+            # A blank line is no row, and a block without a row is an error of the parser.
+            if block := b"".join(pieces).rstrip(b"\n"):
+                yield block
+            pieces, size = [data[cut:]], len(data) - cut
+
+
+def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
+    """Refuse a quote that is not closed on its line: the lines after it became one value."""
+    closed = not _left_open(block[block.rfind(b"\n") + 1 :], delimiter)
+    if closed and rows == block.count(b"\n") + 1:
+        return
+    lines = [line for line in block.split(b"\n") if line]
+    if closed and rows == len(lines):
+        return
+    found = (row for row, line in enumerate(lines, done + 1) if _left_open(line, delimiter))
+    raise pa.ArrowInvalid(f"Row #{next(found, done + 1)}: a quote must be closed on its line")
+
+
+def _left_open(line: bytes, delimiter: str) -> bool:
+    if b'"' not in line:
+        return False
+    try:
+        next(csv.reader([line.decode(errors="replace")], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+# -----------------------------------------------------------------------------
+
+
+#: Bytes of a line, and columns in it.
+MAX_LINE = 2**20
+MAX_COLUMNS = 2**14
+#: How many bytes a compressed one may become, once there are many.
+MAX_RATIO = 200
+LARGE = 2**26
+_PIECE = 2**16
+
+
+def check_ratio(name: str, size: int, packed: int) -> None:
+    """Refuse what is far longer than its compressed form."""
+    if size > LARGE and size > MAX_RATIO * max(packed, 1):
+        raise DataError(
+            f"{name}: must be at most {MAX_RATIO} times as long as its compressed form, got "
+            f"{size} bytes from {packed}"
+        )
+
+
+class TextStream(io.BufferedIOBase):
+    r"""Bytes whose lines end in ``\n``, where the file has ``\r\n``, ``\r`` or ``\n``.
+
+    Parameters
+    ----------
+    stream : file-like
+        Where they come from.
+    name : str
+        How messages call it.
+    packed : int, optional
+        Bytes of the compressed form, if it is one.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, packed: int | None = None) -> None:
+        self._stream, self._name, self._packed = stream, name, packed
+        self._held, self._at = b"", 0  # what a line was taken from
+        self._run = self._size = 0  # bytes of the line that is going on, and of all
+        self._after_return = False
+        self.last = b""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def _next(self, size: int) -> bytes:
+        """Return the next bytes, at most ``size``; none at the end."""
+        while data := self._stream.read(size):
+            self._size += len(data)
+            if self._packed is not None:
+                check_ratio(self._name, self._size, self._packed)
+            after, self._after_return = self._after_return, data.endswith(b"\r")
+            if b"\r" in data:
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            if after and data.startswith(b"\n"):
+                data = data[1:]  # the second half of a line's end
+            if data:
+                self._check(data)
+                self.last = data[-1:]
+                return data
+        return b""
+
+    def _check(self, data: bytes) -> None:
+        first = data.find(b"\n")
+        longest = self._run + (len(data) if first < 0 else first)
+        self._run = longest if first < 0 else len(data) - data.rfind(b"\n") - 1
+        if max(longest, self._run) > MAX_LINE:
+            raise DataError(f"{self._name}: lines must be at most {MAX_LINE} bytes long, got more")
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most ``size`` bytes, all by default."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        if self._at == len(self._held):
+            return self._next(size) if size else b""
+        data = self._held[self._at : self._at + size]
+        self._at += len(data)
+        return data
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return some bytes."""
+        return self.read(_PIECE if size < 0 else size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return the next line with its end."""
+        while (cut := self._held.find(b"\n", self._at) + 1) == 0:
+            more = self._next(_PIECE)
+            self._held, self._at = self._held[self._at :] + more, 0
+            if not more:
+                cut = len(self._held)
+                break
+        line, self._at = self._held[self._at : cut], cut
+        return line
+
+    def check_end(self) -> None:
+        """Refuse a file whose last line has no end: it may have been cut off."""
+        if self.last not in (b"", b"\n"):
+            raise DataError(
+                f"{self._name}: the last line must end in a newline; is the file whole?"
+            )
+
+
+class WithoutComments(io.BufferedIOBase):
+    """Bytes of a text without the lines that begin with a mark, which is one byte long."""
+
+    def __init__(self, stream: TextStream, mark: bytes) -> None:
+        self._stream, self._mark = stream, mark
+        self._fresh, self._within = True, False  # at a line's beginning; in a comment
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most ``size`` bytes, all by default; none at the end."""
+        while data := self._stream.read(size):
+            if kept := self._kept(data):
+                return kept
+        return b""
+
+    def _kept(self, data: bytes) -> bytes:
+        kept, at = [], 0
+        while at < len(data):
+            if self._within or (self._fresh and data.startswith(self._mark, at)):
+                end = data.find(b"\n", at) + 1
+                self._within, at = end == 0, end or len(data)
+            else:
+                end = data.find(b"\n" + self._mark, at) + 1 or len(data)
+                kept.append(data[at:end])
+                at = end
+            self._fresh = data[at - 1 : at] == b"\n"
+        return b"".join(kept)
+
+
+@contextmanager
+def open_text(file: Path, name: str | None = None) -> Iterator[TextStream]:
+    """Open a text file, or a gzip file of one."""
+    called = name or str(file)
+    with named(called):
+        if file.suffix.lower() == ".gz":
+            with gzip.open(file, "rb") as packed:
+                yield TextStream(cast("BinaryIO", packed), called, file.stat().st_size)
+        else:
+            with file.open("rb") as plain:
+                yield TextStream(plain, called)
+
+
+def split_line(line: str, name: str, delimiter: str = ",") -> list[str]:
+    """Return the fields of a line."""
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise DataError(f"{name}: the header cannot be read: {error}") from error
+    if len(fields) > MAX_COLUMNS:
+        raise DataError(f"{name}: must have at most {MAX_COLUMNS} columns, got {len(fields)}")
+    return fields
+
+
+def header_fields(
+    line: bytes,
+    name: str,
+    delimiter: str = ",",
+    *,
+    errors: str = "strict",
+    without_blank: bool = False,
+) -> list[str]:
+    """Return the names of columns in a header line, each there once.
+
+    ``without_blank`` leaves out those at the end that have no name.
+    """
+    with named(name):
+        text = line.decode("utf-8-sig", errors=errors)
+    names = split_line(text.rstrip("\n"), name, delimiter)
+    while without_blank and names and not names[-1].strip():
+        names.pop()
+    if not names:
+        raise DataError(f"{name}: must have a header line, got an empty one")
+    again = [field for field, times in Counter(names).items() if times > 1]
+    if again:
+        raise DataError(f"{name}: column {shown(again[0])}: must stand in the header once")
+    return names
+
+
+def text_tables(lines: TextStream, names: list[str]) -> Iterator[pa.Table]:
+    """Yield what follows a header as columns of text, so that nothing is guessed."""
+    return csv_tables(lines, pa.schema([(name, pa.string()) for name in names]))
