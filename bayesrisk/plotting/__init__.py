@@ -31,7 +31,6 @@ from bayesrisk.plotting.counts import (
     plot_mechanisms,
     plot_postprocessing,
     plot_risk,
-    plot_risk_distribution,
 )
 from bayesrisk.plotting.hierarchy import (
     plot_decision_map,
@@ -58,7 +57,6 @@ __all__ = [
     "plot_postprocessing",
     "plot_reidentification",
     "plot_risk",
-    "plot_risk_distribution",
     "plot_statements",
     "plot_tradeoff",
     "plot_variability",

@@ -167,22 +167,7 @@ def plot_decision_accuracy(
 def plot_risk_distribution(
     frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how often each risk ratio is exceeded over releases.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``risk_ratio`` and ``exceeds``.
-    mean : float, optional
-        Average ratio, to be marked.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One panel with one line of steps, the ratio on a logarithmic axis.
-    """
+    """Draw how often each risk ratio is exceeded over releases, and mark the average ratio."""
     require(frame, ("risk_ratio", "exceeds"))
     with style():
         axes = panel(ax, 5.2, 3.3)

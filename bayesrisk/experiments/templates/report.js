@@ -1,6 +1,6 @@
-// What every report gains where scripts run: tables that sort and filter, tables as CSV, and the
-// values of points in words.  A page is whole without it.  It writes text only as text, asks no
-// network, and its digest stands in the page's policy, so that no other script runs.
+// Where scripts run every report gains tables that sort and filter, and tables as CSV.  A page is
+// whole without it.  It writes text only as text, asks no network, and its digest stands in the
+// page's policy, so that no other script runs.
 "use strict";
 
 const NUMBER = /^[+\-−]?(\d[\d,]*\.?\d*|\.\d+)(e[+\-]?\d+)?\s?%?$/i;

@@ -154,12 +154,14 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
             )
 
 
-def _check_published(question: Any, specs: Any) -> None:
+def _check_published(
+    question: AuditQuestion | None, specs: Mapping[str, MechanismSpec] | None
+) -> None:
     """Check what is said of the protections: both arguments, or none."""
     if (question is None) != (specs is None):
         there, other = ("specs", "question") if question is None else ("question", "specs")
         raise ArgumentError(f"{other} must be given where {there} is")
-    if question is not None:
+    if question is not None and specs is not None:
         check.instance(question, AuditQuestion, "question")
         for name, spec in check.mapping(specs, "specs").items():
             check.text(name, "name of a protection in specs")

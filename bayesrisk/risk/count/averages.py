@@ -48,7 +48,9 @@ def marginal_ratio(precision: float, prior: float) -> float:
     wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
     """
     complement = 1.0 - prior
+    # Window: rho w**2 = REACH, beyond which exp(-rho w**2) is below any double.
     reach = math.sqrt(REACH / precision)
+    # Step: every whole number, or STEP sigma with sigma**2 = 1 / (2 rho) where the sum is smooth.
     step = 1.0
     if precision < SMOOTH:
         step = STEP / math.sqrt(2.0 * precision)
@@ -57,6 +59,7 @@ def marginal_ratio(precision: float, prior: float) -> float:
     total = 0.0
     mass = 0.0
     while i <= last:
+        # f(j) is proportional to exp(-rho j**2); the ratio is 1 / (p + q exp(-rho (2 j + 1))).
         j = i * step
         weight = math.exp(-precision * j * j)
         mass += weight
@@ -83,17 +86,19 @@ def marginal_excess(precision: float, prior: float) -> float:
     mass = 0.0
     i = -last
     while i <= last:
+        # E = rho (2 j + 1): log of the probability of the release with the target over without.
         j = i * step
         evidence = precision * (2.0 * j + 1.0)
         decay = math.exp(-abs(evidence))
         rest = math.expm1(-abs(evidence))
         weight = math.exp(-precision * j * j)
         mass += weight
+        # f(j) (1 - exp(-E))**2 / (p + q exp(-E)), or with f(j + 1) where E < 0: no overflow.
         if evidence >= 0.0:
             total += weight * rest * rest / (prior + complement * decay)
         else:
-            less = math.exp(-precision * (j + 1.0) * (j + 1.0))
-            total += less * rest * rest / (prior * decay + complement)
+            shifted = math.exp(-precision * (j + 1.0) * (j + 1.0))
+            total += shifted * rest * rest / (prior * decay + complement)
         i += 1
     return complement * complement * total / mass
 
@@ -111,8 +116,10 @@ def pair_tail(
     total = 0.0
     nearest = math.inf
     for i in range(first.size):
+        # The largest j with first[i] + second[j - 1] <= edge: second[:j] keeps the sum below it.
         while j > 0 and first[i] + second[j - 1] > edge:
             j -= 1
+        # P(tail) = sum_i P(first_i) P(second in the tail left by it).
         total += weights[i] * table[j]
         if j < second.size:
             nearest = min(nearest, first[i] + second[j])

@@ -276,11 +276,11 @@ class _Groups:
         self.codes = codes
         order = np.argsort(codes, kind="stable")
         distinct, starts = np.unique(codes[order], return_index=True)
-        self._rows: Mapping[Any, IntArray] = dict(
+        self._rows: Mapping[str, IntArray] = dict(
             zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)
         )
 
-    def members(self, code: Any) -> IntArray:
+    def members(self, code: str) -> IntArray:
         """Return the rows of a code, in order."""
         return self._rows.get(str(code), np.empty(0, dtype=np.int64))
 

@@ -79,7 +79,7 @@ def statements_of_own_records(
     weight: float,
     known: Sequence[str] | None,
     stated: Sequence[str] | None,
-    truth: Any = None,
+    truth: object = None,
 ) -> pd.DataFrame:
     """Return the statements; see :meth:`Statements.of`."""
     about_target, about_it = _attributes(found, known, stated)
