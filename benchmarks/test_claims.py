@@ -12,7 +12,7 @@ from targets import faster, seconds_each
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims, make_solver
-from bayesrisk.reconstruction.claims.options import ClaimOptions, about_claims
+from bayesrisk.reconstruction.claims.options import ClaimOptions, resolve_options
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.space import block_system
 from bayesrisk.reconstruction.solvers.highs import HighsWarm, Sifted
@@ -138,7 +138,7 @@ def test_large_blocks_beside_integer_programs(compare, size, times):
     search: the aim for ten is 100.
     """
     tables = block_of(size)
-    about = about_claims(tables, ClaimOptions())
+    about = resolve_options(tables, ClaimOptions())
     space = about.study.space
     system = block_system(space, *next(about.blocks(tables)))
     assert (np.diff(system.start) == 1).all()

@@ -11,7 +11,7 @@ import two_level_questions as questions
 from targets import faster
 
 from bayesrisk import FiniteLaw, Tree, sample_tree, tree_posterior
-from bayesrisk.inference import LeafPrior, path_posterior, sample_path
+from bayesrisk.inference import LeafPrior
 
 Y, N, S, M, RHO1, RHO2, PRIOR = 2, 1, -1, 27, 0.0992264, 0.2464845, 0.5
 SLOW_DRAWS = 20_000
@@ -104,9 +104,13 @@ def test_path_of_four_levels(compare):
     released = [Y, N, 3, 8], [S, 2, 5]
 
     def ours():
-        return sample_path(*released, **about, draws=draws, warmup=0, chains=1, rng=1)
+        nodes = [f"level_{i}" for i in range(4)]
+        return sample_tree(
+            path, leaf_prior="flat", nodes=nodes, draws=draws, warmup=0, chains=1, rng=1
+        )
 
-    exact, samples = path_posterior(*released, **about).target_probability, ours()
+    path = Tree.path(*released, **about)
+    exact, samples = tree_posterior(path, leaf_prior="flat").pmf("level_0")[1], ours()
     assert abs(samples.target_probability - exact) < 4.5 * samples.target_error
     compare(
         ours,

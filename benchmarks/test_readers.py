@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from files.agency_forms import write_ipums_1940
 from targets import as_long, faster
 
 from bayesrisk.readers import (
     iter_ipums_1940,
     iter_ppmf,
     iter_record_form,
-    write_ipums_1940,
     write_ppmf,
     write_record_form,
 )

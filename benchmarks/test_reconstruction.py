@@ -9,7 +9,7 @@ from targets import faster
 
 from bayesrisk.population import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import block_bounds, instance
+from bayesrisk.reconstruction.records.problem import block_bounds, published_rows
 from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -25,8 +25,8 @@ def county():
 
 
 def slow(tables, blocks):
-    problem = instance(tables, scope="block")
-    matrix = problem.system.queries.matrix()
+    problem = published_rows(tables, scope="block")
+    matrix = problem.system.queries.matrix
     names = problem.system.queries.names
     ages = np.array([at for at, (table, _) in enumerate(names) if table == "P12"])
     counts = [problem.published[[b]].toarray().ravel() for b in blocks]
@@ -34,7 +34,7 @@ def slow(tables, blocks):
 
 
 def test_blocks_propagation(compare, county):
-    problem = instance(county, scope="block")
+    problem = published_rows(county, scope="block")
     bounds = block_bounds(problem)
     some = np.flatnonzero(bounds.status == 0)[:8]
     for b, found in zip(some, slow(county, some), strict=True):
@@ -70,8 +70,8 @@ def test_blocks_public(compare, county):
 def test_variability(compare, size):
     tables = person_tables(people(np.random.default_rng(2), [size] * 20), tract=False)
     solution = reconstruct(tables, scope="block")
-    problem = instance(tables, scope="block")
-    matrix, histogram = problem.system.queries.matrix(), solution.histogram()
+    problem = published_rows(tables, scope="block")
+    matrix, histogram = problem.system.queries.matrix, solution.histogram()
     found = solution_variability(tables, scope="block", solution=solution)
 
     def twin():

@@ -204,17 +204,17 @@ def test_proposals_in_a_tract(compare):
     release, prior, _ = noisy_tract(4000, 100)
     of = system_of(release, level="tract", place="01001020100", prior=prior)
     chain = PeopleChain.begin(people_model(of), np.random.default_rng(1), 4000)
-    chain.go(20)
-    spot = chain.of.spot.copy()
-    put(chain.of.model, spot, chain.state.x)  # all rows anew: what the moves added up
+    chain.advance(20)
+    spot = chain.model.spot.copy()
+    put(chain.model.arrays, spot, chain.state.x)  # all rows anew: what the moves added up
     assert (spot == chain.state.spot).all()
-    assert math.isclose(chain.of.model.table[spot].sum(), chain.now()[1], rel_tol=1e-9)
+    assert math.isclose(chain.model.arrays.table[spot].sum(), chain.snapshot()[1], rel_tol=1e-9)
     small, _ = noisy_block(40)
     compare(
-        lambda: chain.go(40),
+        lambda: chain.advance(40),
         lambda: plain_chain(small, 40, 20_000, np.random.default_rng(1)),
         aims={"a chain over the 4,000 people of a tract": a_second(3e6, "proposals")},
-        ours_units=40 * chain.sweep,
+        ours_units=40 * chain.sweep_size,
         twin_units=20_000,
         rounds=3,
     )
@@ -272,23 +272,23 @@ def test_steps_on_a_lattice(compare):
     slow = 300
 
     def twin():
-        state = (chain.rng, chain.of, chain.x, chain.sums, chain.work, chain.tally)
+        state = (chain.rng, chain.lattice, chain.x, chain.sums, chain.work, chain.tally)
         walk.py_func(*state, slow)
 
-    chain.go(10)
+    chain.advance(10)
     other = copy.deepcopy(chain)
-    walk(chain.rng, chain.of, chain.x, chain.sums, chain.work, chain.tally, slow)
-    walk.py_func(other.rng, other.of, other.x, other.sums, other.work, other.tally, slow)
+    walk(chain.rng, chain.lattice, chain.x, chain.sums, chain.work, chain.tally, slow)
+    walk.py_func(other.rng, other.lattice, other.x, other.sums, other.work, other.tally, slow)
     assert (chain.x == other.x).all()  # from the same random numbers
-    sweeps = 200_000 // chain.sweep
+    sweeps = 200_000 // chain.sweep_size
     compare(
-        lambda: chain.go(sweeps),
+        lambda: chain.advance(sweeps),
         twin,
         aims={
             "a chain over the counts of a block": a_second(1e6, "steps"),
             "a chain over the counts of a block, beside uncompiled": faster(50),
         },
-        ours_units=sweeps * chain.sweep,
+        ours_units=sweeps * chain.sweep_size,
         twin_units=slow,
         rounds=3,
     )

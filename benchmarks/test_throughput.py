@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 import pytest
+from files import agency_forms
 from pyarrow import parquet
 from targets import as_long
 
@@ -67,7 +68,7 @@ def records(folder, rng, ending, dialect):
 
 def ipums(folder, rng):
     people = oracle.records_1940(rng, ROWS // 3)
-    readers.write_ipums_1940(people, folder / "usa.csv")
+    agency_forms.write_ipums_1940(people, folder / "usa.csv")
     return [folder / "usa.csv"], lambda: sum(map(len, readers.iter_ipums_1940(folder / "usa.csv")))
 
 

@@ -8,18 +8,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from files.agency_forms import write_ipums_1940
 from oracles import hud_files
 from oracles import readers as oracle
 from pyarrow import parquet
 from scipy import sparse
 
 import bayesrisk
-from bayesrisk.readers import (
-    write_ipums_1940,
-    write_nmf,
-    write_ppmf,
-    write_record_form,
-)
+from bayesrisk.readers import write_nmf, write_ppmf, write_record_form
 from bayesrisk.tables import Workload
 
 #: Rows of what is repeated.

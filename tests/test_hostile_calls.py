@@ -252,10 +252,9 @@ def test_budgets_of_the_census_are_doubles(total):
 @pytest.mark.parametrize("rho", [1e-300, 1e-320])
 def test_releases_of_a_path_say_something(rho):
     """Counts beyond 2**61 were drawn for ever, or did not fit an integer."""
+    path = br.Tree.path([2, 1], [-1], n_siblings=3, rho=rho, prior=0.5)
     with pytest.raises(ArgumentError, match=r"rho / sensitivity\*\*2 must be 0 or >= 1e-30"):
-        br.inference.sample_path(
-            [2, 1], [-1], n_siblings=3, rho=rho, prior=0.5, draws=9, warmup=1, chains=1, rng=1
-        )
+        br.sample_tree(path, leaf_prior="flat", draws=9, warmup=1, chains=1, rng=1)
 
 
 def test_no_places_are_no_places_of_the_records():

@@ -14,7 +14,6 @@ from bayesrisk.distributions import sums as convolution
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling import tree as path_gibbs
 from bayesrisk.inference.tree import _sum_product as _tree_engine
-from bayesrisk.inference.tree import posterior
 from bayesrisk.inference.two_levels import model as _two_levels
 from bayesrisk.risk.two_levels import averages as _two_level_grid
 from bayesrisk.risk.two_levels import averages as _two_level_question
@@ -29,11 +28,10 @@ ROWS = {
     "convolved or truncated": (finite.MAX_TABLE,),
     "terms of a sum over": (_two_levels.MAX_TERMS,),
     "releases that an exact": (_two_level_grid.MAX_CELLS,),
-    "counts that `path_posterior`": (posterior._MAX_ENTRIES,),
     "probabilities in the messages": (_tree_engine.MAX_ENTRIES,),
     "draws of all chains": (chains.MAX_VALUES,),
-    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES, _parse.JSON_KEYS),
-    "a TOML document": (_parse.TOML_BYTES, _parse.TOML_POINTS),
+    "a JSON document": (_parse.JSON_BYTES, _parse.JSON_VALUES),
+    "a TOML document": (_parse.TOML_BYTES,),
 }
 
 

@@ -360,8 +360,7 @@ FUNCTIONS = dict(functions())
 LONG = {
     "inference.hierarchical_posterior": "one release in one call; TwoLevels is the object",
     "inference.microdata_posterior": "what is asked, where, and how chains run: seven are optional",
-    "inference.path_posterior": "a release of a whole path in one call",
-    "inference.sample_path": "the same release, sampled: four of them are about the chains",
+    "inference.Tree.path": "a release of a whole path in one call",
     "reconstruction.reconstruct_occupancy": "limits of the search are part of what is claimed",
 }
 # What no type can say: objects of libraries that may be missing, and answers of plug-ins.

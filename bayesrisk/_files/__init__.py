@@ -1,10 +1,9 @@
-"""The one place that writes files: whole or as before, whatever happens in between.
+"""Reading and writing of files: errors name the file, outputs are whole or as before.
 
-A file, or a folder, is made beside its place under a hidden name that nobody can foresee, brought
-to the disk, and then takes its place in one step.  What a killed process leaves carries
-``.bayesrisk-`` and the digest of the name it was meant for; the next start of the same output
-removes it, unless a living process still holds its lock.  Every failure is an
-:class:`~bayesrisk.OutputError` with the path and the reason.
+A file, or a folder, is made in a hidden folder beside its place, brought to the disk, and then
+renamed.  What a killed process leaves carries ``.bayesrisk-`` and a hash of the name it was meant
+for; the next start of the same output removes it, unless a living process still holds its lock.
+Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
 from bayesrisk._files.writing import (

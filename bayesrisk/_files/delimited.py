@@ -1,4 +1,4 @@
-"""Comma-separated text within limits: blocks of lines, members of archives, headers, columns."""
+"""Comma-separated text within limits: blocks of whole lines, headers, columns."""
 
 import csv
 import gzip
@@ -16,13 +16,9 @@ import pyarrow.csv as pa_csv
 from bayesrisk._files.text import named, shown
 from bayesrisk.exceptions import DataError
 
-# -----------------------------------------------------------------------------
-# Lines of comma-separated text as columns, a block of whole lines at a time.
-#
 # Blocks are read here, and parsed from memory that is Arrow's own.  Given a stream of Python's,
 # Arrow reads ahead in a thread: where a process ends meanwhile, as after an error in the first
 # rows, that thread never comes back from Python, and the process waits for it for ever.
-
 
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
@@ -46,26 +42,10 @@ def csv_tables(
 ) -> Iterator[pa.Table]:
     """Yield the rows of a text without a header; lines end in a line feed, blank ones are no rows.
 
-    Parameters
-    ----------
-    stream : file-like
-        Bytes whose lines have a bounded length.
-    kinds : pyarrow.Schema
-        All columns of the text in turn, with their types.
-    wanted : collection of str, optional
-        Those that are yielded, in this order; by default all.
-    nulls : sequence of str, optional
-        What stands for a missing number; by default nothing does.
-    delimiter : str, default ","
-        What separates columns, one character.
-    quotes : bool, default True
-        Whether a value may stand between double quotes, on one line.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If a row, which the message names, has another number of columns, a value is not of its
-        kind, or a quote is not closed on its line.
+    ``kinds`` has all columns of the text in turn, with their types; those in ``wanted`` are
+    yielded, in this order; one of ``nulls`` stands for a missing number.  ``ArrowInvalid`` says
+    that a row, which it names, has another number of columns, a value is not of its kind, or a
+    quote is not closed on its line.
     """
     names = list(kinds.names if wanted is None else wanted)
     parse = pa_csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False)
@@ -163,9 +143,6 @@ def _left_open(line: bytes, delimiter: str) -> bool:
     return False
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Bytes of a line, and columns in it.
 MAX_LINE = 2**20
 MAX_COLUMNS = 2**14
@@ -187,14 +164,7 @@ def check_ratio(name: str, size: int, packed: int) -> None:
 class TextStream(io.BufferedIOBase):
     r"""Bytes whose lines end in ``\n``, where the file has ``\r\n``, ``\r`` or ``\n``.
 
-    Parameters
-    ----------
-    stream : file-like
-        Where they come from.
-    name : str
-        How messages call it.
-    packed : int, optional
-        Bytes of the compressed form, if it is one.
+    ``packed`` is how many bytes the compressed form has, if it is one.
     """
 
     def __init__(self, stream: BinaryIO, name: str, packed: int | None = None) -> None:

@@ -1,15 +1,18 @@
-"""What a field of a configuration must be, written beside its type; read by pydantic.
-
-A configuration names its bounds when its module is imported, and pydantic takes a while to import:
-so this module does without it until something is read.
-"""
+"""Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.annotated_handlers import GetJsonSchemaHandler
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -18,37 +21,31 @@ from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ConfigError
 
 
-def refuse(bound: str, **told: Any) -> "PydanticCustomError":
+def refuse(bound: str, **told: Any) -> PydanticCustomError:
     """Return the fault that a value is not as it must be.
 
     ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
     ``indexed=False`` leaves the number of the entry of a list out of it.
     """
-    from pydantic_core import PydanticCustomError
-
     return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What one value must be: in words, as a check, and in the JSON Schema."""
+    """A bound of one value: in words, as a check, and in the JSON Schema."""
 
     words: str
     check: Callable[[Any], Any]
     drawn: dict[str, Any]
 
-    def __get_pydantic_core_schema__(
-        self, kind: Any, handler: "GetCoreSchemaHandler"
-    ) -> "CoreSchema":
-        """Return the check; what it raises is a fault of ours."""
-        from pydantic_core import core_schema
-
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the check as a schema of pydantic."""
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(
-        self, schema: "CoreSchema", handler: "GetJsonSchemaHandler"
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return what an editor is told."""
+        """Return the JSON Schema, for editors."""
         return dict(self.drawn)
 
 
@@ -65,31 +62,10 @@ def choice(options: Iterable[str], words: str = "") -> Bound:
     return Bound(words, check, {"enum": list(known)})
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """A lower limit of a number, by pydantic's name of it."""
-
-    name: str
-    value: float
-
-    def __get_pydantic_core_schema__(
-        self, kind: Any, handler: "GetCoreSchemaHandler"
-    ) -> dict[str, Any]:
-        """Return the check of the type with the limit."""
-        return {**handler(kind), self.name: self.value}
-
-
 #: Whole numbers from 1 and from 0, and numbers above 0.
-Count = Annotated[int, _Limit("ge", 1)]
-Seed = Annotated[int, _Limit("ge", 0)]
-Positive = Annotated[float, _Limit("gt", 0.0)]
-
-
-# -----------------------------------------------------------------------------
-# Bounds of the keys of a configuration, for pydantic: how they are checked, said and drawn up.
-#
-# Faults are raised by ``limits.refuse``, or by pydantic; :func:`as_config_error` names the file,
-# the key, the bound and the value.
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0.0)]
 
 
 _UNKNOWN = "unknown_key"
@@ -199,7 +175,7 @@ class Several:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return what an editor is told."""
+        """Return the JSON Schema, for editors."""
         return {**handler(schema), "minItems": 1}
 
 

@@ -1,7 +1,6 @@
-"""Files and folders that are whole or as before."""
+"""Files and folders that are whole or as before, and digests of them."""
 
 import contextlib
-import ctypes
 import errno
 import hashlib
 import json
@@ -18,11 +17,17 @@ from typing import Any, BinaryIO
 from bayesrisk._files.text import Fault, named, read_json
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
-# -----------------------------------------------------------------------------
-# Digests of files, and JSON documents that carry their own.
-
+if sys.platform != "win32":
+    import fcntl
 
 _SEAL = "seal"
+_UNFINISHED = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
+_NEW, _OLD = "new", "old"  # in an unfinished folder: what is being made, and what it replaces
+_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+_FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
+
+
+# Digests of files, and JSON documents that carry their own.
 
 
 def digest(file: str | Path) -> str:
@@ -37,6 +42,18 @@ def check_digest(file: Path, known: str, listing: str, fault: Fault = DataError)
         same = digest(file) == known
     if not same:
         raise fault(f"{file}: is not the file that {listing} lists: damaged, or changed")
+
+
+def digest_folder(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
+    total = hashlib.sha256()
+    try:
+        for file in sorted(p for p in folder.iterdir() if p.is_file()):
+            if not is_leftover(file.name):
+                total.update(f"{file.name} {digest(file)}\n".encode())
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read: {error}") from error
+    return total.hexdigest()
 
 
 def read_document(file: Path, fault: Fault = DataError) -> dict[str, Any]:
@@ -55,15 +72,10 @@ def sealed(document: Mapping[str, Any]) -> bytes:
 
 
 def unsealed(document: Any) -> dict[str, Any]:
-    """Return a document without its seal.
+    """Return a document without its seal; a ValueError says that it is not the one sealed.
 
     A document without one is taken as it is: it may have been written by hand.  So a reader must
     refuse keys that it does not know, or a seal whose own name is damaged would go unnoticed.
-
-    Raises
-    ------
-    ValueError
-        If the document is no object, or not the one that was sealed.
     """
     if not isinstance(document, dict):
         what = type(document).__name__
@@ -80,137 +92,83 @@ def document_digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -----------------------------------------------------------------------------
-# Names of what is being made, locks on them, and what killed processes leave behind.
-#
-# Two kinds: ``tmp`` is being filled, ``old`` was moved out of the way.
-
-
-if sys.platform != "win32":
-    import fcntl
-
-_OURS = re.compile(r"\.bayesrisk-([0-9a-f]{16})-[0-9a-f]{16}\.(tmp|old)")
+# Unfinished outputs: a hidden folder beside each, locked by the process that fills it.
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a file's name is one that only an unfinished output of ours has."""
-    return _OURS.fullmatch(name) is not None
-
-
-def digest_folder(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of a folder's files, but for unfinished ones."""
-    total = hashlib.sha256()
-    try:
-        for file in sorted(p for p in folder.iterdir() if p.is_file()):
-            if not is_leftover(file.name):
-                total.update(f"{file.name} {digest(file)}\n".encode())
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read: {error}") from error
-    return total.hexdigest()
-
-
-def hidden(target: Path, kind: str = "tmp") -> Path:
-    """Return a name beside an output that nobody can foresee."""
-    return target.parent / f".bayesrisk-{_key(target)}-{secrets.token_hex(8)}.{kind}"
+    """Return whether a name is one that only an unfinished output of ours has."""
+    return _UNFINISHED.fullmatch(name) is not None
 
 
 def _key(target: Path) -> str:
-    """Return what stands for a name in that of its unfinished form, however long it is."""
+    """Return a hash of an output's name, for the name of its unfinished form."""
     return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
 
 
-def locked_file(target: Path, mode: int) -> tuple[Path, int, int | None]:
-    """Make a file beside an output; return its path, a handle, and a second one that locks it.
+def hidden(target: Path) -> Path:
+    """Return a name beside an output that nobody can foresee."""
+    return target.parent / f".bayesrisk-{_key(target)}-{secrets.token_hex(8)}.tmp"
 
-    There is no second one on systems that lock by keeping a file open.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+@contextlib.contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """Make a hidden folder beside an output, locked while it is there, and remove it at the end."""
     while True:
-        path = hidden(target)
-        handle = os.open(path, flags, mode)
-        if _locked(handle):
-            return path, handle, None if sys.platform == "win32" else os.dup(handle)
-        os.close(handle)  # somebody took it for a leftover
+        folder = hidden(target)
+        folder.mkdir(_PRIVATE_FOLDER)
+        lock = _locked(folder)
+        if lock is not None:
+            break  # else another process took it for a leftover
+    try:
+        yield folder
+    finally:
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:  # whatever stops the removal: the next start must be free to end it
+            os.close(lock)
 
 
-def locked_folder(target: Path, mode: int) -> tuple[Path, int]:
-    """Make a folder beside an output; return its path, and a handle that locks it."""
-    while True:
-        path = hidden(target)
-        path.mkdir(mode)
-        if sys.platform == "win32":
-            return path, os.open(os.devnull, os.O_RDONLY)
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        if _locked(handle):
-            return path, handle
-        os.close(handle)
-
-
-def _locked(handle: int) -> bool:
-    """Lock what was just made; return False if it is being removed as a leftover."""
-    if sys.platform == "win32":
-        return True
+def _locked(folder: Path) -> int | None:
+    """Return a handle that locks a folder; None where another process has it."""
+    if sys.platform == "win32":  # no locks, and nobody removes leftovers either
+        return os.open(os.devnull, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks, on which nobody removes leftovers either
-    return os.fstat(handle).st_nlink > 0
+        os.close(handle)
+        return None
+    except OSError:  # a file system without locks
+        return handle
+    if os.fstat(handle).st_nlink:
+        return handle
+    os.close(handle)
+    return None
 
 
 def clear(target: Path, *others: Path) -> None:
-    """Remove what killed processes left of outputs in one folder, and undo their half steps."""
+    """Remove what killed processes left of outputs in one folder; what they moved away is back."""
     try:
         found = [path for path in target.parent.iterdir() if is_leftover(path.name)]
     except OSError:
         return  # no such folder, or none to be read: the writing itself says so
     known = {_key(path): path for path in (target, *others)} if found else {}
     for path in found:
-        if (key := path.name.split("-")[1]) in known:
+        output = known.get(path.name.split("-")[1])
+        if output is not None and sys.platform != "win32":
             with contextlib.suppress(OSError):
-                _clear_one(path, known[key])
+                _clear_one(path, output)
 
 
-def _clear_one(path: Path, target: Path) -> None:
-    """Undo a leftover that belongs to nobody else, and that no process holds."""
-    about, kind = path.lstat(), path.suffix[1:]
-    folder = stat.S_ISDIR(about.st_mode)
-    if not folder and not stat.S_ISREG(about.st_mode):
-        return  # ours are never links
-    if sys.platform == "win32":
-        if folder and kind == "tmp":
-            return  # nobody can know whether it is being filled
-        _undo(path, target, kind)
+def _clear_one(path: Path, output: Path) -> None:
+    if path.lstat().st_uid != os.geteuid() or (lock := _locked(path)) is None:
         return
-    if about.st_uid != os.geteuid():
-        return
-    flags = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
-    handle = os.open(path, flags | os.O_NOFOLLOW)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a living process has it: an OSError
-        _undo(path, target, kind)
-    finally:
-        os.close(handle)
-
-
-def _undo(path: Path, target: Path, kind: str) -> None:
-    if kind == "old" and not os.path.lexists(target):
-        path.rename(target)
-    elif path.is_dir():
+        if (path / _OLD).exists() and not os.path.lexists(output):
+            (path / _OLD).rename(output)
         shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink()
-
-
-# -----------------------------------------------------------------------------
-
-
-_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
-_FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
-_EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
-_HERE = -100  # AT_FDCWD: paths as the process sees them
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager
@@ -223,7 +181,8 @@ def explained(path: str | Path) -> Iterator[None]:
             raise
         reason = error.strerror or str(error) or type(error).__name__
         other = Path(error.filename) if isinstance(error.filename, str) else None
-        if other is not None and other != Path(path) and not is_leftover(other.name):
+        inside = other is None or any(map(is_leftover, other.parts))
+        if not inside and other != Path(path):
             reason += f" ({other})"
         raise OutputError(f"{path}: cannot be written: {reason}") from error
 
@@ -249,45 +208,36 @@ def whole_file(
     ------
     file object
         Where to write; nothing is left of it when something goes wrong.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written; what was there is as before.
     """
     target = Path(path)
     if tidy:
         clear(target)
-    with explained(target):
-        if new and os.path.lexists(target):
-            raise OutputError(f"{target}: exists already; choose another name")
-        if target.is_dir():
-            raise OutputError(f"{target}: must be a file, but is a folder")
-        _check_name(target)
-        temporary, handle, hold = locked_file(target, _PRIVATE_FILE if private else _FILE)
-    stream = os.fdopen(handle, "wb")
-    try:
+    with contextlib.ExitStack() as stack:
         with explained(target):
-            yield stream
-            _close(stream)
-            if not private and (before := _permissions(target)) is not None:
-                temporary.chmod(before)
-            temporary.replace(target)
-            _settle(target.parent)
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            stream.close()
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        if hold is not None:
-            os.close(hold)
-
-
-def _close(stream: BinaryIO) -> None:
-    """Bring what was written to the disk."""
-    stream.flush()
-    os.fsync(stream.fileno())
-    stream.close()
+            if new and os.path.lexists(target):
+                raise OutputError(f"{target}: exists already; choose another name")
+            if target.is_dir():
+                raise OutputError(f"{target}: must be a file, but is a folder")
+            if not target.parent.exists():
+                raise OutputError(f"{target}: the folder {str(target.parent)!r} does not exist")
+            _check_name(target)
+            made = stack.enter_context(_unfinished(target)) / _NEW
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            handle = os.open(made, flags, _PRIVATE_FILE if private else _FILE)
+        stream = os.fdopen(handle, "wb")
+        try:
+            with explained(target):
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+                stream.close()
+                if not private and (before := _permissions(target)) is not None:
+                    made.chmod(before)
+                made.replace(target)
+                _settle(target.parent)
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
 
 
 def write_bytes(path: str | Path, data: bytes, *, private: bool = False, tidy: bool = True) -> None:
@@ -300,7 +250,7 @@ def write_bytes(path: str | Path, data: bytes, *, private: bool = False, tidy: b
 def whole_folder(
     path: str | Path, check: Callable[[Path], None], *, private: bool = False
 ) -> Iterator[Path]:
-    """Make a folder that takes its place in one step, once it is whole.
+    """Make a folder that takes its place once it is whole.
 
     Parameters
     ----------
@@ -317,41 +267,29 @@ def whole_folder(
     Path
         A folder to fill.
 
-    Raises
-    ------
-    OutputError
-        If the folder cannot be written; what was there is as before.
-
     Notes
     -----
-    Where the system cannot exchange two folders in one step, a kill between two steps leaves the
-    old folder under a hidden name, and the next start brings it back.
+    Where a folder is replaced, a kill between two renames leaves the old one in a hidden folder
+    and none in its place; the next start of the same output brings it back.
     """
     shown = Path(path)
-    with explained(shown):
-        target = Path(os.path.realpath(shown))
-        clear(target)
-        _check_place(shown, target)
-        check(shown)
-        made = [folder for folder in target.parents if not folder.exists()]
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary, hold = locked_folder(target, _PRIVATE_FOLDER if private else _FOLDER)
-        except OSError:
-            _remove_empty(made)
-            raise
-    try:
-        with _told_as(shown, temporary), explained(shown):
-            yield temporary
-            _finish(temporary, target, private=private)
+    with contextlib.ExitStack() as stack:
+        with explained(shown):
+            target = Path(os.path.realpath(shown))
+            clear(target)
+            _check_place(shown, target)
             check(shown)
-            _swap(temporary, target)
-            made = []
+            parents = [folder for folder in target.parents if not folder.exists()]
+            stack.callback(lambda: _remove_empty(parents))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made = stack.enter_context(_unfinished(target)) / _NEW
+            made.mkdir(_PRIVATE_FOLDER if private else _FOLDER)
+        with _told_as(shown, made), explained(shown):
+            yield made
+            _finish(made, target, private=private)
+            check(shown)
+            _swap(made, target)
             _settle(target.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(hold)
-        _remove_empty(made)
 
 
 @contextlib.contextmanager
@@ -359,39 +297,18 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
     """Make a folder beside an output, for what is put down while that is made.
 
     Only its owner may read it.  It is removed on leaving; one that a killed process left, at the
-    next start of the same output.
-
-    Parameters
-    ----------
-    path : path-like
-        The output; its parents are made, and stay.
-
-    Yields
-    ------
-    Path
-        A folder to fill.
-
-    Raises
-    ------
-    OutputError
-        If the folder cannot be written.
+    next start of the same output, whose parents are made, and stay.
     """
     shown = Path(path)
-    with explained(shown):
-        target = Path(os.path.realpath(shown))
-        clear(target)
-        with contextlib.suppress(FileNotFoundError):
-            target.lstat()  # the system refuses a path below a file, and a name that is too long
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary, hold = locked_folder(target, _PRIVATE_FOLDER)
-    try:
-        with _told_as(shown, temporary), explained(shown):
-            yield temporary
-    finally:
-        try:
-            shutil.rmtree(temporary, ignore_errors=True)
-        finally:  # whatever stops the removal: the next start must be free to end it
-            os.close(hold)
+    with contextlib.ExitStack() as stack:
+        with explained(shown):
+            target = Path(os.path.realpath(shown))
+            clear(target)
+            _check_name(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made = stack.enter_context(_unfinished(target))
+        with _told_as(shown, made), explained(shown):
+            yield made
 
 
 def new_folder(path: Path) -> None:
@@ -419,17 +336,14 @@ def _told_as(shown: Path, temporary: Path) -> Iterator[None]:
 
 
 def _check_name(target: Path) -> None:
-    """Let the system refuse a name that is too long, a folder that is missing, or a file above."""
-    if not target.parent.exists():
-        raise OutputError(f"{target}: the folder {str(target.parent)!r} does not exist")
+    """Let the system refuse a path below a file, and a name that is too long."""
     with contextlib.suppress(FileNotFoundError):
         target.lstat()
 
 
 def _check_place(shown: Path, target: Path) -> None:
     """Refuse places that cannot change hands in one step."""
-    with contextlib.suppress(FileNotFoundError):
-        target.lstat()  # the system refuses a path below a file, and a name that is too long
+    _check_name(target)
     if os.path.lexists(target) and not target.is_dir():
         raise OutputError(f"{shown}: must be a folder, but is a file; nothing was changed")
     if target.is_dir() and (target.samefile(os.curdir) or target.is_mount()):
@@ -480,32 +394,13 @@ def _settle(folder: Path) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Put a folder in the place of another, which then has the new one's name, or none."""
-    if not target.exists():
-        new.rename(target)
-        return
-    if _exchange(new, target):
-        return
-    old = hidden(target, "old")
-    target.rename(old)
+    """Put a folder in the place of another, which is then beside the new one's old place."""
+    old = new.with_name(_OLD)
+    if target.exists():
+        target.rename(old)
     try:
         new.rename(target)
     except OSError:
-        old.rename(target)
+        if old.exists():
+            old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; return False where the system cannot."""
-    sys.audit("os.rename", str(one), str(other), -1, -1)
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        if sys.platform == "darwin":
-            done = library.renamex_np(os.fsencode(one), os.fsencode(other), _EXCHANGE)
-        else:
-            paths = (_HERE, os.fsencode(one), _HERE, os.fsencode(other))
-            done = library.renameat2(*paths, _EXCHANGE)
-    except (AttributeError, OSError, TypeError):
-        return False
-    return int(done) == 0

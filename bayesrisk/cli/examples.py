@@ -67,14 +67,13 @@ def _trees() -> None:
     from bayesrisk.distributions import FiniteLaw
     from bayesrisk.inference import (
         Tree,
-        path_posterior,
-        sample_path,
         sample_tree,
         target_posteriors,
         tree_posterior,
     )
 
-    path_posterior([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
+    path = Tree.path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
+    tree_posterior(path, leaf_prior="flat")
     frame = pd.DataFrame(
         {
             "node": ["group", "a", "b"],
@@ -93,9 +92,6 @@ def _trees() -> None:
     at_odds = Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
     tree_posterior(at_odds, leaf_prior=all_or_none)
     tree_posterior(tree, leaf_prior="flat").quantile(0.9)
-    sample_path(
-        [2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5, draws=4, warmup=1, chains=2, rng=1
-    )
     sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
 
 
@@ -148,7 +144,7 @@ def _records() -> None:
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
     )
-    chain.stay(np.array([0]), 1)
+    chain.advance_parts(np.array([0]), 1)
 
 
 def _reconstruction() -> None:

@@ -72,15 +72,15 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
     pmf = result.group_pmf
     likely = pmf[pmf > _SHOWN]
     settings = {
-        name: getattr(result, name).item()
+        name: result.settings.arrays[name].item()
         for name in ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity")
     }
     return {
         **{name: getattr(result, name).item() for name in ("block", "group", "siblings")},
         **settings,
-        "known_total": result.known_total,
-        "conditionals": result.conditionals,
-        "sibling_noise": result.sibling_noise,
+        "known_total": result.settings.known_total,
+        "conditionals": result.settings.conditionals,
+        "sibling_noise": result.settings.sibling_noise,
         "prior": result.prior.item(),
         "block_probability": result.block_probability.item(),
         "target_probability": result.target_probability.item(),

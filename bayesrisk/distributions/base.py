@@ -1,4 +1,4 @@
-"""What every law on the integers shares: SciPy's method names, derived from three of them."""
+"""Laws on the integers: SciPy's method names, derived from three of them."""
 
 from abc import ABC, abstractmethod
 from math import prod

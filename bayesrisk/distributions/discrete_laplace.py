@@ -220,13 +220,7 @@ class Noise:
         return check.cell_precision(self.rho, None, self.sensitivity)
 
     def law(self) -> DiscreteGaussian:
-        """Return the law of the noise, centred on 0.
-
-        Returns
-        -------
-        DiscreteGaussian
-            With ``sigma2 = sensitivity**2 / (2 rho)``.
-        """
+        """Return the law of the noise, centred on 0."""
         return DiscreteGaussian.from_rho(self.rho, self.sensitivity)
 
 

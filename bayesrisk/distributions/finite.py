@@ -56,16 +56,6 @@ class FiniteLaw(CountLaw):
     def point(cls, value: int) -> FiniteLaw:
         """Return the law that has one value: a count known exactly, such as an invariant.
 
-        Parameters
-        ----------
-        value : int
-            The value.
-
-        Returns
-        -------
-        FiniteLaw
-            With probability 1 at ``value``.
-
         Examples
         --------
         >>> print(FiniteLaw.point(7).mean())

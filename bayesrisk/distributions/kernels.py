@@ -99,7 +99,7 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
 
 
 @kernel
-def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
+def fill_discrete_gaussian(rng: np.random.Generator, sigma2: FloatArray, out: IntArray) -> None:
     """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
 
     sigma < 2: inversion, outwards from zero.  Above: exact rejection from a rounded normal of
@@ -162,7 +162,12 @@ def fill_discrete_gaussian(rng: Any, sigma2: Any, out: Any) -> None:
 
 @kernel
 def add_ripples(
-    left: Any, left_n: int, right: Any, right_n: int, precision: float, out: Any
+    left: FloatArray,
+    left_n: int,
+    right: FloatArray,
+    right_n: int,
+    precision: float,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians.
 
@@ -271,28 +276,9 @@ FLAT = LogTable(0, np.empty(0))
 def log_table(
     law: Any, name: str, *, negative: bool = False, largest: int | None = None
 ) -> LogTable:
-    """Return the table of a law on the counts from 0.
+    """Return the table of a single law, from its first count >= 0 to its last, or to ``largest``.
 
-    Parameters
-    ----------
-    law : CountLaw
-        A single law.
-    name : str
-        What it is called in messages.
-    negative : bool, default False
-        Whether mass on negative counts is left out; else it is refused.
-    largest : int, optional
-        Counts beyond are left out.
-
-    Returns
-    -------
-    LogTable
-        From the first count >= 0 of the law's support to its last, or to ``largest``.
-
-    Raises
-    ------
-    ArgumentError
-        If the law allows no such count, needs more than 2**24 entries, or is several laws.
+    With ``negative`` mass on negative counts is left out; else it is refused.
     """
     low, high = (float(end) for end in single_law(law, name).support())
     if low < 0.0 and not negative and float(law.cdf(-1)) > 0.0:

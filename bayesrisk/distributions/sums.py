@@ -72,27 +72,9 @@ def pair_ripple(precision: float, terms: int) -> FloatArray:
 
 
 def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
-    """Return the ripple of a sum of variables of one precision, read-only.
+    """Return one period, of ``terms`` entries, of a sum's ripple; a single 0 where it is flat.
 
-    Parameters
-    ----------
-    precision : float
-        1 / (2 sigma2) of each, in (0, 1e100].
-    terms : int
-        Number of variables.
-    name : str
-        Argument that says how many, for the message.
-
-    Returns
-    -------
-    ndarray
-        One period, of ``terms`` entries; a single 0 where it is flat.
-
-    Raises
-    ------
-    ArgumentError
-        If the ripple is not flat and has more than 10**6 entries, or would need more than 2**28
-        products.
+    Read-only; the precision 1 / (2 sigma2) of every variable is in (0, 1e100].
     """
     if terms == 1 or 2.0 * precision <= SMOOTH:
         return FLAT

@@ -26,7 +26,7 @@ from bayesrisk.experiments.reconstruction import forget_tables, open_tables, sha
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings, arrow_table
 from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import about_claims
+from bayesrisk.reconstruction.claims.options import resolve_options
 from bayesrisk.reconstruction.registry import Status
 
 #: What files call a status, where that is another word.
@@ -170,7 +170,7 @@ class ClaimsStudy(Study):
         source = open_tables(self.tables)
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
-        about = about_claims(source.sample(), ClaimOptions(**options))
+        about = resolve_options(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
         if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one place")

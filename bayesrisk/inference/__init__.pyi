@@ -18,16 +18,13 @@ from .sampling.chains import Diagnosis as Diagnosis
 from .sampling.chains import Samples as Samples
 from .sampling.chains import diagnose as diagnose
 from .sampling.chains import to_arviz as to_arviz
-from .sampling.tree import sample_path as sample_path
 from .sampling.tree import sample_tree as sample_tree
 from .simulated import SUPPRESSED as SUPPRESSED
 from .simulated import SimulatedLikelihood as SimulatedLikelihood
 from .simulated import SimulatedPosterior as SimulatedPosterior
 from .simulated import simulated_likelihood as simulated_likelihood
 from .tree.leaf_prior import LeafPrior as LeafPrior
-from .tree.posterior import PathPosterior as PathPosterior
 from .tree.posterior import TreePosterior as TreePosterior
-from .tree.posterior import path_posterior as path_posterior
 from .tree.posterior import tree_posterior as tree_posterior
 from .tree.structure import Tree as Tree
 from .tree.targets import TargetPosteriors as TargetPosteriors

@@ -44,7 +44,7 @@ def whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Work:
-    """What one worker does: draw a range of streams under every hypothesis."""
+    """The work of one process: draw a range of streams under every hypothesis."""
 
     simulate: Simulator
     hypotheses: int
@@ -126,7 +126,7 @@ SUPPRESSED = -(2**63)
 @displayed
 @dataclass(frozen=True)
 class SimulatedPosterior:
-    """What the adversary believes after one release, with Monte Carlo errors.
+    """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
     Attributes
     ----------
@@ -203,11 +203,6 @@ class SimulatedLikelihood:
     def probability(self, observation: ArrayLike) -> NDArray[np.float64]:
         """Return the smoothed probability of one release under each hypothesis.
 
-        Parameters
-        ----------
-        observation : array_like of int, shape () or (cells,)
-            Released count or counts.
-
         Returns
         -------
         ndarray, shape (hypotheses,)
@@ -219,17 +214,7 @@ class SimulatedLikelihood:
     def posterior(self, observation: ArrayLike, *, prior_pmf: ArrayLike) -> SimulatedPosterior:
         """Return the posterior of every hypothesis given one release.
 
-        Parameters
-        ----------
-        observation : array_like of int, shape () or (cells,)
-            Released count or counts.
-        prior_pmf : array_like, shape (hypotheses,)
-            Belief in each hypothesis; sums to 1.
-
-        Returns
-        -------
-        SimulatedPosterior
-            With standard errors by the delta method, covariances of common streams included.
+        Standard errors are by the delta method, covariances of common streams included.
 
         Examples
         --------
@@ -264,20 +249,7 @@ class SimulatedLikelihood:
         )
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
-        """Return the likelihood of some of the cells under some of the hypotheses.
-
-        Parameters
-        ----------
-        hypotheses : sequence of int
-            Which to keep, in the order wanted.
-        cells : sequence of int
-            Which cells an observation keeps, in the order wanted.
-
-        Returns
-        -------
-        SimulatedLikelihood
-            From the same draws.
-        """
+        """Return the likelihood of some of the cells under some of the hypotheses."""
         rows = check.count_array(
             hypotheses, "hypotheses", lower=0, upper=len(self.counts) - 1
         ).reshape(-1)

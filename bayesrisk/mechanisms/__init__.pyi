@@ -11,7 +11,6 @@ from .noise import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms
 from .registry import make_mechanism as make_mechanism
 from .registry import mechanism_dial as mechanism_dial
-from .registry import mechanism_parameters as mechanism_parameters
 from .registry import register_mechanism as register_mechanism
 from .rounding import Identity as Identity
 from .rounding import Rounding as Rounding

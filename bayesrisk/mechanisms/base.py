@@ -1,8 +1,9 @@
-"""What every mechanism shares: one way to make a release, and one rule about entropy."""
+"""The base of all mechanisms: one way to make a release, and one rule about entropy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.accounting import exact_number
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import (
     Microdata,
@@ -58,7 +60,7 @@ class Dial:
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """What a mechanism hands over to be released.
+    """Protected tables, ready to be released.
 
     Attributes
     ----------
@@ -123,26 +125,11 @@ class BaseMechanism(ABC):
         self._spec = spec
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of whose places each is protected by itself.
+        """Return the level of whose places each is protected by itself; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
         may then be made of one after the other (:class:`~bayesrisk.experiments.ReleaseStudy`).
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables to publish.
-
-        Returns
-        -------
-        str or None
-            A level of the geography.  None, the default, where all records are needed at once.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters of the mechanism do not fit the workload.
 
         Examples
         --------
@@ -158,23 +145,13 @@ class BaseMechanism(ABC):
     def for_neighbours(self) -> Self:
         """Return this mechanism for releases, from one seed, of truths that differ in few records.
 
-        Returns
-        -------
-        BaseMechanism
-            Its releases are the same; what they share may be worked out once.  The mechanism
-            itself, where it has nothing to share.
-
-        Examples
-        --------
-        >>> from bayesrisk.mechanisms import Rounding
-        >>> Rounding(base=3, method="random").for_neighbours()
-        Rounding(base=3, method='random')
+        Its releases are the same; work that they share may be done once.
         """
         return self
 
     @property
     def spec(self) -> MechanismSpec:
-        """What the mechanism does; the spec of a release may say more."""
+        """Description of the mechanism; the spec of a release may say more."""
         return self._spec
 
     def __repr__(self) -> str:
@@ -212,10 +189,6 @@ class BaseMechanism(ABC):
 
         Raises
         ------
-        ArgumentError
-            If ``rng`` is no seed, the records lack what a table needs or lie outside of
-            ``places``, or the parameters of the mechanism do not fit the workload; or if there is
-            no public list of places, unless everything is published as it is.
         DataError
             If the records contradict each other, or what is public.
         """
@@ -228,8 +201,7 @@ class BaseMechanism(ABC):
         self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
     ) -> tuple[Microdata, str]:
         """Return the records with the places that are published, and where that list is from."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         data, listed = as_microdata(microdata), "public"
         if places is not None:
             listed = OCCUPIED if isinstance(places, str) and places == OCCUPIED else listed
@@ -256,24 +228,7 @@ class BasePrepared(ABC):
     spec: MechanismSpec
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
-        """Return one release.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        Release
-            As ``release`` of the mechanism gives it.
-
-        Raises
-        ------
-        ArgumentError
-            If ``rng`` is no seed.
-        """
+        """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
         made = self._draw(generator(rng, optional=True))
         return _released(made, self.spec, simulation=rng is not None)
 
@@ -295,29 +250,9 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
         workload: Workload,
         places: ArrayLike | None = None,
     ) -> P:
-        """Return everything that does not depend on chance, for many releases of one truth.
+        """Return all that does not depend on chance, for many releases of one truth.
 
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        workload : Workload
-            Tables to publish.
-        places : array_like of str, optional
-            As ``release`` takes it.
-
-        Returns
-        -------
-        BasePrepared
-            Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
-
-        Raises
-        ------
-        ArgumentError
-            If the records lack what a table needs or lie outside of ``places``, the parameters of
-            the mechanism do not fit the workload, or there is no public list of places.
-        DataError
-            If the records contradict each other, or what is public.
+        Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
         """
         data, listed = self._placed(microdata, workload, places)
         made = self._prepare(data, workload)
@@ -340,32 +275,24 @@ def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Rel
     return Release(spec, made.tables, made.diagnostics, simulation=simulation)
 
 
-# -----------------------------------------------------------------------------
 # What mechanisms share: the true tables of a workload, and how often a record counts in one.
 
 
 _MAX_CLASSES = 2**22
 
 
-def true_tables(microdata: Microdata | Records, workload: Workload) -> PublishedTables:
-    """Return the tables as they are, of every known block, whether or not it is empty."""
-    if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    return tabulate(as_microdata(microdata), workload)
-
-
 class TableMechanism(PreparingMechanism["PreparedTables"]):
-    """A mechanism that looks at the true tables alone: derive from it and write ``_changed``."""
+    """A mechanism that sees the true tables alone, which many releases of one truth share."""
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedTables":
         self._check(workload)
-        return PreparedTables(self.spec, self, true_tables(microdata, workload))
+        return PreparedTables(self.spec, self, tabulate(microdata, workload))
 
     def _check(self, workload: Workload) -> None:
         """Refuse a workload that the parameters do not fit; any will do by default."""
 
     @abstractmethod
-    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         """Return the protected tables, drawing from ``rng`` alone."""
 
 
@@ -390,14 +317,27 @@ class PreparedTables(BasePrepared):
     truth: PublishedTables
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._changed(self.truth, rng)
+        return self.mechanism._protect_tables(self.truth, rng)
 
 
-def replace_counts(
-    tables: PublishedTables, counts: Mapping[tuple[str, str], Any]
-) -> PublishedTables:
-    """Return the tables with other counts."""
-    return replace(tables, counts=counts)
+def census_level(level: str) -> str:
+    """Return the name in a geography of a level of the allocations of 2020."""
+    return "nation" if level == "US" else level.lower()
+
+
+def positive(value: Any, name: str) -> Fraction:
+    """Return an exact number > 0."""
+    number = exact_number(value, name)
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
+    return number
+
+
+def positive_parts(value: Any, name: str) -> dict[str, Fraction]:
+    """Return exact numbers > 0 by name, at least one."""
+    if not check.mapping(value, name):
+        raise ArgumentError(f"{name} must not be empty")
+    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
 
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:

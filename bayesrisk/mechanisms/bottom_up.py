@@ -1,7 +1,7 @@
 """Noisy tables of the smallest places, made consistent from the bottom up."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,23 +11,21 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting import exact_number
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,
     PreparingMechanism,
     Protected,
     different_cells,
-    replace_counts,
-    true_tables,
+    positive,
+    positive_parts,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import Microdata, PublishedTables, Table, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Table, Workload, tabulate
 
-# -----------------------------------------------------------------------------
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
 
@@ -36,24 +34,15 @@ Rows = sparse.csr_array
 
 @dataclass(frozen=True)
 class Roles:
-    """How each table of a workload comes about.
+    """How each table of a workload comes about."""
 
-    Attributes
-    ----------
-    measured : tuple of str
-        Tables that get noise.
-    split : tuple of str
-        Those of them in whose cells every record is exactly once: scaled to the universe.
-    derived : mapping of str to (str, ndarray)
-        Tables that are a linear function (cells, cells of the source) of a split table.
-    exact : tuple of str
-        Tables that are published as they are, the universe first.
-    """
-
-    measured: tuple[str, ...]
+    measured: tuple[str, ...]  # tables that get noise
+    # those of them in whose cells every record is exactly once: scaled to the universe
     split: tuple[str, ...]
+    # (str, ndarray): tables that are a linear function (cells, cells of the source) of a split
+    # table
     derived: Mapping[str, tuple[str, IntArray]]
-    exact: tuple[str, ...]
+    exact: tuple[str, ...]  # tables that are published as they are, the universe first
 
 
 def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles:
@@ -119,15 +108,6 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
 
     Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
     clipping, all cells are alike.
-
-    Parameters
-    ----------
-    noisy : ndarray of int64, (places, cells)
-        Counts, >= 0, each sum times its total below 2**63.
-    totals : ndarray of int64, (places,)
-        Totals, >= 0.
-    rng : Generator
-        Breaks ties.
     """
     counts = np.where(noisy.any(axis=1, keepdims=True), noisy, 1)
     whole = counts.sum(axis=1, keepdims=True)
@@ -169,9 +149,6 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
             raise ArgumentError(
                 f"bounds must be of tables of one cell, got {shown(name)}: {shown(bound)}"
             )
-
-
-# -----------------------------------------------------------------------------
 
 
 Key = tuple[str, str]
@@ -233,11 +210,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         Tables of one cell that may not exceed another one.  By default, for
         ``household-occupancy``, children (P16) by population (P1).
 
-    Raises
-    ------
-    ArgumentError
-        If not exactly one of ``allocation`` and ``budget`` is given, or one is out of range.
-
     Notes
     -----
     The budgets add up to the zCDP of the measured tables, for neighbours of the kind named; tables
@@ -296,29 +268,26 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             )
         self._sensitivity = sensitivity
         self._allocation = allocation
-        self._rho = None if rho is None else _positive(rho, "rho")
-        self._budget = None if budget is None else _budget(budget)
+        self._rho = None if rho is None else positive(rho, "rho")
+        self._budget = None if budget is None else positive_parts(budget, "budget")
         self._universe = None if universe is None else check.text(universe, "universe")
-        self._exact = None if exact is None else _names(exact)
-        self._bounds = None if bounds is None else _bounds(bounds)
+        self._exact = None if exact is None else check.texts(exact, "exact")
+        self._bounds = None if bounds is None else dict(check.mapping(bounds, "bounds"))
         given: dict[str, Any] = {
             "sensitivity": sensitivity,
             "allocation": allocation,
-            "rho": None if self._rho is None else str(self._rho),
-            "budget": None
-            if self._budget is None
-            else {k: str(v) for k, v in self._budget.items()},
+            "rho": self._rho,
+            "budget": self._budget,
             "universe": universe,
-            "exact": None if self._exact is None else list(self._exact),
+            "exact": self._exact,
             "bounds": self._bounds,
         }
         stated = {k: v for k, v in given.items() if v is not None}
         super().__init__(MechanismSpec("bottom-up", stated))
 
-    def _plan(self, workload: Workload) -> "_Plan":
+    def _plan(self, workload: Workload) -> "_BottomUpPlan":
         """Return the role and the noise of every table of a workload."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         names = {name for _, name in workload.tables}
         usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
         universe = self._universe or usual.get("universe")
@@ -332,7 +301,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
         found = roles(workload, universe=universe, exact=exact)
         check_plan(workload, found, bounds)
-        return _Plan(workload, found, *self._scales(workload, found), bounds)
+        return _BottomUpPlan(workload, found, *self._scales(workload, found), bounds)
 
     def _scales(
         self, workload: Workload, found: Roles
@@ -364,41 +333,23 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         return {name: budget[name] for name in scales}, scales, spent
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table, exactly.
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables that are to be published.
-
-        Returns
-        -------
-        dict of (level, table) to NoiseSpec
-            Discrete Gaussian of the scale that the class describes, at the finest level.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
-        """
-        finest = workload.levels[-1] if isinstance(workload, Workload) else ""
-        return {
-            (finest, name): NoiseSpec("discrete-gaussian", scale)
-            for name, scale in self._plan(workload).scales.items()
-        }
+        """Return the exact law of the noise of every measured table, at the finest level."""
+        scales = self._plan(workload).scales
+        finest = workload.levels[-1]
+        return {(finest, n): NoiseSpec("discrete-gaussian", scales[n]) for n in scales}
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> "PreparedBottomUp":
         plan = self._plan(workload)
         parameters = {
             "sensitivity": self._sensitivity,
-            "budget": {name: str(part) for name, part in plan.budget.items()},
+            "budget": plan.budget,
             "universe": plan.roles.exact[0],
-            "exact": list(plan.roles.exact[1:]),
-            "bounds": dict(plan.bounds),
+            "exact": plan.roles.exact[1:],
+            "bounds": plan.bounds,
         }
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
-        return PreparedBottomUp(spec, plan, true_tables(microdata, workload))
+        return PreparedBottomUp(spec, plan, tabulate(microdata, workload))
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the finest level: all tables are sums over its places."""
@@ -406,7 +357,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _BottomUpPlan:
     """Roles, budgets, noise and bounds of the tables of a workload, and the budget spent in all."""
 
     workload: Workload
@@ -434,7 +385,7 @@ class PreparedBottomUp(BasePrepared):
     """
 
     spec: MechanismSpec
-    plan: _Plan
+    plan: _BottomUpPlan
     truth: PublishedTables
 
     def _finest(self, rng: np.random.Generator) -> dict[str, IntArray]:
@@ -465,30 +416,5 @@ class PreparedBottomUp(BasePrepared):
                 sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
                 np.add.at(sums, row, finest[name])
                 counts[level, name] = sparse.csr_array(sums)
-        tables, spent = replace_counts(self.truth, counts), {"rho": float(self.plan.spent)}
+        tables, spent = replace(self.truth, counts=counts), {"rho": float(self.plan.spent)}
         return Protected(tables, self.spec, spent)
-
-
-def _positive(value: Any, name: str) -> Fraction:
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
-
-
-def _budget(value: Any) -> dict[str, Fraction]:
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map tables to rho, got {shown(value)}")
-    return {str(name): _positive(part, f"budget[{name!r}]") for name, part in value.items()}
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"exact must be names of tables, got {shown(value)}")
-    return tuple(str(name) for name in value)
-
-
-def _bounds(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"bounds must map tables to tables, got {shown(value)}")
-    return {str(name): str(bound) for name, bound in value.items()}

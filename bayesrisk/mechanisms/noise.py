@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -11,33 +12,27 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk.accounting import census_2020_budget, exact_number
+from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import Dial, Protected, TableMechanism, most_cells, replace_counts
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import (
+    Dial,
+    Protected,
+    TableMechanism,
+    census_level,
+    most_cells,
+    positive,
+    positive_parts,
+)
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-# -----------------------------------------------------------------------------
 # Budgets of a noise mechanism: one exact fraction for each table at each level.
 
 
 #: Budget of every (level, table).
 Budgets = dict[tuple[str, str], Fraction]
-
-#: Names of the levels in the allocations of 2020, and in the geographies of this package.
-CENSUS_LEVELS = {
-    "US": "nation",
-    "State": "state",
-    "County": "county",
-    "Prim": "prim",
-    "Tract_Subset_Group": "tract_subset_group",
-    "Tract_Subset": "tract_subset",
-    "Tract": "tract",
-    "Block_Group": "block_group",
-    "Block": "block",
-}
 
 
 def resolve_budgets(
@@ -62,22 +57,14 @@ def resolve_budgets(
         return _census(allocation, total)
     if total is None or level_shares is None or table_shares is None:
         raise ArgumentError(f"level_shares and table_shares go together, with {name}")
-    return _shared(_positive(total, name), level_shares, table_shares)
-
-
-def _positive(value: Any, name: str) -> Fraction:
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
+    return _shared(positive(total, name), level_shares, table_shares)
 
 
 def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
-    if not value:
+    if not check.mapping(value, name):
         raise ArgumentError(f"{name} must not be empty")
-    return value
+    found: Mapping[Any, Any] = value
+    return found
 
 
 def _nested(value: Any, name: str) -> Budgets:
@@ -85,19 +72,16 @@ def _nested(value: Any, name: str) -> Budgets:
     flat: Budgets = {}
     for key, item in _mapping(value, name).items():
         if isinstance(key, tuple) and len(key) == 2:
-            flat[str(key[0]), str(key[1])] = _positive(item, f"{name}[{key!r}]")
+            flat[str(key[0]), str(key[1])] = positive(item, f"{name}[{key!r}]")
             continue
-        for table, budget in _mapping(item, f"{name}[{key!r}]").items():
-            flat[str(key), str(table)] = _positive(budget, f"{name}[{key!r}][{table!r}]")
+        parts = positive_parts(item, f"{name}[{key!r}]")
+        flat.update({(str(key), table): budget for table, budget in parts.items()})
     return flat
 
 
 def _shared(total: Fraction, level_shares: Any, table_shares: Any) -> Budgets:
     """Return total times share of the level times share of the table in it."""
-    levels = {
-        str(level): _positive(share, f"level_shares[{level!r}]")
-        for level, share in _mapping(level_shares, "level_shares").items()
-    }
+    levels = positive_parts(level_shares, "level_shares")
     _at_most_one(levels, "level_shares")
     tables = _mapping(table_shares, "table_shares")
     if any(isinstance(item, Mapping) for item in tables.values()):
@@ -108,7 +92,7 @@ def _shared(total: Fraction, level_shares: Any, table_shares: Any) -> Budgets:
                 f"got {', '.join(map(str, tables))}"
             )
     else:
-        same = {str(t): _positive(s, f"table_shares[{t!r}]") for t, s in tables.items()}
+        same = positive_parts(tables, "table_shares")
         by_level = {(level, table): share for level in levels for table, share in same.items()}
     for level in levels:
         inside = {table: share for (at, table), share in by_level.items() if at == level}
@@ -137,10 +121,7 @@ def _census(allocation: Any, total: Any) -> Budgets:
     except ArgumentError as error:
         raise type(error)(f"allocation: {error}") from error
     rows = zip(frame["level"], frame["query"], frame["rho"], strict=True)
-    return {(CENSUS_LEVELS[level], str(query)): rho for level, query, rho in rows}
-
-
-# -----------------------------------------------------------------------------
+    return {(census_level(level), str(query)): rho for level, query, rho in rows}
 
 
 #: Records that a neighbour adds, takes away or (one of each) exchanges.
@@ -149,7 +130,7 @@ _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables the
 
 
 class _NoiseMechanism(TableMechanism):
-    """What the two laws share: budgets, their check against the workload, and the draw."""
+    """Noise of either law: budgets, their check against the workload, and the draw."""
 
     _name: ClassVar[str]
     _unit: ClassVar[str]  # of the budgets
@@ -179,13 +160,13 @@ class _NoiseMechanism(TableMechanism):
         """Return the coarsest published level: every count is given its noise by itself."""
         return check.instance(workload, Workload, "workload").levels[0]
 
-    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
             key: _with_noise(counts, self._laws[key].to_law(), rng)
             for key, counts in tables.counts.items()
         }
         spent = sum((self._budgets[key] for key in noisy), Fraction(0))
-        return Protected(replace_counts(tables, noisy), diagnostics={self._unit: float(spent)})
+        return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
@@ -213,11 +194,8 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     .. math:: \sigma^2 = \Delta^2 / (2 \rho), \quad \Delta^2 = (1 \text{ or } 2) \times
        \text{overlap}
 
-    The budgets are given in one of three forms, all of them exact:
-
-    - ``budgets``, rho of every table at every level;
-    - ``rho`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
-    - ``allocation``, a production allocation of the 2020 Census, rescaled to ``rho`` if given.
+    The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
+    and tables, or in proportion to a production ``allocation`` of the 2020 Census.
 
     Parameters
     ----------
@@ -238,12 +216,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     overlap : int or mapping of str to int, default 1
         Number of cells of a table that one record may count in, at least 1, for all tables or by
         table (1 for those not named).  A smaller number than is true is an error of the release.
-
-    Raises
-    ------
-    ArgumentError
-        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
-        parameter is out of range.
 
     Notes
     -----
@@ -300,35 +272,14 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
 
     .. math:: b = \Delta / \varepsilon, \quad \Delta = (1 \text{ or } 2) \times \text{overlap}
 
-    The budgets are given in one of three forms, all of them exact:
-
-    - ``budgets``, epsilon of every table at every level;
-    - ``epsilon`` with ``level_shares`` and ``table_shares``, whose product is the table's part;
-    - ``epsilon`` split in proportion to ``allocation``, one of the 2020 Census.
-
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one"}
         What a neighbour does: 1 or 2 records' cells move.
-    budgets : mapping, optional
-        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
+    budgets, level_shares, table_shares, allocation, overlap
+        As for :class:`DiscreteGaussianMechanism`, with epsilon in place of rho.
     epsilon : number, optional
         Total, > 0.
-    level_shares : mapping, optional
-        ``{level: share}``; the sum is at most 1, and what it leaves is not spent.
-    table_shares : mapping, optional
-        ``{table: share}`` for every level, or ``{level: {table: share}}``; likewise.
-    allocation : str or mapping, optional
-        As for :class:`DiscreteGaussianMechanism`.
-    overlap : int or mapping of str to int, default 1
-        Number of cells of a table that one record may count in, at least 1, for all tables or by
-        table (1 for those not named).  A smaller number than is true is an error of the release.
-
-    Raises
-    ------
-    ArgumentError
-        If the budgets are not given in one form, one is not positive, shares exceed 1, or another
-        parameter is out of range.
 
     Notes
     -----
@@ -404,7 +355,4 @@ def _with_noise(
         dense: NDArray[np.int64] = counts[start : start + step].toarray().astype(np.int64)
         dense += law.rvs(dense.shape, random_state=rng)
         parts.append(sparse.csr_array(dense))
-    if not parts:
-        return counts
-    noisy = sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
-    return sparse.csr_array(noisy)
+    return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else counts

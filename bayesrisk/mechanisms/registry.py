@@ -39,11 +39,6 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     factory : callable
         Class of the mechanism, or a function that takes its keyword parameters.
 
-    Raises
-    ------
-    ArgumentError
-        If the name is one of the package's own.
-
     Examples
     --------
     >>> from bayesrisk.mechanisms import Identity
@@ -85,44 +80,12 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
     Mechanism
         Ready to release.
 
-    Raises
-    ------
-    ArgumentError
-        If the name is unknown, the plug-in behind it cannot be loaded, or a parameter is unknown,
-        missing or out of range.
-
     Examples
     --------
     >>> make_mechanism("rounding", base=5, method="nearest").spec.parameters
     {'base': 5, 'method': 'nearest'}
     """
     return REGISTRY.make(name, **parameters)
-
-
-def mechanism_parameters(name: str) -> dict[str, bool]:
-    """Return the parameters of a mechanism.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`available_mechanisms`.
-
-    Returns
-    -------
-    dict of str to bool
-        Whether each parameter must be given.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no mechanism of this name, or it cannot be loaded.
-
-    Examples
-    --------
-    >>> mechanism_parameters("rounding")
-    {'base': True, 'method': True}
-    """
-    return REGISTRY.parameters(name)
 
 
 def mechanism_dial(name: str) -> Dial | None:
@@ -137,11 +100,6 @@ def mechanism_dial(name: str) -> Dial | None:
     -------
     Dial or None
         What the mechanism declares as ``dial``; None where it declares nothing.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no mechanism of this name, or it cannot be loaded.
 
     Examples
     --------

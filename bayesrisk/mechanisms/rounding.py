@@ -1,5 +1,6 @@
 """Rounding of every count to a multiple of a base."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,9 @@ from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
     TableMechanism,
-    replace_counts,
-    true_tables,
 )
 from bayesrisk.release import MechanismSpec, RoundingSpec, TrueCounts
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 
 _METHODS = ("nearest", "random")
 
@@ -55,20 +54,7 @@ class Rounding(TableMechanism):
         super().__init__(MechanismSpec("rounding", parameters, others=law))
 
     def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return rounded counts.
-
-        Parameters
-        ----------
-        counts : ndarray of int64
-            Counts, >= 0.
-        rng : Generator
-            Drawn from by ``random`` only.
-
-        Returns
-        -------
-        ndarray of int64
-            Multiples of the base.
-        """
+        """Return counts >= 0 as multiples of the base; only ``random`` draws from ``rng``."""
         base = self._base
         if self._method == "nearest":
             return (2 * counts + base) // (2 * base) * base
@@ -79,17 +65,16 @@ class Rounding(TableMechanism):
         """Return the coarsest published level: every count is rounded by itself."""
         return check.instance(workload, Workload, "workload").levels[0]
 
-    def _changed(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         rounded: Any = {}
         for key, counts in tables.counts.items():
             part = counts.copy()  # zeros stay zeros: only stored counts move
             part.data = self.round(part.data, rng)
             part.eliminate_zeros()
             rounded[key] = part
-        return Protected(replace_counts(tables, rounded))
+        return Protected(replace(tables, counts=rounded))
 
 
-# -----------------------------------------------------------------------------
 # No protection: the release that every protection is compared with.
 
 
@@ -112,4 +97,4 @@ class Identity(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        return Protected(true_tables(microdata, workload))
+        return Protected(tabulate(microdata, workload))

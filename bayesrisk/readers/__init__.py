@@ -8,8 +8,8 @@ from bayesrisk.readers.geocodes import (
     is_tribal,
     spine_ancestor,
 )
-from bayesrisk.readers.hud import iter_hud, read_hud, write_hud
-from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940, write_ipums_1940
+from bayesrisk.readers.hud import iter_hud, read_hud
+from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940
 from bayesrisk.readers.nmf.reader import NoisyMeasurements, sigma2_from_variance
 from bayesrisk.readers.nmf.rows import ConstraintBatch, MeasurementBatch
 from bayesrisk.readers.nmf.writer import SyntheticMeasurements, write_nmf
@@ -22,18 +22,15 @@ from bayesrisk.readers.ppmf import (
     write_ppmf_units,
 )
 from bayesrisk.readers.record_form import iter_record_form, read_record_form, write_record_form
-from bayesrisk.readers.summary_files.files import (
+from bayesrisk.readers.summary_files.nhgis import iter_nhgis, read_nhgis
+from bayesrisk.readers.summary_files.segments import (
     iter_dhc,
     iter_pl94,
     iter_sf1,
     read_dhc,
     read_pl94,
     read_sf1,
-    write_dhc,
-    write_pl94,
 )
-from bayesrisk.readers.summary_files.nhgis import iter_nhgis, read_nhgis
-from bayesrisk.readers.summary_files.nhgis_writer import write_nhgis, write_sf1
 
 __all__ = [
     "SPINE_WIDTHS",
@@ -65,14 +62,8 @@ __all__ = [
     "read_sf1",
     "sigma2_from_variance",
     "spine_ancestor",
-    "write_dhc",
-    "write_hud",
-    "write_ipums_1940",
-    "write_nhgis",
     "write_nmf",
-    "write_pl94",
     "write_ppmf",
     "write_ppmf_units",
     "write_record_form",
-    "write_sf1",
 ]

@@ -138,22 +138,7 @@ DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})
 
 
 def named_dialect(name: str | None, file: str, said: str | None = None) -> Dialect:
-    """Return a coding by its name, or the one that the file says itself.
-
-    Parameters
-    ----------
-    name : str or None
-        What the caller says.
-    file : str
-        How messages call the file.
-    said : str, optional
-        What the file says of itself.
-
-    Returns
-    -------
-    Dialect
-        The coding.
-    """
+    """Return a coding by its name, or the one that the file says itself."""
     if name is not None:
         check.choice(name, "dialect", tuple(DIALECTS))
         if said is not None and said != name:
@@ -183,20 +168,9 @@ def said_by_file(file: Path) -> str | None:
 
 
 def coding_of_file(file: Path, name: str | None = None) -> str | None:
-    """Return the coding of a file of persons that the schema ``sf1-person`` would read.
+    """Return the coding of a file of persons, by the caller's name or the file's own.
 
-    Parameters
-    ----------
-    file : path
-        Parquet or CSV.
-    name : str, optional
-        What the caller says.
-
-    Returns
-    -------
-    str or None
-        A name for :func:`named_dialect`: what the caller or the file says.  None where nobody says
-        it and the columns are those of the schema, whose codes are its own.
+    None where nobody says it and the columns are those of ``sf1-person``, whose codes are its own.
     """
     said = said_by_file(file)
     if name is not None or said is not None:
@@ -243,22 +217,8 @@ def decoded_persons(
 ) -> pd.DataFrame:
     """Return persons in the codes of the schema, with the usual names of columns.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        As read from a file.
-    dialect : Dialect
-        Its coding.
-    columns : sequence of str
-        The columns that are wanted; flags of six races make a column ``race``, and ``pik`` is the
-        ``person``.
-    source : str
-        How messages call the file.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The frame with these columns changed; what is missing is for others to say.
+    Flags of six races make a column ``race``, and ``pik`` is the ``person``; what is missing is for
+    others to say.
     """
     usual = {name: _usual(name) for name in frame.columns}
     taken = [name for name in usual if usual[name] in (*columns, *RACES)]

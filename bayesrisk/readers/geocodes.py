@@ -145,11 +145,6 @@ def block_geoid(
     ndarray of str, shape (n,)
         State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
 
-    Raises
-    ------
-    DataError
-        If one is not the geocode of a block.
-
     Examples
     --------
     >>> block_geoid(["0571000110001015700102030011004"]).tolist()
@@ -185,12 +180,6 @@ def block_geocode(
     -------
     ndarray of str, shape (n,)
         Geocodes of 31 characters; :func:`block_geoid` undoes it.
-
-    Raises
-    ------
-    DataError
-        If a group is not a geocode, a number does not have 15 digits, or the two are of
-        different states.
 
     Examples
     --------
@@ -235,11 +224,6 @@ def spine_ancestor(
     ndarray of str, shape (n,)
         Geocodes of that level.
 
-    Raises
-    ------
-    DataError
-        If a geocode is shorter than one of that level, or not digits.
-
     Examples
     --------
     >>> spine_ancestor(["057100011000101"], "County").tolist()
@@ -273,11 +257,6 @@ def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
     -------
     ndarray of bool, shape (n,)
         True where the first character is 1.
-
-    Raises
-    ------
-    DataError
-        If one does not start with 0 or 1, or is not digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Writing frames in the form of HUD's Picture of Subsidized Households, for small samples."""
+"""HUD's Picture of Subsidized Households: rounded shares, and codes for what is withheld."""
 
 import re
 import warnings
@@ -18,25 +18,24 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, split_line
 from bayesrisk._files.text import all_of, shown
-from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
+from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import (
     Source,
     check_length,
     first_lines,
     one_source,
     sheet_rows,
-    write_table,
 )
 from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
+    TextForm,
     blank_columns,
     csv_pieces,
     header_of,
     one_array,
 )
 
-# -----------------------------------------------------------------------------
 # Columns of HUD's Picture of Subsidized Households, by vintage, and what each of them holds.
 #
 # Names and codes of the county files of 2006 to 2023 and of the tract, project and other files of
@@ -150,9 +149,7 @@ def bases(names: Iterable[str], file: str) -> dict[str, str]:
     return {name: base for name, base in BASES.items() if name in here and base in here}
 
 
-# -----------------------------------------------------------------------------
 # Values of HUD's Picture of Subsidized Households: texts, numbers, and counts behind shares.
-
 
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
@@ -294,10 +291,6 @@ def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
     return pd.arrays.IntegerArray(values.copy(), hidden.copy())
 
 
-# -----------------------------------------------------------------------------
-# HUD's Picture of Subsidized Households: rounded shares, and codes for what is withheld.
-
-
 #: Most households of a place, of which shares are read.
 MAX_BASE = 10**12
 CHUNK = 2**15  # rows in memory at a time, where the caller does not say
@@ -384,8 +377,8 @@ def iter_hud(
         above, header, blank = _header(source)
         _names(header, source.name)
         raw = csv_pieces(
-            source, header, wanted=header, chunk=rows, text=pa.binary(), header=False,
-            skip=above + 1, blank=blank,
+            source, header, wanted=header, chunk=rows,
+            form=TextForm(kind=pa.binary(), header=False, skip=above + 1, blank=blank),
         )  # fmt: skip
         pieces = map(_decoded, raw)
     names: dict[str, str] = {}
@@ -418,13 +411,6 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     -------
     pandas.DataFrame
         As :func:`iter_hud` yields.
-
-    Raises
-    ------
-    ArgumentError
-        As for :func:`iter_hud`.
-    DataError
-        As for :func:`iter_hud`.
 
     Examples
     --------
@@ -609,64 +595,3 @@ def _frame(
         columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
         columns |= {f"{usual}_reason": reasons(reason), **bounds}
     return pd.DataFrame(columns)
-
-
-# -----------------------------------------------------------------------------
-
-
-def write_hud(frame: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> None:
-    """Write frames in the form of HUD's Picture of Subsidized Households.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame or iterable of them
-        Columns as :func:`iter_hud` yields; bounds of counts are left out, missing values get the
-        code of their reason.
-    path : path-like
-        CSV file to be made; it must not exist.
-
-    Raises
-    ------
-    ArgumentError
-        If the path does not end in ``.csv``, or there is no frame.
-    DataError
-        If a column is missing or there twice, in any of the frames.
-    OutputError
-        If the file exists or cannot be written.
-
-    Examples
-    --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_hud
-    >>> try:
-    ...     write_hud([], "TRACT_2020.xlsx")
-    ... except ArgumentError as error:
-    ...     print(error)
-    path must end in .csv, got 'TRACT_2020.xlsx'
-    """
-    if check.path(path, "path").suffix.lower() != ".csv":
-        raise ArgumentError(f"path must end in .csv, got {shown(str(path))}")
-    frames = [frame] if isinstance(frame, pd.DataFrame) else check.items(frame, "frame")
-    if not frames:
-        raise ArgumentError("frame must be at least one data frame, got none")
-    held = [check.text(name, "frame: a column") for name in check.frame(frames[0], "frame")]
-    names = [name for name in held if not is_derived(name)]
-    reasons = [f"{name}_reason" for name in names if not is_text(name)]
-    for piece in frames:
-        check.frame(piece, "frame", (*names, *reasons))
-    tables = (pa.table({n: _shown(piece, n) for n in names}) for piece in frames)
-    write_table(path, names, tables, quotes=True)
-
-
-def _shown(frame: pd.DataFrame, name: str) -> pa.Array:
-    """Return a column as text, with the codes of what is missing."""
-    if is_text(name):
-        missing = NO_PLACE if name == "code" else ""
-        return pa.array(frame[name].fillna(missing).astype(str).tolist(), pa.string())
-    codes = {text: str(code) for code, text in REASONS.items()}
-    reason = frame[f"{name}_reason"].tolist()
-    texts = [
-        codes.get(why, "") if pd.isna(value) else f"{float(value):.15g}"
-        for value, why in zip(frame[name].tolist(), reason, strict=True)
-    ]
-    return pa.array(texts, pa.string())

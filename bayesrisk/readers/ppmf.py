@@ -1,7 +1,7 @@
-"""Housing units of privacy-protected microdata files."""
+"""Privacy-protected microdata files: the persons and housing units that TopDown made."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +19,7 @@ from bayesrisk.readers.text.source import Source, first_lines, one_source, write
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Piece,
+    TextForm,
     block_column,
     csv_pieces,
     extra_column,
@@ -30,11 +31,8 @@ from bayesrisk.readers.text.tables import (
 )
 from bayesrisk.tables import Records, Schema
 
-# -----------------------------------------------------------------------------
-# Columns of the vintages of privacy-protected microdata files, and their codes.
-#
-# The internal unit file has the names of the public one without the leading T of six of them, and
-# neither HH_STATUS nor TENSHORT.
+# Columns of the vintages and their codes.  The internal unit file has the names of the public one
+# without the leading T of six of them, and neither HH_STATUS nor TENSHORT.
 
 
 _SCHEMA_COLUMNS = "SCHEMA_TYPE_CODE SCHEMA_BUILD_ID "
@@ -184,12 +182,6 @@ LAYOUTS: Mapping[str, tuple[Layout, ...]] = MappingProxyType(
 )
 
 
-def named_layout(vintage: str, kind: str) -> Layout:
-    """Return the layout of a vintage."""
-    names = tuple(layout.name for layout in LAYOUTS[kind])
-    return LAYOUTS[kind][names.index(check.choice(vintage, "vintage", names))]
-
-
 def _usual(name: str) -> str:
     upper = name.upper()
     return _ALIASES.get(upper, upper)
@@ -241,19 +233,13 @@ def code_pieces(
         wanted=list(wanted.values()),
         whole=[name for name in codes if name not in decimals],
         chunk=chunk,
-        delimiter=layout.delimiter,
-        comment=layout.comment,
+        form=TextForm(layout.delimiter, layout.comment),
     ):
         changed = piece
         for name in decimals:
             texts = pc.replace_substring_regex(piece.table.column(name), r"\.0+$", "")
             changed = changed.replace(name, texts)
         yield changed
-
-
-def major_quarters(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the kind of quarters, 0 to 7, of three-digit codes."""
-    return np.minimum(codes // 100, 7)
 
 
 def geography_columns(geoids: NDArray[np.str_]) -> dict[str, Any]:
@@ -266,30 +252,172 @@ def geography_columns(geoids: NDArray[np.str_]) -> dict[str, Any]:
     }
 
 
-def filled(columns: dict[str, Any], layout: Layout, rows: int) -> pa.Table:
-    """Return all columns of a layout as text; those that nothing is known of are empty."""
-    constants = {"VINTAGE": layout.name, "SCHEMA_BUILD_ID": "1.1.0"}
-    constants["SCHEMA_TYPE_CODE"] = "MUD" if "HH" in "".join(layout.columns) else "MPD"
-    by_name = {}
-    for name in layout.columns:
-        values = columns.get(_usual(name), columns.get(name))
-        if values is None:
-            by_name[name] = pa.array([constants.get(name, "")] * rows, pa.string())
-        else:
-            by_name[name] = pa.array(values).cast(pa.string())
-    return pa.table(by_name)
-
-
-# -----------------------------------------------------------------------------
-# Privacy-protected microdata files: the persons and units that TopDown made up.
-#
-# Layouts after the specification of the microdata detail file in the Census Bureau's published
-# programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
-# Columns are found by name; tract and block group changed theirs between releases.
-
+# Forms of records: what columns hold, and how they are written again.
 
 _OLDEST = 110  # age 110 and over is one code of the published tables
-_IN_HOUSEHOLD, _IN_QUARTERS = 3, 5
+_IN_HOUSEHOLD, _IN_QUARTERS = 3, 5  # kinds of a person's record
+_UNIT, _QUARTERS = 2, 4  # and of a unit's
+Names = Mapping[str, str]
+
+
+def _blocks(piece: Piece, names: Names, state: str | None) -> Any:
+    return block_column(piece, [names[n] for n in GEOGRAPHY], state)
+
+
+def _check_quarters(piece: Piece, names: Names, quarters: Any, column: str) -> None:
+    """Refuse a type of record that contradicts the kind of quarters."""
+    kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
+    same = (kind == _IN_QUARTERS) == (quarters > 0)
+    piece.check(column, same, "0 where RTYPE is 3, and only there")
+
+
+def _pl94(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+    quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
+    _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
+    return {
+        "block": _blocks(piece, names, state),
+        "hhgq": quarters,
+        "votingage": piece.whole(names["VOTING_AGE"], 1, 2) - 1,
+        "hispanic": piece.whole(names["CENHISP"], 1, 2) - 1,
+        "cenrace": piece.whole(names["CENRACE"], 1, 63) - 1,
+    }
+
+
+def _pl94_rows(records: Records) -> dict[str, Any]:
+    quarters = records.codes("hhgq")
+    return {
+        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
+        "GQTYPE_PL": quarters,
+        "VOTING_AGE": records.codes("votingage") + 1,
+        "CENHISP": records.codes("hispanic") + 1,
+        "CENRACE": TWO_DIGITS[records.codes("cenrace") + 1],
+    }
+
+
+def _persons(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+    if "GQTYPE_PL" in names:
+        column = names["GQTYPE_PL"]
+        quarters = piece.whole(column, 0, 7)
+    else:  # the first digit of three tells the kind
+        column = names["GQTYPE"]
+        quarters = np.minimum(piece.codes(column, QUARTERS) // 100, 7)
+    _check_quarters(piece, names, quarters, column)
+    age = piece.whole(names["QAGE"], 0, 115)
+    if "VOTING_AGE" in names:
+        adult = piece.whole(names["VOTING_AGE"], 1, 2) == 2
+        piece.check(names["VOTING_AGE"], adult == (age >= 18), "2 where QAGE is 18 or more, else 1")
+    return {
+        "block": _blocks(piece, names, state),
+        "sex": piece.whole(names["QSEX"], 1, 2) - 1,
+        "age": np.minimum(age, _OLDEST),
+        "race": RACE_MASKS[piece.whole(names["CENRACE"], 1, 63) - 1],
+        "hisp": piece.whole(names["CENHISP"], 1, 2) - 1,
+        "gq": quarters,
+    }
+
+
+def _person_rows(records: Records) -> dict[str, Any]:
+    quarters = extra_column(records, "gq", 7)
+    age, race = records.codes("age"), records.codes("race")
+    return {
+        "EPNUM": np.arange(1, len(records) + 1),
+        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
+        "GQTYPE": FIRST_QUARTERS[quarters],
+        "QSEX": records.codes("sex") + 1,
+        "QAGE": age,
+        "CENHISP": records.codes("hisp") + 1,
+        "CENRACE": TWO_DIGITS[RACE_INDEX[race] + 1],
+        "NUMRACE": np.bitwise_count(race.astype(np.uint8)).astype(np.int64),
+        "GQTYPE_PL": quarters,
+        "VOTING_AGE": 1 + (age >= 18),
+    }
+
+
+def _occupancy(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+    block = _blocks(piece, names, state)
+    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+    status = piece.whole(names["HH_STATUS"], 0, 2)
+    piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
+    kept = np.flatnonzero(unit)
+    return {"block": block.take(kept), "h1": 2 - status[kept]}
+
+
+def _occupancy_rows(records: Records) -> dict[str, Any]:
+    return {"RTYPE": np.full(len(records), _UNIT), "HH_STATUS": 2 - records.codes("h1")}
+
+
+def _households(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+    block = _blocks(piece, names, state)
+    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+    kept = np.flatnonzero(unit)
+    codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
+    occupied = unit & (codes["vacancy"] == 0)
+    for own in PRESENCE:
+        codes[own] = np.where(occupied, codes[own] + 1, codes[own])
+    for own, (name, _) in HOUSEHOLD.items():
+        if own != "vacancy":
+            rule = "0 in vacant units and group quarters, and only there"
+            piece.check(names[name], (codes[own] > 0) == occupied, rule)
+    return {"block": block.take(kept), **{own: v[kept] for own, v in codes.items()}}
+
+
+def _household_rows(records: Records) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "RTYPE": np.full(len(records), _UNIT),
+        "GQTYPE": np.full(len(records), "000"),
+        "HH_STATUS": np.where(records.codes("vacancy") == 0, 1, 2),
+    }
+    for own, (name, _) in HOUSEHOLD.items():
+        codes = records.codes(own)
+        columns[name] = np.maximum(codes - 1, 0) if own in PRESENCE else codes
+    return columns
+
+
+#: By the schema of the records: how a piece of a file becomes columns, and records become rows.
+FORMS: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]
+FORMS = MappingProxyType(
+    {
+        "pl94": (_pl94, _pl94_rows),
+        "sf1-person": (_persons, _person_rows),
+        "pl94-units": (_occupancy, _occupancy_rows),
+        "household-dhc": (_households, _household_rows),
+    }
+)
+
+
+def _iterate(kind: str, path: str | Path, state: str | None, chunk: int) -> Iterator[Records]:
+    """Read the records of a kind, ``person`` or ``unit``, a piece at a time."""
+    rows = check.integer(chunk, "chunk", lower=1)
+    source = one_source(path, ".csv", ".txt")
+    place = state_code(state) or state_of_name(source.base)
+    layout, names, wanted = detect(source, kind)
+    schema, parse = Schema.named(layout.schema), FORMS[layout.schema][0]
+    for piece in code_pieces(source, layout, names, wanted, rows):
+        columns = parse(piece, wanted, place)
+        kept = {k: v if k == "block" else v.astype(np.int16) for k, v in columns.items()}
+        yield Records(schema, pa.table(kept))
+
+
+def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vintage: str) -> None:
+    """Write records of a kind in the layout of a vintage; what is not known is left empty."""
+    names = tuple(layout.name for layout in LAYOUTS[kind])
+    layout = LAYOUTS[kind][names.index(check.choice(vintage, "vintage", names))]
+    constants = {"VINTAGE": layout.name, "SCHEMA_BUILD_ID": "1.1.0"}
+    constants["SCHEMA_TYPE_CODE"] = "MUD" if kind == "unit" else "MPD"
+
+    def table(piece: Records) -> pa.Table:
+        columns = geography_columns(piece.geoids) | FORMS[layout.schema][1](piece)
+        found = {}
+        for name in layout.columns:
+            values = columns.get(_usual(name), columns.get(name))
+            if values is None:
+                values = [constants.get(name, "")] * len(piece)
+            found[name] = pa.array(values).cast(pa.string())
+        return pa.table(found)
+
+    above = "" if layout.comment is None else f"{layout.comment} bayesrisk {layout.name}\n"
+    tables = map(table, pieces_of(records, layout.schema))
+    write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
 
 
 def iter_ppmf(
@@ -321,6 +449,11 @@ def iter_ppmf(
     DataError
         If the columns are those of no known vintage, or a value breaks its format.
 
+    Notes
+    -----
+    Layouts after the specification of the microdata detail file in the Census Bureau's published
+    programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -335,14 +468,7 @@ def iter_ppmf(
     ...     [len(piece) for piece in iter_ppmf(folder + "/vt.csv", chunk=2)]
     [2, 1]
     """
-    rows = check.integer(chunk, "chunk", lower=1)
-    source = one_source(path, ".csv", ".txt")
-    place = state_code(state) or state_of_name(source.base)
-    layout, names, wanted = detect(source, "person")
-    pieces = code_pieces(source, layout, names, wanted, rows)
-    make = _pl94 if layout.schema == "pl94" else _persons
-    for piece in pieces:
-        yield make(piece, wanted, place)
+    yield from _iterate("person", path, state, chunk)
 
 
 def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
@@ -350,9 +476,7 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
 
     Parameters
     ----------
-    path : path-like
-        As for :func:`iter_ppmf`.
-    state : str, optional
+    path, state
         As for :func:`iter_ppmf`.
 
     Returns
@@ -360,78 +484,12 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     Records
         Schema ``pl94`` or ``sf1-person``.
 
-    Raises
-    ------
-    ArgumentError
-        If ``state`` names no state.
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import read_ppmf
-    >>> try:
-    ...     read_ppmf("no-such-file.csv")
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> read_ppmf("2020_ppmf_person_VT.csv")  # doctest: +SKIP
     """
     return joined(iter_ppmf(path, state=state), path)
-
-
-def block_of(piece: Piece, names: dict[str, str], state: str | None) -> Any:
-    """Return the 15-digit blocks of a piece."""
-    return block_column(piece, [names[n] for n in GEOGRAPHY], state)
-
-
-def _check_quarters(piece: Piece, names: dict[str, str], quarters: Any, column: str) -> None:
-    """Refuse a type of record that contradicts the kind of quarters."""
-    kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
-    same = (kind == _IN_QUARTERS) == (quarters > 0)
-    piece.check(column, same, "0 where RTYPE is 3, and only there")
-
-
-def _pl94(piece: Piece, names: dict[str, str], state: str | None) -> Records:
-    quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
-    _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
-    columns = {
-        "block": block_of(piece, names, state),
-        "hhgq": quarters,
-        "votingage": piece.whole(names["VOTING_AGE"], 1, 2) - 1,
-        "hispanic": piece.whole(names["CENHISP"], 1, 2) - 1,
-        "cenrace": piece.whole(names["CENRACE"], 1, 63) - 1,
-    }
-    return records_of("pl94", columns)
-
-
-def _persons(piece: Piece, names: dict[str, str], state: str | None) -> Records:
-    if "GQTYPE_PL" in names:
-        column = names["GQTYPE_PL"]
-        quarters = piece.whole(column, 0, 7)
-    else:
-        column = names["GQTYPE"]
-        quarters = major_quarters(piece.codes(column, QUARTERS))
-    _check_quarters(piece, names, quarters, column)
-    age = piece.whole(names["QAGE"], 0, 115)
-    if "VOTING_AGE" in names:
-        adult = piece.whole(names["VOTING_AGE"], 1, 2) == 2
-        piece.check(names["VOTING_AGE"], adult == (age >= 18), "2 where QAGE is 18 or more, else 1")
-    columns = {
-        "block": block_of(piece, names, state),
-        "sex": piece.whole(names["QSEX"], 1, 2) - 1,
-        "age": np.minimum(age, _OLDEST),
-        "race": RACE_MASKS[piece.whole(names["CENRACE"], 1, 63) - 1],
-        "hisp": piece.whole(names["CENHISP"], 1, 2) - 1,
-        "gq": quarters,
-    }
-    return records_of("sf1-person", columns)
-
-
-def records_of(name: str, columns: dict[str, Any]) -> Records:
-    """Return records of a schema by its name."""
-    kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
-    return Records(Schema.named(name), pa.table(kept))
 
 
 def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintage: str) -> None:
@@ -447,13 +505,6 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
     vintage : str
         One of these six.  Columns that the records do not hold are left empty.
 
-    Raises
-    ------
-    ArgumentError
-        If the vintage is unknown or the records have another schema or no column ``gq``.
-    OutputError
-        If the file exists or cannot be written.
-
     Examples
     --------
     >>> from bayesrisk import ArgumentError
@@ -464,54 +515,7 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
     ...     print(str(error).split(",")[0])
     vintage must be one of 2010-demonstration
     """
-    layout = named_layout(vintage, "person")
-    make = _pl94_rows if layout.schema == "pl94" else _person_rows
-    tables = (
-        filled(make(piece), layout, len(piece)) for piece in pieces_of(records, layout.schema)
-    )
-    write_rows_of(path, layout, tables)
-
-
-def write_rows_of(path: str | Path, layout: Layout, tables: Iterable[pa.Table]) -> None:
-    """Write tables in a layout."""
-    above = "" if layout.comment is None else f"{layout.comment} bayesrisk {layout.name}\n"
-    write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
-
-
-def _pl94_rows(records: Records) -> dict[str, Any]:
-    quarters = records.codes("hhgq")
-    return {
-        **geography_columns(records.geoids),
-        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
-        "GQTYPE_PL": quarters,
-        "VOTING_AGE": records.codes("votingage") + 1,
-        "CENHISP": records.codes("hispanic") + 1,
-        "CENRACE": TWO_DIGITS[records.codes("cenrace") + 1],
-    }
-
-
-def _person_rows(records: Records) -> dict[str, Any]:
-    quarters = extra_column(records, "gq", 7)
-    age, race = records.codes("age"), records.codes("race")
-    return {
-        **geography_columns(records.geoids),
-        "EPNUM": np.arange(1, len(records) + 1),
-        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
-        "GQTYPE": FIRST_QUARTERS[quarters],
-        "QSEX": records.codes("sex") + 1,
-        "QAGE": age,
-        "CENHISP": records.codes("hisp") + 1,
-        "CENRACE": TWO_DIGITS[RACE_INDEX[race] + 1],
-        "NUMRACE": np.bitwise_count(race.astype(np.uint8)).astype(np.int64),
-        "GQTYPE_PL": quarters,
-        "VOTING_AGE": 1 + (age >= 18),
-    }
-
-
-# -----------------------------------------------------------------------------
-
-
-_UNIT, _QUARTERS = 2, 4  # kinds of record
+    _write("person", records, path, vintage)
 
 
 def iter_ppmf_units(
@@ -526,39 +530,21 @@ def iter_ppmf_units(
     path : path-like
         CSV file, or a ZIP archive or gzip file of one: 2010 demonstration data of 2021 (8 columns),
         the 2020 file, or the internal forms of either.
-    state : str, optional
+    state, chunk
         As for :func:`iter_ppmf`.
-    chunk : int, optional
-        Rows in memory at a time.
 
     Yields
     ------
     Records
         Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
 
-    Raises
-    ------
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import iter_ppmf_units
-    >>> try:
-    ...     list(iter_ppmf_units("no-such-file.csv"))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> for units in iter_ppmf_units("2020_ppmf_unit_VT.csv"):  # doctest: +SKIP
+    ...     print(len(units))
     """
-    rows = check.integer(chunk, "chunk", lower=1)
-    source = one_source(path, ".csv", ".txt")
-    place = state_code(state) or state_of_name(source.base)
-    layout, names, wanted = detect(source, "unit")
-    pieces = code_pieces(source, layout, names, wanted, rows)
-    make = _occupancy if layout.schema == "pl94-units" else _households
-    for piece in pieces:
-        yield make(piece, wanted, place)
+    yield from _iterate("unit", path, state, chunk)
 
 
 def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
@@ -566,59 +552,20 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
 
     Parameters
     ----------
-    path : path-like
+    path, state
         As for :func:`iter_ppmf_units`.
-    state : str, optional
-        As for :func:`iter_ppmf`.
 
     Returns
     -------
     Records
         Schema ``pl94-units`` or ``household-dhc``.
 
-    Raises
-    ------
-    ArgumentError
-        If ``state`` names no state.
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
     >>> from bayesrisk.readers import read_ppmf_units
-    >>> try:
-    ...     read_ppmf_units("no-such-file.csv")
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> read_ppmf_units("2020_ppmf_unit_VT.csv")  # doctest: +SKIP
     """
     return joined(iter_ppmf_units(path, state=state), path)
-
-
-def _occupancy(piece: Piece, names: dict[str, str], state: str | None) -> Records:
-    block = block_of(piece, names, state)
-    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
-    status = piece.whole(names["HH_STATUS"], 0, 2)
-    piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
-    kept = np.flatnonzero(unit)
-    return records_of("pl94-units", {"block": block.take(kept), "h1": 2 - status[kept]})
-
-
-def _households(piece: Piece, names: dict[str, str], state: str | None) -> Records:
-    block = block_of(piece, names, state)
-    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
-    kept = np.flatnonzero(unit)
-    codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
-    occupied = unit & (codes["vacancy"] == 0)
-    for own in PRESENCE:
-        codes[own] = np.where(occupied, codes[own] + 1, codes[own])
-    for own, (name, _) in HOUSEHOLD.items():
-        if own != "vacancy":
-            rule = "0 in vacant units and group quarters, and only there"
-            piece.check(names[name], (codes[own] > 0) == occupied, rule)
-    columns = {"block": block.take(kept), **{own: v[kept] for own, v in codes.items()}}
-    return records_of("household-dhc", columns)
 
 
 def write_ppmf_units(
@@ -636,13 +583,6 @@ def write_ppmf_units(
     vintage : str
         One of these four.  Columns that the records do not hold are left empty.
 
-    Raises
-    ------
-    ArgumentError
-        If the vintage is unknown or the records have another schema.
-    OutputError
-        If the file exists or cannot be written.
-
     Examples
     --------
     >>> from bayesrisk import ArgumentError
@@ -653,31 +593,4 @@ def write_ppmf_units(
     ...     print(error)
     vintage must be one of 2010-demonstration, mdf-pl94, mdf-dhc, 2020, got '2000'
     """
-    layout = named_layout(vintage, "unit")
-    make = _occupancy_rows if layout.schema == "pl94-units" else _household_rows
-    tables = (
-        filled(make(piece), layout, len(piece)) for piece in pieces_of(records, layout.schema)
-    )
-    write_rows_of(path, layout, tables)
-
-
-def _occupancy_rows(records: Records) -> dict[str, Any]:
-    return {
-        **geography_columns(records.geoids),
-        "RTYPE": np.full(len(records), _UNIT),
-        "HH_STATUS": 2 - records.codes("h1"),
-    }
-
-
-def _household_rows(records: Records) -> dict[str, Any]:
-    occupied = records.codes("vacancy") == 0
-    columns: dict[str, Any] = {
-        **geography_columns(records.geoids),
-        "RTYPE": np.full(len(records), _UNIT),
-        "GQTYPE": np.full(len(records), "000"),
-        "HH_STATUS": np.where(occupied, 1, 2),
-    }
-    for own, (name, _) in HOUSEHOLD.items():
-        codes = records.codes(own)
-        columns[name] = np.maximum(codes - 1, 0) if own in PRESENCE else codes
-    return columns
+    _write("unit", records, path, vintage)

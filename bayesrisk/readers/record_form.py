@@ -126,11 +126,6 @@ def read_record_form(
     Records
         Schema ``sf1-person``.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or unknown, or a value breaks its format.
-
     Examples
     --------
     >>> import tempfile, pathlib
@@ -249,13 +244,6 @@ def write_record_form(
         reconstruction experiment, with ``geoid_block`` of 15 digits and a flag for each race.
     dialect : str
         How sex, Hispanic origin and flags are written, as for :func:`iter_record_form`.
-
-    Raises
-    ------
-    ArgumentError
-        If the path ends otherwise, the dialect is unknown, or the records have another schema.
-    OutputError
-        If the file exists or cannot be written.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._numba import kernel
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 
 # -----------------------------------------------------------------------------
@@ -32,17 +33,21 @@ _MASK = _BUCKETS - 1
 
 
 @kernel
-def _sort_keys(keys: Any, order: Any, spare_keys: Any, spare_order: Any, bits: int) -> None:
+def _sort_keys(
+    keys: IntArray, order: IntArray, spare_keys: IntArray, spare_order: IntArray, bits: int
+) -> None:
     """Sort ``keys`` (non-negative, below ``2**bits``) in place, stably, and ``order`` with them."""
     n = keys.size
     start = np.empty(_BUCKETS, np.int64)
     for shift in range(0, bits, _DIGIT):
         start[:] = 0
+        # How many keys have each digit, then where the first of each goes: sums before it.
         for i in range(n):
             start[(keys[i] >> shift) & _MASK] += 1
         total = 0
         for b in range(_BUCKETS):
             total, start[b] = total + start[b], total
+        # Each goes to the next place of its digit, in the order so far: the sort is stable.
         for i in range(n):
             b = (keys[i] >> shift) & _MASK
             spare_keys[start[b]] = keys[i]
@@ -53,7 +58,7 @@ def _sort_keys(keys: Any, order: Any, spare_keys: Any, spare_order: Any, bits: i
 
 
 @kernel
-def _shuffle(order: Any, first: int, last: int, uniform: Any) -> None:
+def _shuffle(order: IntArray, first: int, last: int, uniform: FloatArray) -> None:
     """Put ``order[first:last]`` into random order: Fisher and Yates, from the front."""
     for i in range(first, last - 1):
         j = i + int(uniform[i] * (last - i))
@@ -62,14 +67,14 @@ def _shuffle(order: Any, first: int, last: int, uniform: Any) -> None:
 
 @kernel
 def _match_sorted(
-    left: Any,
-    left_order: Any,
-    left_uniform: Any,
-    right: Any,
-    right_order: Any,
-    right_uniform: Any,
-    left_out: Any,
-    right_out: Any,
+    left: IntArray,
+    left_order: IntArray,
+    left_uniform: FloatArray,
+    right: IntArray,
+    right_order: IntArray,
+    right_uniform: FloatArray,
+    left_out: IntArray,
+    right_out: IntArray,
 ) -> int:
     """Pair records of equal key at random, without replacement; return how many pairs."""
     i = j = pairs = 0
@@ -79,6 +84,7 @@ def _match_sorted(
         elif left[i] > right[j]:
             j += 1
         else:
+            # Runs of one key; min(m, n) of their records are paired after a shuffle of both.
             key = left[i]
             i_end = i
             while i_end < left.size and left[i_end] == key:
@@ -109,7 +115,7 @@ def _match_sorted(
 #: A table of records: a data frame, or columns by name.
 Columns = pd.DataFrame | Mapping[str, Any]
 _LARGEST = 2**62
-_Rows = NDArray[np.int64] | None
+_Rows = IntArray | None
 
 
 @displayed
@@ -129,14 +135,14 @@ class Matching:
         Records in the two files.
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left: IntArray
+    right: IntArray
     match_pass: NDArray[np.int8]
     keys: tuple[tuple[str, ...], ...]
     n_left: int
     n_right: int
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """Return how many pairs each pass found."""
         return np.bincount(self.match_pass, minlength=len(self.keys)).astype(np.int64)
 
@@ -196,7 +202,7 @@ def match_records(
     return Matching(matched_left, matched_right, match_pass, passes, n_left, n_right)
 
 
-def _left_over(rest: _Rows, matched: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _left_over(rest: _Rows, matched: IntArray, size: int) -> IntArray:
     """Return the positions that no pair has taken."""
     free = np.ones(size, dtype=bool)
     free[matched] = False
@@ -204,8 +210,8 @@ def _left_over(rest: _Rows, matched: NDArray[np.int64], size: int) -> NDArray[np
 
 
 def _match(
-    left: NDArray[np.int64], right: NDArray[np.int64], bits: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    left: IntArray, right: IntArray, bits: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
     """Return the positions of the pairs of equal keys."""
     pairs = min(left.size, right.size)
     out = np.empty((2, pairs), np.int64)
@@ -236,9 +242,9 @@ def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> i
 
 def _encode(
     tables: tuple[Columns, Columns], key: tuple[str, ...], rest: list[_Rows]
-) -> tuple[list[NDArray[np.int64]], int]:
+) -> tuple[list[IntArray], int]:
     """Return a number for each remaining record, equal where the columns are, and its bits."""
-    codes: list[NDArray[np.int64]] = []
+    codes: list[IntArray] = []
     span = 1
     for name in key:
         columns = _numbers([table[name] for table in tables], name, rest)
@@ -260,7 +266,7 @@ def _encode(
     return codes, max(span - 1, 1).bit_length()
 
 
-def _renumber(sides: list[NDArray[Any]]) -> list[NDArray[np.int64]]:
+def _renumber(sides: list[NDArray[Any]]) -> list[IntArray]:
     """Return consecutive numbers for the distinct values of both sides together."""
     if not sides:
         return []
@@ -303,7 +309,7 @@ AGE_BIN_STARTS = (
 )
 
 
-def age_bin(age: ArrayLike) -> NDArray[np.int64]:
+def age_bin(age: ArrayLike) -> IntArray:
     """Return the bin of each age.
 
     Parameters
@@ -389,24 +395,7 @@ def person_frame(
 ) -> pd.DataFrame:
     """Return the named columns of persons, and ``agebin`` after ``age``; a frame is checked.
 
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        A row for each person.
-    columns : sequence of str
-        Columns of :class:`Persons`.
-    source : str
-        How messages call a frame; persons have a name of their own.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns, rows numbered from 0.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value of a frame is out of range.
+    ``source`` is what messages call a frame; persons have a name of their own.
     """
     if isinstance(records, Persons):
         check.frame(records.frame, records.source, columns)
@@ -417,7 +406,7 @@ def person_frame(
     return records.frame[wanted]
 
 
-def _checked(column: pd.Series, name: str, source: str) -> Any:
+def _checked(column: pd.Series, name: str, source: str) -> pd.Series | IntArray:
     if name == "block":
         return _blocks(column, source)
     if name not in _RANGES:
@@ -452,21 +441,18 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
     return text
 
 
-def race_ethnicity(frame: pd.DataFrame) -> NDArray[np.int64]:
+def race_ethnicity(frame: pd.DataFrame) -> IntArray:
     """Return the cell ``2 (race - 1) + hisp`` of each record of a checked frame, 0 to 125."""
-    cells: NDArray[np.int64] = 2 * (frame["race"].to_numpy(np.int64) - 1)
+    cells: IntArray = 2 * (frame["race"].to_numpy(np.int64) - 1)
     cells += frame["hisp"].to_numpy(np.int64)
     return cells
-
-
-# -----------------------------------------------------------------------------
 
 
 _COLUMNS = ("block", "sex", "age", "race", "hisp")
 _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 
 
-def _modes(group: NDArray[np.int64], cells: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+def _modes(group: IntArray, cells: IntArray, n_groups: int) -> IntArray:
     """Return the most frequent cell of every group, -1 on a tie or a mode of one person."""
     pairs, counts = np.unique(group * CELLS + cells, return_counts=True)
     of_group, cell = np.divmod(pairs, CELLS)
@@ -480,7 +466,7 @@ def _modes(group: NDArray[np.int64], cells: NDArray[np.int64], n_groups: int) ->
     return modes
 
 
-def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
+def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
     """Return for each record the modal race and ethnicity of its block.
 
     On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
@@ -496,11 +482,6 @@ def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
     ndarray of int64
         Cells ``2 (race - 1) + hisp``, one for each record.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
-
     Examples
     --------
     >>> records = pd.DataFrame(
@@ -514,14 +495,12 @@ def modal_cells(records: pd.DataFrame | Persons) -> NDArray[np.int64]:
     )
 
 
-def cell_counts(frame: pd.DataFrame) -> NDArray[np.int64]:
+def cell_counts(frame: pd.DataFrame) -> IntArray:
     """Return how many records of a checked frame have each race and ethnicity."""
     return np.bincount(race_ethnicity(frame), minlength=CELLS).astype(np.int64)
 
 
-def cells_of_modes(
-    frame: pd.DataFrame, everywhere: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+def cells_of_modes(frame: pd.DataFrame, everywhere: IntArray | None = None) -> IntArray:
     """Return the modal cells of persons that are checked already.
 
     ``everywhere`` are the :func:`cell_counts` of all records where the frame has some of them: all
@@ -539,7 +518,7 @@ def cells_of_modes(
     return np.where(in_block < 0, in_group[group_of_block], in_block)[block]
 
 
-def _with_cells(frame: pd.DataFrame, cells: NDArray[np.int64]) -> pd.DataFrame:
+def _with_cells(frame: pd.DataFrame, cells: IntArray) -> pd.DataFrame:
     return frame.assign(race=cells // 2 + 1, hisp=cells % 2)
 
 
@@ -555,11 +534,6 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The same blocks, sexes and ages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
 
     Examples
     --------
@@ -589,11 +563,6 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
     -------
     pandas.DataFrame
         The same blocks, sexes and ages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
 
     Examples
     --------
@@ -640,7 +609,7 @@ class Guesses:
         *,
         source: str,
         rng: Seed,
-        everywhere: NDArray[np.int64] | None = None,
+        everywhere: IntArray | None = None,
     ) -> Guesses:
         """Let both guessers speak.
 
@@ -661,11 +630,6 @@ class Guesses:
         -------
         Guesses
             To be handed to every table of one report, so that all have one baseline.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a value is out of range.
 
         Examples
         --------

@@ -65,9 +65,6 @@ class Status(StrEnum):
         return repr(self.value)
 
 
-# -----------------------------------------------------------------------------
-
-
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.result:ClaimsAttack",
     "occupancy": "bayesrisk.reconstruction.occupancy.detection:OccupancyAttack",
@@ -85,11 +82,6 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
         Name to choose it by; it may replace a plug-in, not one of the package's own.
     factory : callable
         Class of the attack, or a function that takes its keyword parameters.
-
-    Raises
-    ------
-    ArgumentError
-        If the name is one of the package's own.
 
     Examples
     --------
@@ -131,12 +123,6 @@ def make_attack(name: str, /, **parameters: Any) -> Attack:
     -------
     Attack
         Ready to run on a release.
-
-    Raises
-    ------
-    ArgumentError
-        If the name is unknown, the plug-in behind it cannot be loaded, or a parameter is unknown,
-        missing or out of range.
 
     Examples
     --------

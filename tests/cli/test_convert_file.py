@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from files.agency_forms import write_ipums_1940, write_nhgis, write_sf1
 from oracles import readers as oracle
 from scipy import sparse
 from typer.testing import CliRunner
@@ -14,14 +15,7 @@ from typer.testing import CliRunner
 from bayesrisk import DataError
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, OutputError
-from bayesrisk.readers import (
-    write_ipums_1940,
-    write_nhgis,
-    write_ppmf,
-    write_ppmf_units,
-    write_record_form,
-    write_sf1,
-)
+from bayesrisk.readers import write_ppmf, write_ppmf_units, write_record_form
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 RNG = np.random.default_rng(7)
@@ -200,7 +194,7 @@ def test_progress_in_lines(tmp_path, monkeypatch, seconds):
 
 def test_tables_of_2020_and_an_attack_on_them(tmp_path):
     """Segments of both files and an extract of NHGIS become folders that the attacks take."""
-    from bayesrisk.readers import write_dhc, write_nhgis, write_pl94
+    from files.agency_forms import write_dhc, write_nhgis, write_pl94
 
     blocks = [f"50001000100{b}" for b in RNG.integers(1000, 1003, 12)]
     voters = oracle.pl94_records(RNG, 12).replace(block=blocks)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import _files
-from bayesrisk._files import text as parse
 from bayesrisk.exceptions import DataError
 
 values = st.recursive(
@@ -44,21 +43,3 @@ def test_documents_written_by_hand(tmp_path):
     (tmp_path / "list").write_text("[]")
     with pytest.raises(DataError, match=r"list: must be an object, got list"):
         _files.read_document(tmp_path / "list")
-
-
-@pytest.mark.parametrize("form", [lambda keys: [dict.fromkeys(keys, 0)],
-                                  lambda keys: [{key: 0} for key in keys]])  # fmt: skip
-@pytest.mark.parametrize("colon", [":", " \t:"])
-def test_different_keys_are_bounded_before_a_document_is_parsed(form, colon, monkeypatch):
-    """As many as fit are read, whoever holds them; one more is refused, whatever its blanks."""
-    monkeypatch.setattr(parse, "JSON_KEYS", 50)
-    for keys in (50, 51):
-        text = json.dumps(form([f"k{i}" for i in range(keys)]), separators=(",", colon))
-        if keys == 51:
-            with pytest.raises(DataError, match="must hold at most 50 different keys, got more"):
-                parse.json_document(text.encode(), "a.json")
-        else:
-            found = parse.json_document(text.encode(), "a.json")
-            assert {key for entry in found for key in entry} == {f"k{i}" for i in range(50)}
-    again = json.dumps([{"a": 0}] * 500).encode()
-    assert len(parse.json_document(again, "a.json")) == 500

@@ -1,6 +1,5 @@
 """Files and folders that are whole or as before, whoever else is there and wherever it stops."""
 
-import json
 import os
 import stat
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 from bayesrisk import _files
 from bayesrisk._files import writing
-from bayesrisk._files import writing as leftovers
 from bayesrisk.exceptions import OutputError
 
 
@@ -54,8 +52,8 @@ def test_names_cannot_be_foreseen_and_links_are_not_followed(tmp_path, monkeypat
     outside.write_bytes(b"mine")
     taken, free = "0" * 16, "1" * 16
     names = iter([taken, free])
-    monkeypatch.setattr(leftovers.secrets, "token_hex", lambda _: next(names))
-    planted = tmp_path / f".bayesrisk-{leftovers._key(tmp_path / 'file')}-{taken}.tmp"
+    monkeypatch.setattr(writing.secrets, "token_hex", lambda _: next(names))
+    planted = tmp_path / f".bayesrisk-{writing._key(tmp_path / 'file')}-{taken}.tmp"
     planted.symlink_to(outside)
     with pytest.raises(OutputError, match="File exists"):
         _files.write_bytes(tmp_path / "file", b"new")
@@ -102,29 +100,28 @@ def test_leftovers_of_the_dead_are_removed_and_no_others(tmp_path, what, more):
     assert listing(tmp_path) == sorted([*foreign, "out"])
 
 
-def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch):
+def test_a_folder_takes_the_place_of_another(tmp_path):
     target = tmp_path / "deep" / "out"
     with _files.whole_folder(target, anything) as made:
         (made / "old").write_bytes(b"old")
-    for step in (writing._exchange, lambda *_: False):  # and where the system cannot
-        monkeypatch.setattr(writing, "_exchange", step)
-        with pytest.raises(KeyError), _files.whole_folder(target, anything):
-            raise KeyError
+    with pytest.raises(KeyError), _files.whole_folder(target, anything):
+        raise KeyError
+    assert listing(target) == ["old"]
+    with _files.whole_folder(target, anything) as made:
+        (made / "new").write_bytes(b"new")
         assert listing(target) == ["old"]
-        with _files.whole_folder(target, anything) as made:
-            (made / "new").write_bytes(b"new")
-            assert listing(target) == ["old"]
-        assert listing(target) == ["new"]
-        assert listing(tmp_path / "deep") == ["out"]
-        (target / "new").rename(target / "old")
+    assert listing(target) == ["new"]
+    assert listing(tmp_path / "deep") == ["out"]
 
 
-def test_a_folder_that_was_moved_away_comes_back(tmp_path, monkeypatch):
-    """Killed between the two steps that a system without exchange needs."""
+def test_a_folder_that_was_moved_away_comes_back(tmp_path):
+    """Killed between the two renames."""
     target = tmp_path / "out"
     with _files.whole_folder(target, anything) as made:
         (made / "old").write_bytes(b"old")
-    target.rename(leftovers.hidden(target, "old"))
+    left = writing.hidden(target)
+    left.mkdir()
+    target.rename(left / "old")
     _files.clear(target)
     assert (target / "old").read_bytes() == b"old"
     assert listing(tmp_path) == ["out"]
@@ -157,7 +154,7 @@ def test_a_scratch_folder_is_its_owners_and_does_not_stay(tmp_path):
 
 def test_a_scratch_folder_of_a_killed_process_goes_at_the_next_start(tmp_path):
     target = tmp_path / "out"
-    left = leftovers.hidden(target)
+    left = writing.hidden(target)
     left.mkdir()
     (left / "records").write_bytes(b"confidential")
     with _files.scratch_folder(target) as folder:
@@ -226,25 +223,3 @@ def test_permissions(tmp_path):
         _files.make_folder(made / "in")
         _files.write_bytes(made / "in" / "file", b"again")
     assert [mode(p) for p in (inside.parent, inside, inside / "file")] == [0o700, 0o700, 0o600]
-
-
-@pytest.mark.parametrize("where", ["here", "absolute", "above", "linked"])
-def test_a_planted_listing_removes_nothing(tmp_path, where):
-    """One that names files whose digest everybody knows, as earlier versions removed them."""
-    here, file = tmp_path / "unpacked", tmp_path / "licence"
-    here.mkdir()
-    file.write_bytes(b"known to all")
-    (here / "linked").symlink_to(tmp_path)
-    (here / "licence").write_bytes(b"known to all")
-    name = {
-        "here": str(here / "licence"),
-        "absolute": str(file),
-        "above": "../licence",
-        "linked": str(here / "linked" / "licence"),
-    }[where]
-    target = here / "out"
-    listed = here / f".bayesrisk-{leftovers._key(target)}-{'0' * 16}.new"
-    listed.write_text(json.dumps({name: _files.digest(file)}))
-    _files.write_bytes(target, b"new")
-    assert (file.read_bytes(), (here / "licence").read_bytes()) == (b"known to all",) * 2
-    assert target.read_bytes() == b"new"

@@ -1,17 +1,266 @@
 """A bit of a stored file changes: an error of our tree that names it, or the same results.
 
-``--fuzz-flips`` says how many for each reader and command.  A find is printed with its seed and
-case; ``--fuzz-seed SEED`` makes the same ones again.
+A subject is a folder, and what is made of it: all that a reader returns, or all files that a
+command makes.  One that goes on from its own folder makes it as it was; only where its
+configuration is damaged, it says so.  ``--fuzz-flips`` says how many bits for each reader and
+command; a find is printed with its seed and case, ``--fuzz-seed SEED`` makes the same ones again.
 """
 
+import itertools
 import re
+import shutil
+import unittest.mock
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pytest
-from fuzz.flips import Subject, make, names
-from fuzz.quick import quick_results
-from writing_cases import SWEEP, inputs
+from fuzz.quick import of_county, quick_results
+from writing_cases import SWEEP, commands, content, inputs, run
 
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import BayesRiskError, DataError
+from bayesrisk.experiments import read_reconstruction, read_results
+from bayesrisk.experiments.linkage import counties as linkage_counties
+from bayesrisk.release import Release
+from bayesrisk.tables import Microdata, PublishedTables
+
+
+@dataclass
+class Subject:
+    """A folder whose bits are flipped; ``answer`` raises an error of ours or returns a value."""
+
+    folder: Path
+    answer: Callable[[], object]
+    names: str = "*"  # of the files that are flipped
+    heals: bool = False  # whether it goes on from its own folder
+    counts: Counter = field(default_factory=Counter)
+
+    def __post_init__(self):
+        self.kept = content(self.folder)
+        self.sound = self.answer()
+        self.restore()
+        files = (path for path in self.folder.rglob(self.names) if path.is_file())
+        self.files = sorted(file for file in files if file.stat().st_size)
+
+    def restore(self):
+        """Make the folder what it was, whatever was made of it."""
+        now = content(self.folder)
+        for name in now.keys() - self.kept.keys():
+            (self.folder / name).unlink()
+        for name, data in self.kept.items():
+            if now.get(name) != data:
+                (self.folder / name).write_bytes(data)
+
+    def flip(self, seed, case):
+        """Flip one bit, the same for the same seed and case; return what is wrong, if anything."""
+        rng = np.random.default_rng([seed, case])
+        file = self.files[case % len(self.files)]
+        data = bytearray(file.read_bytes())
+        place, bit = int(rng.integers(len(data))), int(rng.integers(8))
+        data[place] ^= 1 << bit
+        file.write_bytes(data)
+        found = self._judge(file)
+        self.restore()
+        return found and f"seed {seed}, case {case}: bit {bit} of byte {place} of {file}: {found}"
+
+    def _judge(self, file):
+        try:
+            same = self.answer() == self.sound
+        except BayesRiskError as error:
+            self.counts["errors"] += 1
+            told = str(error)
+            if self.heals and file.name.lstrip("_") != "config.json":
+                return f"the folder is not made as it was: {told}"
+            return None if _is_named(file, told) else f"the error does not name the file: {told}"
+        except Exception as error:
+            self.counts["crashes"] += 1
+            return f"{type(error).__name__}: {error}"
+        self.counts["same" if same else "different"] += 1
+        return None if same else "another result, and not a word"
+
+
+def _is_named(file, told):
+    """Return whether a message names a file, or a folder above it that is not everything."""
+    return file.name in told or any(f"{folder}: " in told for folder in file.parents[:4])
+
+
+def microdata(folder):
+    data = Microdata.read(folder)
+    units = (data.persons, data.households)
+    return [unit and unit.to_frame().to_dict() for unit in units], data.blocks.to_dict()
+
+
+def tables(folder):
+    return PublishedTables.read(folder).to_frame().to_dict()
+
+
+def sweep(folder):
+    config, frame = read_results(folder)
+    return config, frame.to_csv()
+
+
+def reconstruction(folder):
+    found = read_reconstruction(folder)
+    return found.config, found.records.to_csv(), found.blocks.to_csv()
+
+
+#: Readers by name: the command that makes their folder, and the function.
+READERS = {
+    "microdata": ("simulate", microdata),
+    "tables": ("tabulate", tables),
+    "release": ("release", Release.read),
+    "tables-of-a-release": ("release", tables),
+    "sweep": ("sweep", sweep),
+    "reconstruction": ("reconstruct", reconstruction),
+}
+
+#: Commands that read what another command made: the maker, and the words around its folder.
+#: They are those that the digests of a manifest, or a seal, can protect.
+CHAINS = {
+    "tabulate": ("simulate", ("tabulate", "{}", "-q", "--tables", "sf1-block")),
+    "release": (
+        "simulate",
+        ("release", "{}", "--mechanism", "identity", "--tables", "sf1-block"),
+    ),
+    "reconstruct": ("tabulate", ("reconstruct", "{}", "--scope", "block", "-q")),
+    "reconstruct-release": ("release", ("reconstruct", "{}", "--scope", "block", "-q")),
+    "claims": ("household-tables", ("claims", "{}", "--columns", "size", "-q")),
+    "occupancy": ("occupancy-tables", ("occupancy", "attack", "{}", "-q")),
+    "occupancy-release": ("occupancy-release", ("occupancy", "attack", "{}", "-q")),
+    "reidentify": (
+        "records",
+        (
+            "reidentify",
+            "{}",
+            "--attacker",
+            "known.parquet",
+            "--truth",
+            "truth.parquet",
+            "--dialect",
+            "schema",
+        ),
+    ),
+}
+#: Commands that go on from their own folder.
+RESUMED = (
+    "sweep",
+    "reconstruct",
+    "claims",
+    "occupancy-attack",
+    "occupancy-study",
+    "tabulate-by",
+    "release-by",
+    "simulate-nation",
+    "audit-by",
+    "occupancy-attack-by",
+    "nmf-counts",
+)
+
+
+def names():
+    """Return the names of all subjects."""
+    return [
+        *(f"read-{name}" for name in READERS),
+        *(f"chain-{name}" for name in CHAINS),
+        *(f"resume-{name}" for name in RESUMED),
+        "report-sweep",
+    ]
+
+
+def make(name, at, place):
+    """Return a subject by its name, in a new folder; ``at`` holds the inputs of the commands."""
+    way, _, what = name.partition("-")
+    if way == "read":
+        maker, read = READERS[what]
+        folder = _made(maker, at, place)
+        return Subject(folder, lambda: read(folder))
+    if way == "chain":
+        return _chain(*CHAINS[what], at, place)
+    folder = _made(what, at, place)
+    line = ["report", folder] if way == "report" else commands(at)[what].line(folder, again=True)
+    # A report is made of the parts: files that it neither reads nor writes may stay damaged.
+    written = "report.html" if way == "report" else ""
+
+    def goes_on():
+        _checked(*run(*line))
+        return {name: data for name, data in content(folder).items() if written in name}
+
+    return Subject(folder, goes_on, heals=way == "resume")
+
+
+def _chain(maker, words, at, place):
+    folder = _made(maker, at, place)
+    turns = itertools.count()
+    line = [str(at / word) if word.endswith(".parquet") else word for word in words]
+    line = [word.format(folder) if word == "{}" else word for word in line]
+    if words[0] == "reidentify":
+        return Subject(folder, lambda: _handed(line, place / "turn"))
+
+    def makes():
+        output = place / f"turn-{next(turns)}"
+        try:
+            _checked(*run(*line, "-o", output))
+            return content(output)
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
+
+    return Subject(folder, makes)
+
+
+class HandedError(BaseException):
+    """What a command has read, before it computes anything of it."""
+
+
+def _handed(line, output):
+    """Return what a command computes its results of: to make the report takes a second."""
+
+    class Sum:
+        """What counties add up to: nothing."""
+
+        def plus(self, other):
+            return self
+
+    handed = []
+
+    def take(*county):
+        handed.append(of_county(*county))
+        return Sum()
+
+    def stop(counties, total, records, seed):
+        raise HandedError(counties.run.config, handed, records, seed)
+
+    with (
+        unittest.mock.patch.object(linkage_counties, "_link", take),
+        unittest.mock.patch.object(linkage_counties, "_results", stop),
+    ):
+        try:
+            _checked(*run(*line, "-o", output))
+        except HandedError as found:
+            return found.args
+    raise AssertionError("nothing was computed")
+
+
+def _made(maker, at, place):
+    """Return a folder that a command made, or a copy of one of the inputs."""
+    folder = place / "made"
+    if (at / maker).is_dir():
+        shutil.copytree(at / maker, folder)
+        return folder
+    status, told = run(*commands(at)[maker].line(folder))
+    assert status == 0, told
+    return folder
+
+
+def _checked(status, told):
+    """Raise what a command says as an error of ours, if it says one in one line."""
+    if status == 0:
+        return
+    if status in (2, 3) and told.startswith("bayesrisk: ") and told.count("\n") == 1:
+        raise BayesRiskError(told)
+    raise RuntimeError(f"exit status {status}: {told}")
+
 
 _LONG = (
     "resume-sweep",

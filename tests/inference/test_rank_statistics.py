@@ -15,10 +15,11 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from paths import path_posterior, sample_path
 from scipy import stats
 
 from bayesrisk import DiscreteGaussian, FiniteLaw, Tree, TwoLevels, sample_tree, tree_posterior
-from bayesrisk.inference import path_posterior, sample_path, target_posteriors
+from bayesrisk.inference import target_posteriors
 
 ALARM, FOUND = 1e-4, 1e-9
 DRAWS, THIN, BINS = 99, 5, 20

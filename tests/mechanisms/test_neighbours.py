@@ -4,9 +4,11 @@ The folder of one data set is held against that of a neighbour which was given t
 counts and nothing else of it: whatever byte still differs would tell the two apart.
 """
 
+import ast
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -41,6 +43,17 @@ OPTIONS = {
     "topdown": {"rho": 1},
     "bottom-up": {"sensitivity": "change-one", "budget": {"ages": "1/2"}, "universe": "total"},
 }  # fmt: skip
+
+
+def examples():
+    """Return the ``EXAMPLE`` of every test file of this folder that has one."""
+    for path in Path(__file__).parent.rglob("test_*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXAMPLE":
+                yield from ast.literal_eval(node.value).items()
+
+
+OPTIONS |= dict(examples())
 #: What a mechanism says that it publishes of the records besides counts.
 STATED = {"swapping": "realised_rate", "suppression": "suppressed_cells"}
 

@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from files.agency_forms import write_ipums_1940
 from large_files import MAKERS, PREPARE, READ_MANY, bytes_of, repeated
 from oracles import readers as oracle
 from peak_memory import run_and_measure
@@ -12,13 +13,7 @@ from peak_memory import run_and_measure
 import bayesrisk
 from bayesrisk import DataError
 from bayesrisk._files import text as _parse
-from bayesrisk.readers import (
-    iter_ppmf,
-    iter_record_form,
-    write_ipums_1940,
-    write_ppmf,
-    write_record_form,
-)
+from bayesrisk.readers import iter_ppmf, iter_record_form, write_ppmf, write_record_form
 from bayesrisk.readers.text import source as _source
 from bayesrisk.tables import Records, Schema, iter_records
 

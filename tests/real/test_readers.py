@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from files.agency_forms import write_sf1
 
 from bayesrisk import DataError
-from bayesrisk.readers import read_record_form, read_sf1, write_record_form, write_sf1
+from bayesrisk.readers import read_record_form, read_sf1, write_record_form
 from bayesrisk.readers.ppmf import RACE_MASKS
 from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
 from bayesrisk.tables import Workload, tabulate

@@ -36,7 +36,7 @@ from bayesrisk.experiments.by_place.parts import (
 from bayesrisk.experiments.runs.folder import RunSettings
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
-from bayesrisk.mechanisms.registry import mechanism_parameters
+from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
@@ -194,7 +194,7 @@ class Usual:
 
     def completed(self, mechanism: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with the usual values of those that must be given and are not."""
-        possible = mechanism_parameters(mechanism)
+        possible = REGISTRY.parameters(mechanism)
         usual = self._values()
         missing = [n for n, needed in possible.items() if needed and n not in given]
         found = {n: usual[n] for n in missing if n in usual} | dict(given)

@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._numba import kernel
-from bayesrisk._validation import MAX_COUNT
+from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.sums import MAX_TERMS, pair_ripple, sum_ripple
 from bayesrisk.inference import posterior_probability, risk_ratio
@@ -29,7 +28,14 @@ if TYPE_CHECKING:
 
 
 @kernel
-def look_up(values: Any, low: int, tables: Any, histogram: Any, posterior: Any, ratio: Any) -> int:
+def look_up(
+    values: IntArray,
+    low: int,
+    tables: FloatArray,
+    histogram: IntArray,
+    posterior: FloatArray,
+    ratio: FloatArray,
+) -> int:
     """Fill posterior and ratio of each count from a table that starts at ``low``.
 
     ``tables[j]`` holds both for the count ``low + j``, ``histogram[j]`` counts how often it
@@ -66,14 +72,14 @@ class _Table:
         self.answers = np.zeros((0, 2))
         self.far: Counter[int] = Counter()
 
-    def ratio(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def ratio(self, counts: IntArray) -> FloatArray:
         """Return the risk ratio of noisy counts."""
         result = risk_ratio(
             counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
         )
         return np.asarray(result)
 
-    def posterior(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def posterior(self, counts: IntArray) -> FloatArray:
         """Return the posterior of noisy counts."""
         result = posterior_probability(
             counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
@@ -98,9 +104,9 @@ class _Table:
 
     def fill(
         self,
-        values: NDArray[np.int64],
-        posterior: NDArray[np.float64],
-        ratio: NDArray[np.float64],
+        values: IntArray,
+        posterior: FloatArray,
+        ratio: FloatArray,
     ) -> None:
         """Fill posterior and ratio of each count, and remember how often it occurs."""
         self.cover(int(values.min()), int(values.max()))
@@ -169,9 +175,7 @@ class MeasurementTables:
             self._tables[sigma2] = _Table(sigma2, self._prior, self._known_count)
         return self._tables[sigma2]
 
-    def look_up(
-        self, values: NDArray[np.int64], sigma2: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def look_up(self, values: IntArray, sigma2: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return posterior and risk ratio of every cell, one after the other."""
         posterior, ratio = np.empty(values.size), np.empty(values.size)
         cells = values.shape[1]
@@ -262,12 +266,12 @@ class SumLaws:
         Where each begins, and the end of the last.
     """
 
-    index: NDArray[np.int64]
-    rates: NDArray[np.float64]
-    ripples: NDArray[np.float64]
-    ends: NDArray[np.int64]
+    index: IntArray
+    rates: FloatArray
+    ripples: FloatArray
+    ends: IntArray
 
-    def ripple(self, law: int) -> NDArray[np.float64]:
+    def ripple(self, law: int) -> FloatArray:
         """Return one period."""
         return self.ripples[self.ends[law] : self.ends[law + 1]]
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._numba import kernel
-from bayesrisk._validation import IntAnswer, Number
+from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
@@ -47,18 +47,20 @@ _BERNOULLI = np.array(
 
 
 @kernel
-def log_tail(first: int, rate: float, ripple: Any, span: float) -> float:
+def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), but for the constant; first >= -1.
 
     Summed term by term; where that would be long the ripple is flat, and only every ``step``-th
     term is taken: two Euler-Maclaurin formulas for the same integral, one subtracted from the
     other, leave end corrections whose ninth is below 1e-17 of the sum.
     """
+    # Steps so short that the summand changes little from one to the next.
     step = 1
     slope = 2.0 * rate * first
     if ripple.size == 1:
         step = int(min(0.1 / math.sqrt(rate), 0.5 / slope if slope > 0.0 else math.inf, 2.0**60))
         step = max(step, 1)
+    # sum_i exp(ripple - rate ((first + i)**2 - first**2)), rescaled whenever the peak rises
     peak = -math.inf
     total = 0.0
     i = 0
@@ -75,6 +77,7 @@ def log_tail(first: int, rate: float, ripple: Any, span: float) -> float:
         i += step
     if step == 1:
         return peak + math.log(total)
+    # End corrections sum_k B_2k / (2 k)! (step**(2 k) - 1) f^(2 k - 1), derivatives by recursion.
     total = math.exp(peak) * total * step + 0.5 * (1.0 - step)
     before, derivative = 1.0, -slope
     for k in range(1, 9):
@@ -88,7 +91,7 @@ def log_tail(first: int, rate: float, ripple: Any, span: float) -> float:
 
 
 @kernel
-def _log_pair(low: int, base: int, rate: float, ripple: Any) -> float:
+def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
     """Return log of P(low <= D <= low + 1) exp(rate base**2), but for the constant."""
     a: float = ripple[low % ripple.size]
     b: float = ripple[(low + 1) % ripple.size]
@@ -99,7 +102,7 @@ def _log_pair(low: int, base: int, rate: float, ripple: Any) -> float:
 
 @kernel
 def evidence(
-    released: int, group: int, known: int, rate: float, ripple: Any, span: float
+    released: int, group: int, known: int, rate: float, ripple: FloatArray, span: float
 ) -> tuple[float, float]:
     """Return the log-likelihood ratio of X = k + 1 against X = k, and the log-likelihood of k + 1.
 
@@ -107,18 +110,21 @@ def evidence(
     of D inside, a tail at either end.  Both likelihoods are taken relative to one exponent, so
     that nothing cancels however far out the release is.  The second is but for a constant.
     """
+    # The lower end: P(D <= -2 x), by symmetry an upper tail.
     if released == 0:
         first = 2 * known + 2
         with_target = log_tail(first, rate, ripple, span)
         without = log_tail(first - 2, rate, ripple, span)
         change = -4.0 * rate * (2.0 * known + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
+    # The upper end: P(D >= 2 (N - x) - 1).
     if released == group:
         first = 2 * (group - known - 1) - 1
         with_target = log_tail(first, rate, ripple, span)
         without = log_tail(first + 2, rate, ripple, span)
         change = 4.0 * rate * (first + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
+    # Inside: P(2 (a - x) - 1 <= D <= 2 (a - x)).
     base = 2 * (released - known - 1)
     with_target = _log_pair(base - 1, base, rate, ripple)
     without = _log_pair(base + 1, base, rate, ripple)
@@ -127,7 +133,14 @@ def evidence(
 
 @kernel
 def fill_evidence(
-    released: Any, group: Any, known: Any, law: Any, rates: Any, ripples: Any, ends: Any, out: Any
+    released: IntArray,
+    group: IntArray,
+    known: IntArray,
+    law: IntArray,
+    rates: FloatArray,
+    ripples: FloatArray,
+    ends: IntArray,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with the log-likelihood ratio of each release under its law."""
     for i in range(out.size):
@@ -138,7 +151,14 @@ def fill_evidence(
 
 @kernel
 def fill_marginal_ratio(
-    group: Any, known: Any, prior: Any, law: Any, rates: Any, ripples: Any, ends: Any, out: Any
+    group: NDArray[Any],
+    known: NDArray[Any],
+    prior: NDArray[Any],
+    law: IntArray,
+    rates: FloatArray,
+    ripples: FloatArray,
+    ends: IntArray,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
 
@@ -152,6 +172,7 @@ def fill_marginal_ratio(
         span = -ripple.min()
         reach = int(math.sqrt((REACH + 2.0 * span) / rate)) + 2
         truth = known[i] + 1
+        # posterior / prior = 1 / (p + (1 - p) exp(-evidence)), weighted by P(released | k + 1)
         first = max(truth - reach // 2 - 1, 0)
         last = min(truth + reach // 2 + 3, group[i])
         total = 0.0
@@ -165,7 +186,7 @@ def fill_marginal_ratio(
 
 
 @kernel
-def two_counts_ratio(precision: float, rate: float, ripple: Any, prior: float) -> float:
+def two_counts_ratio(precision: float, rate: float, ripple: FloatArray, prior: float) -> float:
     """Average posterior / prior over the two noisy counts of the target, before post-processing.
 
     The noise of the first is N_Z with this precision, that of the second has the law of ``rate``
@@ -236,7 +257,7 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
 
 def group_setting(
     group_count: ArrayLike, n_siblings: ArrayLike, known_count: ArrayLike
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return N, m and k, checked; k + 1, the truth, must not exceed N."""
     n = check.count_array(group_count, "group_count", lower=1, upper=_MAX_GROUP)
     m = check.count_array(n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)

@@ -9,37 +9,23 @@ from scipy.special import gammaln
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.inference.microdata.knowledge import Group
+from bayesrisk.inference.microdata.knowledge import KnownGroup
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.system import MicrodataSystem
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """People of one finest place whose classes have the same law, given how many they are.
+    """People of one finest place whose classes have the same law, given how many they are."""
 
-    Attributes
-    ----------
-    place : int
-        Position of the place.
-    mass : ndarray of float, shape (classes,)
-        Share, or Dirichlet parameter, of every class; 0 where it is impossible.
-    count : int or None
-        How many they are; None where that has a law (of the others of a place alone).
-    known : int
-        People of the place outside of the stratum.
-    held : int
-        Those of them of whom nobody else may be like, see ``log_size``.
-    name : str
-        Of the people who are known; empty for the others.
-    """
-
-    place: int
+    place: int  # position of the place
+    # (classes,): share, or Dirichlet parameter, of every class; 0 where it is impossible
     mass: FloatArray
+    # how many they are; None where that has a law (of the others of a place alone)
     count: int | None
-    known: int
-    held: int
-    name: str
+    known: int  # people of the place outside of the stratum
+    held: int  # those of them of whom nobody else may be like, see ``log_size``
+    name: str  # of the people who are known; empty for the others
 
     def log_size(self, most: int, prior: RecordPrior, total: float) -> FloatArray:
         r"""Return the log prior weight of 0, 1, ... ``most`` people, given what is known.
@@ -72,13 +58,7 @@ class Stratum:
 
 
 def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
-    """Return the strata of every place, the others last; None where conditions overlap.
-
-    Raises
-    ------
-    DataError
-        If more people are known to fulfil a condition than there are.
-    """
+    """Return the strata of every place, the others last; None where conditions overlap."""
     prior, known, n_places = system.prior, system.known, len(system.places)
     shares = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
     settled = known.settled.toarray()
@@ -99,8 +79,8 @@ def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
 
 def _of_place(
     place: int,
-    groups: list[Group],
-    partly: list[Group],
+    groups: list[KnownGroup],
+    partly: list[KnownGroup],
     settled: IntArray,
     mass: FloatArray,
     people: int,
@@ -128,9 +108,11 @@ def _of_place(
     return strata
 
 
-def _disjoint(exactly: list[Group], partly: list[Group], classes: int) -> list[Group] | None:
+def _disjoint(
+    exactly: list[KnownGroup], partly: list[KnownGroup], classes: int
+) -> list[KnownGroup] | None:
     """Return the conditions, each once; None if two overlap, or known people lie across one."""
-    kept: list[Group] = []
+    kept: list[KnownGroup] = []
     owner = np.full(classes, -1, np.int64)
     for group in exactly:
         held = np.unique(owner[group.classes])

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._numba import kernel
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem
 
-# -----------------------------------------------------------------------------
 # The exact law of a small system: every point of every component is visited and weighed.
 #
 # The unknowns are whole numbers ``x[0], x[1], ...``.  A *hard* row says that a weighted sum of
@@ -45,8 +44,8 @@ class Component(NamedTuple):
     row: IntArray
     coef: IntArray
     after: IntArray
-    last: Any
-    hard: Any  # for every row: whether its sum is given
+    last: BoolArray
+    hard: BoolArray  # for every row: whether its sum is given
     most: IntArray  # that sum, or the largest that has a weight
     soft_ptr: IntArray  # log weight of a sum s of a soft row stands at soft[soft_ptr[r] + s]
     soft: FloatArray
@@ -55,7 +54,7 @@ class Component(NamedTuple):
     asked_coef: IntArray
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     """State of a search, so that it can pause."""
 
     x: IntArray
@@ -73,8 +72,11 @@ class Search(NamedTuple):
 
 
 @kernel
-def _rescale(log_weight: float, scale: Any, below: Any, law: Any, answer_law: Any) -> None:
-    """Move the reference up to a weight that lies far above it."""
+def _rescale(
+    log_weight: float, scale: FloatArray, below: FloatArray, law: FloatArray, answer_law: FloatArray
+) -> None:
+    """Move the reference m of the weights exp(w - m) up to a weight that lies far above it."""
+    # exp(w - m') = exp(w - m) exp(m - m')
     factor = math.exp(scale[0] - log_weight)
     below *= factor
     law *= factor
@@ -84,45 +86,29 @@ def _rescale(log_weight: float, scale: Any, below: Any, law: Any, answer_law: An
 
 
 @kernel
-def search(of: Component, at: Search, budget: int) -> bool:
+def search(part: Component, state: SearchState, budget: int) -> bool:
     """Go on for about ``budget`` nodes; return whether every point has been visited.
 
     At each depth the values from ``x`` to ``high`` are still to be tried; ``sums`` and ``answers``
-    hold what stands above and the present value.
+    hold those above and the present value.
     """
     # Arrays by name: to reach into a tuple inside the loop costs more than the loop's own work.
-    top, prior_ptr, prior, ptr, row, coef = (
-        of.top,
-        of.prior_ptr,
-        of.prior,
-        of.ptr,
-        of.row,
-        of.coef,
-    )
-    after, last, hard, most, soft_ptr, soft = (
-        of.after,
-        of.last,
-        of.hard,
-        of.most,
-        of.soft_ptr,
-        of.soft,
-    )
-    asked_ptr, asked, asked_coef = of.asked_ptr, of.asked, of.asked_coef
-    x, high, path, below, sums, answers = at.x, at.high, at.path, at.below, at.sums, at.answers
-    law_ptr, law, answer_ptr, answer_law, scale = (
-        at.law_ptr,
-        at.law,
-        at.answer_ptr,
-        at.answer_law,
-        at.scale,
-    )
+    top, prior_ptr, prior, ptr, row = part.top, part.prior_ptr, part.prior, part.ptr, part.row
+    coef, after, last, hard, most = part.coef, part.after, part.last, part.hard, part.most
+    soft_ptr, soft, asked_ptr = part.soft_ptr, part.soft, part.asked_ptr
+    asked, asked_coef = part.asked, part.asked_coef
+    x, high, path, below, sums = state.x, state.high, state.path, state.below, state.sums
+    answers, law_ptr, law = state.answers, state.law_ptr, state.law
+    answer_ptr, answer_law, scale = state.answer_ptr, state.answer_law, state.scale
     n = top.size
-    depth, points, nodes = at.number[0], at.number[1], np.int64(0)
-    enter = at.number[3] == 1
+    depth, points, nodes = state.number[0], state.number[1], np.int64(0)
+    enter = state.number[3] == 1
     reference, total = scale[0], scale[1]
     while nodes < budget:
         step = np.int64(1)
-        if enter:  # which values do the rows leave here?
+        if enter:
+            # A row of sum s and bound b leaves x with s + a x <= b, and, where the sum is given,
+            # with s + a x + after >= b
             low, up = np.int64(0), top[depth]
             for k in range(ptr[depth], ptr[depth + 1]):
                 r = row[k]
@@ -131,7 +117,8 @@ def search(of: Component, at: Search, budget: int) -> bool:
                 if hard[r] and rest > after[k]:
                     low = max(low, -((after[k] - rest) // coef[k]))
             high[depth], below[depth], step, enter = up, 0.0, low, False
-        elif x[depth] > high[depth]:  # this depth is done: back to the one above
+        elif x[depth] > high[depth]:
+            # This depth is done: back to the one above, whose value has the weight found below it
             for k in range(ptr[depth], ptr[depth + 1]):
                 sums[row[k]] -= x[depth] * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
@@ -144,6 +131,7 @@ def search(of: Component, at: Search, budget: int) -> bool:
             law[law_ptr[depth] + x[depth]] += found
             below[depth] += found
         else:
+            # w(x) = sum of log priors and of log weights of the soft rows that end here
             nodes += 1
             value = path[depth] + prior[prior_ptr[depth] + x[depth]]
             for k in range(ptr[depth], ptr[depth + 1]):
@@ -154,6 +142,7 @@ def search(of: Component, at: Search, budget: int) -> bool:
                     depth += 1
                     path[depth], enter = value, True
                     continue
+                # A point: P(x_i = v) and P(answer = v) are sums of exp(w - m)
                 points += 1
                 if reference == -math.inf:
                     scale[0] = reference = value
@@ -167,15 +156,15 @@ def search(of: Component, at: Search, budget: int) -> bool:
                 total += weight
                 for i in range(answers.size):
                     answer_law[answer_ptr[i] + answers[i]] += weight
-        if step:
+        if step:  # the next value: s + a step
             x[depth] += step
             for k in range(ptr[depth], ptr[depth + 1]):
                 sums[row[k]] += step * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
                 answers[asked[k]] += step * asked_coef[k]
     scale[1] = total
-    at.number[0], at.number[1], at.number[3] = depth, points, 1 if enter else 0
-    at.number[2] += nodes
+    state.number[0], state.number[1], state.number[3] = depth, points, 1 if enter else 0
+    state.number[2] += nodes
     return bool(depth < 0)
 
 
@@ -189,45 +178,16 @@ class TooManyPointsError(Exception):
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """What the visit of all points found.
+    """Marginal laws of groups and linear functions, and the evidence."""
 
-    Attributes
-    ----------
-    laws : tuple of ndarray
-        Probability of the counts 0, 1, ... of every group.
-    answers : tuple of ndarray
-        Probability of the values 0, 1, ... of every linear function.
-    points : int
-        Points visited, of all components together.
-    log_evidence : float
-        Log of the sum of all weights.
-    """
-
-    laws: tuple[FloatArray, ...]
-    answers: tuple[FloatArray, ...]
-    points: int
-    log_evidence: float
+    laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
+    answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
+    points: int  # points visited, of all components together
+    log_evidence: float  # log of the sum of all weights
 
 
 def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw:
-    """Return the exact laws of the groups, and of linear functions of them.
-
-    Parameters
-    ----------
-    system : SmallSystem
-        Rows by groups.
-    asked : scipy.sparse.csr_array of int64, shape (functions, groups)
-        Weights >= 0.
-    max_points : int
-        Most points that are visited.
-
-    Raises
-    ------
-    TooManyPointsError
-        If there are more, or the search visits 64 times as many nodes of its tree.
-    DataError
-        If there is no point.
-    """
+    """Return the exact laws of the groups, and of linear functions of them."""
     n_groups = system.matrix.shape[1]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     answers: list[FloatArray] = [np.ones(1)] * asked.shape[0]
@@ -291,7 +251,7 @@ def _order(rows: sp.csr_array, system: SmallSystem, numbers: IntArray) -> IntArr
 
 def _prepared(
     system: SmallSystem, order: IntArray, rows: IntArray, asked: sp.csr_array
-) -> tuple[Component, Search]:
+) -> tuple[Component, SearchState]:
     """Return the arrays of a component, and a search at its beginning."""
     top = system.top[order]
     small = sp.csc_array(system.matrix[rows, :][:, order])
@@ -320,7 +280,7 @@ def _prepared(
         coef=coef,
         after=after,
         last=last,
-        hard=system.hard[rows].copy(),
+        hard=system.hard[rows].astype(np.bool_),
         most=np.array(
             [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
         ),
@@ -332,7 +292,7 @@ def _prepared(
     )
     n = order.size
     law_ptr, answer_ptr = _starts(top + 1), _starts(np.asarray(most) + 1)
-    state = Search(
+    state = SearchState(
         x=np.zeros(n, np.int64),
         high=np.zeros(n, np.int64),
         path=np.zeros(n),
@@ -353,9 +313,6 @@ def _starts(sizes: Sequence[int] | IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
-# -----------------------------------------------------------------------------
-
-
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 
@@ -372,27 +329,14 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True)
 class GroupLaws:
-    """Laws of the counts of groups whose records are exchangeable.
+    """Laws of the counts of groups whose records are exchangeable."""
 
-    Attributes
-    ----------
-    laws : list of list of ndarray
-        For every chain (one if exact) and group, the probability of 0, 1, ... records.
-    group : ndarray of int64
-        Group of every unknown; -1 where there is nobody.
-    mass : ndarray of float
-        Share or Dirichlet parameter of every group.
-    weight : ndarray of float
-        Part of it that every unknown has.
-    dirichlet : bool
-        Whether these are Dirichlet parameters.
-    """
-
+    # for every chain (one if exact) and group, the probability of 0, 1, ... records
     laws: list[list[FloatArray]]
-    group: IntArray
-    mass: FloatArray
-    weight: FloatArray
-    dirichlet: bool
+    group: IntArray  # group of every unknown; -1 where there is nobody
+    mass: FloatArray  # share or Dirichlet parameter of every group
+    weight: FloatArray  # part of it that every unknown has
+    dirichlet: bool  # whether these are Dirichlet parameters
 
     @property
     def size(self) -> int:
@@ -436,15 +380,9 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """How often chains saw k or more records, for every unknown.
+    """How often chains saw k or more records, for every unknown."""
 
-    Attributes
-    ----------
-    chains, size : int
-        Number of chains and of unknowns.
-    """
-
-    chains: int
+    chains: int  # number of chains and of unknowns
     size: int
     _seen: list[list[IntArray]] = field(default_factory=list)
     _draws: list[int] = field(default_factory=list)
@@ -461,8 +399,8 @@ class Tally:
         found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
         return found
 
-    def note(self, chain: int, x: IntArray) -> None:
-        """Note a state."""
+    def add(self, chain: int, x: IntArray) -> None:
+        """Count the records of a state of a chain."""
         self._draws[chain] += 1
         self._total[chain] += x
         seen, at, k = self._seen[chain], np.flatnonzero(x), 0

@@ -1,4 +1,4 @@
-r"""Shares of groups in which there is mostly nobody, from what one more person would change.
+r"""Expected numbers of people of rare groups, by the equation of Mecke.
 
 Of the list of a part of a place with n people and counts y, whose number of people is open, every
 list with a person of class c is one without, and one person more.  So the mean number of these is
@@ -29,21 +29,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from bayesrisk._numba import lean_kernel
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.chains import LEAST_ESS, Draws, PeopleChain
-from bayesrisk.inference.microdata.people_model import Model, PeopleModel, State
+from bayesrisk.inference.microdata.people_model import ChainState, ModelArrays
 from bayesrisk.inference.microdata.questions import (
-    Asked,
+    AnswerDraws,
+    QuestionFunctions,
     RecordQuestion,
-    Tracked,
     answer_of,
     share_of,
 )
@@ -58,154 +57,178 @@ _SAME = 1e-12  # relative difference that rounding explains
 _LOOKS, _ROUNDS = 16, 2  # most looks at places between two draws; proposals a slot before each
 _NEAR = 2.0  # answers worth up to so many times the least draws are asked again
 _PART = 8  # these cost at most such a part of the sweeps between two draws
-_FURTHER_PART = 2  # or such a part between draws that are made for them alone
+_EXTENSION_PART = 2  # or such a part between draws that are made for them alone
 _HOPELESS = LEAST_ESS / 4.0  # what all draws were worth where half as many will not be enough
 
 
 @lean_kernel
-def gains(of: Model, at: State, parts: Any, classes: Any, out: Any) -> None:
-    """Write what the mean of every count, a class of a part, is the mean of."""
+def mecke_terms(
+    model: ModelArrays, state: ChainState, parts: IntArray, classes: IntArray, out: FloatArray
+) -> None:
+    """Fill ``out`` with the Mecke estimator of each expected count for the current state."""
     for j in range(parts.size):
         part, cls = parts[j], classes[j]
-        law, n = of.law[part], at.people[part]
-        share = of.mass[law, cls]
-        a = of.concentration[law]
+        law, n = model.law[part], state.people[part]
+        # s_c, or (a_c + y_c) / (A + n)
+        share = model.mass[law, cls]
+        a = model.concentration[law]
         if a > 0.0:
-            share = (of.mass[law, cls] + at.x[part, cls]) / (a + n)
-        at_size = of.size_ptr[part] + n
-        change = of.log_size[at_size + 1] - of.log_size[at_size]
-        for level in range(of.base.shape[0]):
-            base = of.base[level, part]
-            for k in range(of.cell.shape[2]):
-                c = of.cell[level, cls, k]
+            share = (model.mass[law, cls] + state.x[part, cls]) / (a + n)
+        # log P(n + 1) - log P(n)
+        i = model.size_ptr[part] + n
+        change = model.log_size[i + 1] - model.log_size[i]
+        # + log L(y + e_c) - log L(y)
+        for level in range(model.base.shape[0]):
+            base = model.base[level, part]
+            for k in range(model.cell.shape[2]):
+                c = model.cell[level, cls, k]
                 if c >= 0:
-                    old = at.spot[base + c]
-                    change += of.table[old + of.coef[level, cls, k]] - of.table[old]
+                    old = state.spot[base + c]
+                    change += model.table[old + model.coef[level, cls, k]] - model.table[old]
+        # (n + 1) s_c P(n + 1) / P(n) L(y + e_c) / L(y)
         out[j] = (n + 1) * share * math.exp(change)
 
 
-class OneMore:
-    """What one more person would change, of the questions that draws themselves leave undecided.
+class TermView:
+    """Functions of the counts as sums of Mecke terms of the classes of parts."""
 
-    Which these are is known when chains agree.  Before, those are recorded of whose groups the
-    fewest people are expected, as many as cost no more than the sweeps between two draws.
+    def __init__(self, rows: IntArray, functions: sp.csr_array, classes: int) -> None:
+        self.rows = np.unique(rows)
+        columns = np.unique(functions[self.rows, :].indices).astype(np.int64)
+        self._cells = sp.csr_array(functions[self.rows, :][:, columns])
+        self.parts, self._classes = np.divmod(columns, classes)
+        self.places = np.unique(self.parts)
 
-    Parameters
-    ----------
-    system : MicrodataSystem
-        What is published.
-    of : PeopleModel
-        What does not change.
-    of_state : scipy.sparse.csr_array of int64, shape (functions, numbers of a state)
-        What questions count.
-    asked : sequence of RecordQuestion
-        The questions.
-    functions : Asked
-        Which functions are theirs.
-    chains : sequence of PeopleChain
-        Whose states are looked at.
-    draws : int
-        Draws kept of each chain.
+    def terms(self, chain: PeopleChain) -> FloatArray:
+        """Return the terms of every function in the state of a chain."""
+        terms = np.empty(self.parts.size)
+        mecke_terms(chain.model.arrays, chain.state, self.parts, self._classes, terms)
+        sums: FloatArray = self._cells @ terms
+        return sums
 
-    Attributes
-    ----------
-    possible : ndarray of bool, shape (questions,)
-        Questions that can be answered so.
-    used : int
-        How many of the answers were found so.
+    def average(self, chain: PeopleChain, terms: FloatArray, looks: int) -> FloatArray:
+        """Return the mean of terms and of so many looks, between which the places change."""
+        for _ in range(looks):
+            chain.advance_parts(self.places, _ROUNDS)
+            terms = terms + self.terms(chain)
+        return terms / (looks + 1)
+
+    def looks(self, first: IntArray, room: int) -> int:
+        """Return how many looks cost no more proposals than ``room``."""
+        slots = int((first[self.places + 1] - first[self.places]).sum())
+        cost = _ROUNDS * slots + self.parts.size
+        return min(_LOOKS, room // cost) if cost else 0
+
+
+@dataclass
+class TermRecord:
+    """Terms of the kept draws of a round, (chains, draws, functions).
+
+    Those of ``short`` questions are averages of more looks.
+    """
+
+    view: TermView
+    short: TermView
+    looks: int
+    values: FloatArray
+    done: list[int] = field(default_factory=list)
+
+    def add(self, number: int, chain: PeopleChain) -> None:
+        """Record the terms of the state of a chain."""
+        if not self.view.rows.size:
+            return
+        terms = self.values[number, self.done[number]]
+        terms[:] = self.view.terms(chain)
+        if self.looks:
+            i = np.searchsorted(self.view.rows, self.short.rows)
+            terms[i] = self.short.average(chain, terms[i], self.looks)
+        self.done[number] += 1
+
+
+class ExpectedCounts:
+    """Answers of undecided questions by Mecke terms, recorded beside the draws of a run.
+
+    Which questions these are is known when chains agree.  Before, those are recorded whose groups
+    have the fewest expected people, as many as cost no more than the sweeps between two draws.
     """
 
     def __init__(
         self,
         system: MicrodataSystem,
-        of: PeopleModel,
-        of_state: sp.csr_array,
         asked: Sequence[RecordQuestion],
-        functions: Asked,
+        functions: QuestionFunctions,
         chains: Sequence[PeopleChain],
         draws: int,
     ) -> None:
-        self._system, self._of = system, of
-        self._of_state, self._functions = of_state, functions
-        self._chains, self._draws = chains, draws
+        self._model, self._chains, self._draws = chains[0].model, chains, draws
+        self._functions = functions
+        self._of_state = sp.csr_array(functions.cells[:, self._model.cell_of])
         self.possible = np.array([q.among is not None for q in asked], np.bool_)
         if self.possible.any():
-            self.possible &= self._holds()
-        self._asked = np.zeros_like(self.possible)
+            self.possible &= self._holds(system)
+        self._selected: BoolArray | None = None  # after the first round
         self._short = np.zeros_like(self.possible)
         self._worth = np.full(self.possible.size, np.inf)
-        self._sweep = min(chain.sweep for chain in chains)
-        self._narrowed, self._room = False, self._sweep
+        self._sweep_size = self._room = min(chain.sweep_size for chain in chains)
         self.used = 0
 
-    def _holds(self) -> Any:
-        """Return whether all that a question counts is of parts for which the equation holds."""
-        model = self._of.model
-        if not np.isfinite(model.table).all():
-            return False
-        coarse = _precision(self._system) <= _MOST_PRECISION
-        parts = np.array([_no_gap(model, part) for part in range(len(self._of.strata))], np.bool_)
-        never = np.concatenate([s.mass == 0.0 for s in self._of.strata])
-        fine = (np.repeat(parts, self._of.classes) & np.tile(coarse, parts.size)) | never
+    def _holds(self, system: MicrodataSystem) -> BoolArray:
+        """Return of which questions all counts are of parts for which the equation holds."""
+        arrays, strata = self._model.arrays, self._model.strata
+        if not np.isfinite(arrays.table).all():
+            return np.zeros_like(self.possible)
+        noisy = _precision(system) <= _MOST_PRECISION
+        parts = np.array([_no_gap(arrays, part) for part in range(len(strata))], np.bool_)
+        never = np.concatenate([s.mass == 0.0 for s in strata])
+        fine = (np.repeat(parts, self._model.classes) & np.tile(noisy, parts.size)) | never
         bad = np.asarray(self._of_state @ (~fine).astype(np.int64)).ravel() > 0
-        return ~bad[self._functions.row].any(axis=1)
+        return np.asarray(~bad[self._functions.row].any(axis=1))
 
-    def _rarest(self) -> Any:
+    def _rarest(self) -> BoolArray:
         """Return which of the possible questions are about the rarest groups, as many as fit."""
-        shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in self._of.strata])
+        model = self._model
+        shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in model.strata])
         group = self._functions.row[:, 1]
-        people = (self._of_state @ (self._of.likely[:, None] * shares).ravel())[group]
+        people = (self._of_state @ (model.likely[:, None] * shares).ravel())[group]
         width = np.diff(self._of_state.indptr)[group]
         order = np.flatnonzero(self.possible)
         order = order[np.argsort(people[order], kind="stable")]
         _, first = np.unique(group[order], return_index=True)  # a group costs once
         cost = np.zeros(order.size, np.int64)
         cost[first] = width[order[first]]
-        found = np.zeros_like(self.possible)
-        found[order[np.cumsum(cost) <= self._room]] = True
-        return found
+        rarest = np.zeros_like(self.possible)
+        rarest[order[np.cumsum(cost) <= self._room]] = True
+        return rarest
 
-    def fresh(self) -> None:
-        """Forget what was recorded: other draws come, twice as far apart."""
-        if not self._narrowed:
-            self._asked = self._rarest()
-        self._every = _View(self._functions.row[self._asked], self._of_state, self._of.classes)
-        self._often, self._looks = self._closer(self._room // _PART)
-        self._seen = np.zeros((len(self._chains), self._draws, self._every.rows.size))
-        self._done = [0] * len(self._chains)
+    def _view(self, questions: BoolArray) -> TermView:
+        return TermView(self._functions.row[questions], self._of_state, self._model.classes)
+
+    def reset(self) -> None:
+        """Begin a new record: other draws follow, twice as far apart as those before."""
+        self._recorded = self._rarest() if self._selected is None else self._selected
+        view, short = self._view(self._recorded), self._view(self._short)
+        looks = short.looks(self._model.arrays.first, self._room // _PART)
+        values = np.zeros((len(self._chains), self._draws, view.rows.size))
+        self._record = TermRecord(view, short, looks, values, [0] * len(self._chains))
         self._room *= 2
 
-    def _closer(self, room: int) -> tuple[_View, int]:
-        """Return what short questions count, and how many more looks at it cost no more."""
-        view = _View(self._functions.row[self._short], self._of_state, self._of.classes)
-        first = self._of.model.first
-        slots = int((first[view.places + 1] - first[view.places]).sum())
-        cost = _ROUNDS * slots + view.parts.size
-        return view, min(_LOOKS, room // cost) if cost else 0
-
-    def note(self, chain: int) -> None:
+    def record(self, number: int) -> None:
         """Record the state of a chain; where questions are short of draws, look more often."""
-        if not self._every.rows.size:
-            return
-        of, here = self._of.model, self._chains[chain]
-        seen = self._seen[chain, self._done[chain]]
-        seen[:] = self._every.look(of, here.state)
-        if self._looks:
-            at = np.searchsorted(self._every.rows, self._often.rows)
-            seen[at] = self._often.average(here, seen[at], self._looks)
-        self._done[chain] += 1
+        self._record.add(number, self._chains[number])
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
-        """Return what the two numbers of a recorded question are the means of, (chains, draws)."""
-        return self._terms(self._every, self._seen, question)
+        """Return the terms of the two numbers of a recorded question, each (chains, draws)."""
+        return self._terms(self._record.view, self._record.values, question)
 
-    def _terms(self, view: _View, seen: FloatArray, question: int) -> tuple[FloatArray, FloatArray]:
-        at = np.searchsorted(view.rows, self._functions.row[question])
+    def _terms(
+        self, view: TermView, values: FloatArray, question: int
+    ) -> tuple[FloatArray, FloatArray]:
+        i, j = np.searchsorted(view.rows, self._functions.row[question])
         part, whole = self._functions.known[question]
-        return seen[:, :, at[0]] + part, seen[:, :, at[1]] + whole
+        return values[:, :, i] + part, values[:, :, j] + whole
 
-    def mend(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
-        """Return the answers, with those that were undecided and need not be.
+    def answer_undecided(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        """Return the answers, with those that were undecided and that recorded terms decide.
 
         An answer of terms of unequal size is worth no more draws than (sum w)^2 / sum w^2, for the
         mean numbers w of people of the group.
@@ -213,50 +236,58 @@ class OneMore:
         undecided = frame["status"].to_numpy() == "undecided"
         self.used = 0
         self._worth[:] = np.inf  # not known of what was not recorded
-        mended = self._answered(frame, undecided & self._asked, self._every, self._seen, drawn)
-        self._narrowed = True
+        record, which = self._record, undecided & self._recorded
+        answered = self._answered(frame, which, record.view, record.values, drawn)
         near = frame["ess"].to_numpy() < _NEAR * LEAST_ESS  # other draws may have fewer
-        self._asked = (undecided | near) & self.possible
-        self._short = self._asked & (mended["status"].to_numpy() == "undecided")
-        return mended
+        self._selected = (undecided | near) & self.possible
+        self._short = self._selected & (answered["status"].to_numpy() == "undecided")
+        return answered
 
-    def further(self, mended: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
-        """Return answers that were mended, with those that further draws decide.
+    def extend_chains(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        """Return the answers, with those that draws of an extension of the chains decide.
 
         The chains go on only where nothing else is undecided, more looks do not cost too much, and
         the draws that there are were worth a quarter of what is needed.
         """
-        undecided = mended["status"].to_numpy() == "undecided"
-        view, looks = self._closer(self._sweep * drawn.thin // _FURTHER_PART)
+        undecided = frame["status"].to_numpy() == "undecided"
+        view = self._view(self._short)
+        room = self._sweep_size * drawn.thin // _EXTENSION_PART
+        looks = view.looks(self._model.arrays.first, room)
         fit = self._short & (self._worth >= _HOPELESS)
-        if looks <= self._looks or (undecided & ~fit).any():
-            return mended  # a whole round is needed
+        if looks <= self._record.looks or (undecided & ~fit).any():
+            return frame  # a whole round is needed
         draws = max(4, self._draws // 2)
-        seen = np.zeros((len(self._chains), draws, view.rows.size))
+        values = np.zeros((len(self._chains), draws, view.rows.size))
 
-        def begin(at: int) -> Step:
-            here, each = self._chains[at], iter(seen[at])
+        def begin(number: int) -> Step:
+            chain, each = self._chains[number], iter(values[number])
 
             def step(_: int, out: IntArray) -> None:
                 for _ in range(len(out)):
-                    here.go(drawn.thin)
-                    next(each)[:] = view.average(here, view.look(self._of.model, here.state), looks)
+                    chain.advance(drawn.thin)
+                    next(each)[:] = view.average(chain, view.terms(chain), looks)
 
             return step
 
-        run_chains(begin, np.zeros((*seen.shape[:2], 0), np.int64), 0, None)
-        found = self._answered(mended, undecided, view, seen, drawn)
-        self._short &= found["status"].to_numpy() == "undecided"
-        return found
+        run_chains(begin, np.zeros((*values.shape[:2], 0), np.int64), 0, None)
+        answered = self._answered(frame, undecided, view, values, drawn)
+        self._short &= answered["status"].to_numpy() == "undecided"
+        return answered
 
     def _answered(
-        self, frame: pd.DataFrame, which: Any, view: _View, seen: FloatArray, drawn: Draws
+        self,
+        frame: pd.DataFrame,
+        which: BoolArray,
+        view: TermView,
+        values: FloatArray,
+        drawn: Draws,
     ) -> pd.DataFrame:
         """Return the answers, with those that terms decide of the questions ``which``."""
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(which):
-            part, whole = self._terms(view, seen, int(i))
-            row = answer_of(_steady(share_of(part, whole)), drawn, most=_alike(whole))
+            part, whole = self._terms(view, values, int(i))
+            draws = _without_rounding(share_of(part, whole))
+            row = answer_of(draws, drawn, most=effective_draws(whole))
             self._worth[i] = row[6]
             if row[4] == "sampled":
                 rows[i] = list(row)
@@ -264,59 +295,34 @@ class OneMore:
         return pd.DataFrame(rows, columns=frame.columns)
 
 
-class _View:
-    """What is looked at for some questions: their functions, and the classes of parts in these."""
-
-    def __init__(self, row: IntArray, of_state: sp.csr_array, classes: int) -> None:
-        self.rows = np.unique(row)
-        columns = np.unique(of_state[self.rows, :].indices).astype(np.int64)
-        self._cells = sp.csr_array(of_state[self.rows, :][:, columns])
-        self.parts, self._classes = np.divmod(columns, classes)
-        self.places = np.unique(self.parts)
-
-    def look(self, of: Model, at: State) -> FloatArray:
-        """Return for every function what its mean is the mean of."""
-        gain = np.empty(self.parts.size)
-        gains(of, at, self.parts, self._classes, gain)
-        found: FloatArray = self._cells @ gain
-        return found
-
-    def average(self, chain: PeopleChain, found: FloatArray, looks: int) -> FloatArray:
-        """Return the mean of what was found and of so many looks, people of the places changed."""
-        for _ in range(looks):
-            chain.stay(self.places, _ROUNDS)
-            found = found + self.look(chain.of.model, chain.state)
-        return found / (looks + 1)
-
-
 def _precision(system: MicrodataSystem) -> FloatArray:
     """Return for every class the sum of w^2 / variance of the counts that see it with weight w."""
-    found = np.zeros(system.classes.size)
+    precision = np.zeros(system.classes.size)
     for layer in system.layers:
-        laws = [law for law in layer.likelihoods if isinstance(law, NoiseSpec)]
-        each: dict[object, float] = {law: 1.0 / float(law.to_law().var()) for law in set(laws)}
+        laws = {law for law in layer.likelihoods if isinstance(law, NoiseSpec)}
+        each: dict[object, float] = {law: 1.0 / float(law.to_law().var()) for law in laws}
         square = layer.weights.astype(float) ** 2
-        found += square.T @ np.array([each.get(law, np.inf) for law in layer.likelihoods])
-    return found
+        precision += square.T @ np.array([each.get(law, np.inf) for law in layer.likelihoods])
+    return precision
 
 
-def _no_gap(model: Model, part: int) -> bool:
+def _no_gap(arrays: ModelArrays, part: int) -> bool:
     """Return whether a part may have any number of people from 0 up to a largest."""
-    if not model.open[part]:
+    if not arrays.open[part]:
         return False
-    slots = int(model.first[part + 1] - model.first[part])
-    start = int(model.size_ptr[part])
-    possible = np.isfinite(model.log_size[start : start + slots + 1])
+    slots = int(arrays.first[part + 1] - arrays.first[part])
+    start = int(arrays.size_ptr[part])
+    possible = np.isfinite(arrays.log_size[start : start + slots + 1])
     return bool(np.all(possible[: np.flatnonzero(possible)[-1] + 1])) if possible.any() else False
 
 
-def _alike(weights: FloatArray) -> float:
-    """Return how many equal weights would tell as much."""
+def effective_draws(weights: FloatArray) -> float:
+    """Return the number of equal weights that are worth as much: (sum w)^2 / sum w^2."""
     square = float(np.sum(weights**2))
     return float(weights.sum()) ** 2 / square if square > 0.0 else 0.0
 
 
-def _steady(of: Tracked) -> Tracked:
+def _without_rounding(share: AnswerDraws) -> AnswerDraws:
     """Return draws of a share that differ by rounding errors alone as equal."""
-    same = np.abs(of.draws - of.value).max() <= _SAME
-    return replace(of, draws=np.full_like(of.draws, of.value)) if same else of
+    same = np.abs(share.draws - share.value).max() <= _SAME
+    return replace(share, draws=np.full_like(share.draws, share.value)) if same else share

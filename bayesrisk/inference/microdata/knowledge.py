@@ -1,4 +1,4 @@
-"""What an adversary knows of the records of a place beyond a release."""
+"""Knowledge of an adversary about the records of a place, beyond a release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.tables import Table
 from bayesrisk.tables.schema import Schema
 
-# -----------------------------------------------------------------------------
 # Classes of cells that nothing tells apart, and conditions on records.
 
 
@@ -27,18 +26,10 @@ Condition = Mapping[str, Iterable[int]]
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Cells of a schema that no published cell tells apart.
+    """Cells of a schema that no published cell tells apart."""
 
-    Attributes
-    ----------
-    schema : Schema
-        What the records are.
-    bins : mapping of str to ndarray
-        For each attribute the bin of every code, numbered from 0.
-    """
-
-    schema: Schema
-    bins: Mapping[str, IntArray]
+    schema: Schema  # what the records are
+    bins: Mapping[str, IntArray]  # for each attribute the bin of every code, numbered from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -156,9 +147,6 @@ def condition_factors(condition: Condition, schema: Schema) -> dict[str, IntArra
     return factors
 
 
-# -----------------------------------------------------------------------------
-
-
 AT_LEAST, EXACTLY = "at least", "exactly"
 
 
@@ -174,9 +162,9 @@ class KnownRecords:
     To be used for a question about a place: a condition may be about some attributes only, and
     tables are told apart where it needs that.  Where all attributes of all known people are known
     and many targets are asked of the same tables, as in an audit, the known records are taken off
-    the counts instead (``MicrodataSystem.less``, with a prior of the others): that is quicker, as
-    it keeps the classes of the tables, and gives the same law.  Nor can a condition say how many
-    people a place has, which whoever knows all others of it does know; a prior can (``size``).
+    the counts instead (``MicrodataSystem.without_records``, with a prior of the others): that is
+    quicker, as it keeps the classes of the tables, and gives the same law.  Nor can a condition say
+    how many people a place has; a prior can (``size``).
 
     Attributes
     ----------
@@ -206,21 +194,11 @@ class KnownRecords:
     def from_frame(
         cls, people: pd.DataFrame, *, place: str | None = None, relation: str = AT_LEAST
     ) -> list[Self]:
-        """Return what a file of known people says: people who look alike are counted.
+        """Return the people of a file as knowledge: those who look alike are counted.
 
-        Parameters
-        ----------
-        people : pandas.DataFrame
-            One row for each person; a column of whole codes for each attribute that is known.
-        place : str, optional
-            Name of the column with the code of each person's finest place.
-        relation : {"at least", "exactly"}
-            ``exactly`` if the file has everybody of these places who looks like one of its people.
-
-        Returns
-        -------
-        list of KnownRecords
-            In the order of the places and codes.
+        One row is one person, with a column of whole codes for each attribute that is known, and
+        ``place`` the name of the column with the code of the person's finest place.  ``exactly``
+        says that the file has everybody of these places who looks like one of its people.
 
         Examples
         --------
@@ -259,50 +237,26 @@ class KnownRecords:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Records of a place of whom the same is known.
+class KnownGroup:
+    """Records of a place of whom the same is known."""
 
-    Attributes
-    ----------
-    place : int
-        Position of the finest place.
-    classes : ndarray of int64
-        Classes that they may have.
-    mass : ndarray of float
-        Prior share of each of these.
-    count : int
-        How many they are.
-    name : str
-        How messages and rankings call them.
-    """
-
-    place: int
-    classes: IntArray
-    mass: FloatArray
-    count: int
-    name: str
+    place: int  # position of the finest place
+    classes: IntArray  # classes that they may have
+    mass: FloatArray  # prior share of each of these
+    count: int  # how many they are
+    name: str  # how messages and rankings call them
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known, in classes.
+    """Known records by class."""
 
-    Attributes
-    ----------
-    settled : scipy.sparse.csr_array of int64, shape (places, classes)
-        Known records whose class is known.
-    named : scipy.sparse.csr_array of int64, shape (places, classes)
-        Those of them whose attributes are all known: no target is one of them.
-    partly : tuple of Group
-        Known people of several possible classes.
-    exactly : tuple of Group
-        Classes that have so many records of the place, known people and others.
-    """
-
-    settled: sp.csr_array
+    settled: sp.csr_array  # (places, classes): known records whose class is known
+    # (places, classes): those of them whose attributes are all known: no target is one of them
     named: sp.csr_array
-    partly: tuple[Group, ...] = ()
-    exactly: tuple[Group, ...] = ()
+    partly: tuple[KnownGroup, ...] = ()  # known people of several possible classes
+    # classes that have so many records of the place, known people and others
+    exactly: tuple[KnownGroup, ...] = ()
 
     @property
     def people(self) -> IntArray:
@@ -316,14 +270,7 @@ class Knowledge:
 def knowledge_of(
     known: Sequence[KnownRecords], classes: Classes, places: Sequence[str], prior: RecordPrior
 ) -> Knowledge:
-    """Return what is known, in classes.
-
-    Raises
-    ------
-    ArgumentError
-        If a place is not one of the finest, the prior makes known people impossible, or people
-        are known in part and the prior has a concentration.
-    """
+    """Return what is known, in classes."""
     shape = (len(places), classes.size)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
     partly, exactly = [], []
@@ -334,7 +281,7 @@ def knowledge_of(
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
         if item.relation == EXACTLY:
-            exactly.append(Group(at, cells, mass[cells], item.count, str(item)))
+            exactly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
         elif not item.count:
             continue
         elif not cells.size:
@@ -349,7 +296,7 @@ def knowledge_of(
                 f"concentration, got {item}: {cells.size} classes are possible"
             )
         else:
-            partly.append(Group(at, cells, mass[cells], item.count, str(item)))
+            partly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
     named, others = (_counted(entries[full], shape) for full in (True, False))
     return Knowledge(sp.csr_array(named + others), named, tuple(partly), tuple(exactly))
 

@@ -19,11 +19,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.people_model import Index, Rng
 from bayesrisk.inference.microdata.system import SmallSystem
 
 
 class Lattice(NamedTuple):
-    """What does not change: moves, priors and soft rows."""
+    """Arrays that stay fixed during a run: moves, priors and soft rows."""
 
     ptr: IntArray  # groups of every move
     group: IntArray
@@ -41,8 +42,9 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 
 
 @lean_kernel
-def _within(low: Any, high: Any, value: Any, top: Any, c: Any) -> tuple[Any, Any]:
-    """Return how far of a stretch c times a step leaves a value between 0 and the top."""
+def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
+    """Return the t of a stretch with 0 <= value + c t <= top."""
+    # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
     back, forth = value, top - value
     if c < 0:
         back, forth, c = forth, back, -c
@@ -52,35 +54,48 @@ def _within(low: Any, high: Any, value: Any, top: Any, c: Any) -> tuple[Any, Any
 
 
 @lean_kernel
-def _reach(of: Any, x: Any, sums: Any, move: Any) -> tuple[Any, Any]:
-    """Return how far one can go back and forth along a move."""
-    low, high = np.int64(-(2**62)), np.int64(2**62)
-    for k in range(of.ptr[move], of.ptr[move + 1]):
-        g = of.group[k]
-        top = of.prior_ptr[g + 1] - of.prior_ptr[g] - 1
-        low, high = _within(low, high, x[g], top, of.coef[k])
+def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
+    """Return the first and last t for which x + t z is possible, z a move."""
+    low: Index = np.int64(-(2**62))
+    high: Index = np.int64(2**62)
+    # 0 <= x_g + t z_g <= top_g for every group
+    for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
+        g = lattice.group[k]
+        top = lattice.prior_ptr[g + 1] - lattice.prior_ptr[g] - 1
+        low, high = _within(low, high, x[g], top, lattice.coef[k])
         if low == high:  # nowhere: to stay is always possible, so that no row can say more
             return low, high
-    for k in range(of.row_ptr[move], of.row_ptr[move + 1]):
-        r = of.row[k]
-        top = of.soft_ptr[r + 1] - of.soft_ptr[r] - 1
-        low, high = _within(low, high, sums[r], top, of.row_coef[k])
+    # 0 <= s_r + t (A z)_r <= top_r for every soft row
+    for k in range(lattice.row_ptr[move], lattice.row_ptr[move + 1]):
+        r = lattice.row[k]
+        top = lattice.soft_ptr[r + 1] - lattice.soft_ptr[r] - 1
+        low, high = _within(low, high, sums[r], top, lattice.row_coef[k])
         if low == high:
             return low, high
     return low, high
 
 
 @lean_kernel
-def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps: int) -> None:
-    """Make so many steps; ``work`` has room for the longest line."""
-    ptr, group, coef, prior_ptr, prior = of.ptr, of.group, of.coef, of.prior_ptr, of.prior
-    row_ptr, row, row_coef, soft_ptr, soft = of.row_ptr, of.row, of.row_coef, of.soft_ptr, of.soft
+def walk(
+    rng: Rng,
+    lattice: Lattice,
+    x: IntArray,
+    sums: IntArray,
+    work: FloatArray,
+    tally: IntArray,
+    steps: int,
+) -> None:
+    """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
+    ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
+    prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
+    row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
     moves = ptr.size - 1
     for _ in range(steps):
         move = np.int64(rng.random() * moves)
-        low, high = _reach(of, x, sums, move)
+        low, high = _reach(lattice, x, sums, move)
         if low == high:
             continue
+        # w(t) = sum_g log prior_g(x_g + t z_g) + sum_r log weight_r(s_r + t (A z)_r)
         best = -math.inf
         for t in range(low, high + 1):
             value = 0.0
@@ -90,6 +105,7 @@ def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps:
                 value += soft[soft_ptr[row[k]] + sums[row[k]] + t * row_coef[k]]
             work[t - low] = value
             best = max(best, value)
+        # P(t) = exp(w(t)) / sum exp(w), drawn by inversion of the cumulative sum
         total = 0.0
         for i in range(high - low + 1):
             if work[i] > best - _NEGLIGIBLE:
@@ -99,14 +115,15 @@ def walk(rng: Any, of: Lattice, x: Any, sums: Any, work: Any, tally: Any, steps:
         i = 0
         while i < high - low and work[i] <= u:
             i += 1
-        t = low + i
-        if t != 0:
+        # x' = x + t z, s' = s + t A z
+        step = low + i
+        if step != 0:
             for k in range(ptr[move], ptr[move + 1]):
-                x[group[k]] += t * coef[k]
+                x[group[k]] += step * coef[k]
             for k in range(row_ptr[move], row_ptr[move + 1]):
-                sums[row[k]] += t * row_coef[k]
+                sums[row[k]] += step * row_coef[k]
         tally[0] += 1
-        tally[1] += t != 0
+        tally[1] += step != 0
 
 
 #: Most groups of a system whose lattice is worked out.
@@ -120,21 +137,6 @@ def kernel_basis(matrix: IntArray) -> IntArray:
 
     Columns are reduced by whole-number steps of Euclid, row by row; those that end with zeros are
     a basis of the kernel, and short vectors are then subtracted from longer ones.
-
-    Parameters
-    ----------
-    matrix : ndarray of int64, shape (rows, columns)
-        Weights.
-
-    Returns
-    -------
-    ndarray of int64, shape (dimension, columns)
-        Every whole vector of the kernel is a combination of them with whole coefficients.
-
-    Raises
-    ------
-    ArgumentError
-        If entries grow beyond 2^31.
     """
     n = matrix.shape[1]
     work = np.concatenate([matrix.T.copy(), np.eye(n, dtype=np.int64)], axis=1)  # row: a column
@@ -186,22 +188,6 @@ def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: i
     """Return basis moves, given moves, and random combinations of two to four of them.
 
     A basis alone need not connect the points that are not negative.
-
-    Parameters
-    ----------
-    basis : ndarray of int64, shape (dimension, groups)
-        A basis of the lattice.
-    more : ndarray of int64, shape (moves, groups)
-        Other moves, such as differences of solutions.
-    rng : Generator
-        For the combinations.
-    count : int
-        How many combinations to try.
-
-    Returns
-    -------
-    ndarray of int64, shape (moves, groups)
-        Each once, whatever its sign.
     """
     dimension = len(basis)
     found = [basis, more]
@@ -262,17 +248,7 @@ _SOLVER_SECONDS = 30.0
 
 
 class LatticeChains:
-    """Starts and moves of several chains.
-
-    Parameters
-    ----------
-    system : SmallSystem
-        Rows by groups.
-    chains : int
-        Number of starts.
-    rng : Generator
-        For the moves and the starts.
-    """
+    """Starts and moves of several chains."""
 
     def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
         self._system = system
@@ -307,41 +283,33 @@ class LatticeChains:
 
 @dataclass
 class LatticeChain:
-    """A chain on the points of a lattice; a sweep is one step for each move.
+    """A chain on the points of a lattice; a sweep is one step for each move."""
 
-    Attributes
-    ----------
-    of : Lattice
-        What does not change.
-    x, sums : ndarray of int64
-        Counts of the groups, and the sums of rows.
-    soft : ndarray of int64
-        The soft rows.
-    work : ndarray of float
-        Room for the longest line.
-    sweep : int
-        Steps of a sweep.
-    rng : Generator
-        Of this chain.
-    """
-
-    of: Lattice
-    x: IntArray
+    lattice: Lattice
+    x: IntArray  # counts of the groups, and the sums of rows
     sums: IntArray
-    soft: IntArray
-    work: FloatArray
-    sweep: int
-    rng: np.random.Generator
+    soft: IntArray  # the soft rows
+    work: FloatArray  # room for the longest line
+    sweep_size: int  # steps of a sweep
+    rng: np.random.Generator  # of this chain
     tally: IntArray = field(default_factory=lambda: np.zeros(2, np.int64))
 
-    def go(self, sweeps: int) -> None:
+    def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
-        walk(self.rng, self.of, self.x, self.sums, self.work, self.tally, sweeps * self.sweep)
+        walk(
+            self.rng,
+            self.lattice,
+            self.x,
+            self.sums,
+            self.work,
+            self.tally,
+            sweeps * self.sweep_size,
+        )
 
-    def now(self) -> tuple[IntArray, float]:
+    def snapshot(self) -> tuple[IntArray, float]:
         """Return the counts and the log density of the state."""
-        density = self.of.prior[self.of.prior_ptr[:-1] + self.x].sum()
-        density += self.of.soft[self.of.soft_ptr[self.soft] + self.sums[self.soft]].sum()
+        density = self.lattice.prior[self.lattice.prior_ptr[:-1] + self.x].sum()
+        density += self.lattice.soft[self.lattice.soft_ptr[self.soft] + self.sums[self.soft]].sum()
         return self.x, float(density)
 
 

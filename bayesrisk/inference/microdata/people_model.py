@@ -1,4 +1,4 @@
-"""The arrays of the chain over lists of people, and whether it can run."""
+"""Arrays of the Markov chain over lists of people, made from a system of published counts."""
 
 from __future__ import annotations
 
@@ -7,48 +7,44 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayesrisk._numba import lean_kernel
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata._strata import Stratum, strata_of
 from bayesrisk.inference.microdata.prior import pieces
 from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
 from bayesrisk.release import Likelihood, NoiseSpec
 
-# -----------------------------------------------------------------------------
-# A chain over lists of people: one person, or two, change at a time.
-#
 # People of one finest place of whom the same is known beforehand are a *part* of it; without such
-# knowledge a place has one part.  Every part has slots, some of them empty in the last part of a
-# place; an occupied slot holds the class of a person.  The prior of the list of one part is that of
-# its counts, divided over the orders of the list.  A *level* is a layer of rows: row
-# ``base[level, part] + q`` is the q-th published cell of the place at that level in which the part
-# lies.  The cells of a level are dealt to *tracks* such that a class has one cell of each at most:
-# ``cell[level, class, track]``, with the weight ``coef`` there, or -1.  The log likelihood of row r
-# stands at ``table[spot[r]]``: the spot moves with the sum, one entry for one person.
-#
-# Nothing here checks its arguments.
+# knowledge a place has one part.  Every part has slots, the first of them occupied; each holds the
+# class of a person.  A *level* is a layer of rows: row ``base[level, part] + q`` is the q-th
+# published cell of the place at that level in which the part lies.  The cells of a level are dealt
+# to *tracks* such that a class has at most one cell of each: ``cell[level, class, track]``, with
+# the weight ``coef`` there, or -1.  The log likelihood of row r is ``table[spot[r]]``: the spot
+# moves with the sum, one entry for one person.
 
+Index = int | np.int64
+Rng = np.random.Generator
 
 REDRAW, MOVE, BIRTH, SWAP, EXCHANGE, LEAP = range(6)
 KINDS = ("redraw", "move", "birth or death", "swap", "exchange", "leap")
 
 
-class Model(NamedTuple):
-    """What does not change."""
+class ModelArrays(NamedTuple):
+    """Arrays that stay fixed during a run."""
 
     base: IntArray  # (levels, parts)
-    cell: Any  # (levels, classes, tracks), int32
-    coef: Any
+    cell: NDArray[np.int32]  # (levels, classes, tracks)
+    coef: NDArray[np.int32]
     table: FloatArray
     part_of: IntArray  # part of every slot
     first: IntArray  # first slot of every part, and the end
     home: IntArray  # first slot of the place of every part
-    rest: IntArray  # last part of that place
-    near: IntArray  # (2, parts): first slot of the next larger area of a part, and the end
-    open: Any  # whether the number of people of a part may change
-    size_ptr: IntArray  # log P(n) of a part stands at log_size[size_ptr[part] + n]
+    last_part: IntArray  # last part of that place
+    area: IntArray  # (2, parts): first slot of the next larger area of a part, and the end
+    open: BoolArray  # whether the number of people of a part may change
+    size_ptr: IntArray  # log P(n) of a part is log_size[size_ptr[part] + n]
     log_size: FloatArray
     law: IntArray  # of every part: which row of the next four
     mass: FloatArray  # (laws, classes): share (of sum 1) or Dirichlet parameter of every class
@@ -62,78 +58,16 @@ class Model(NamedTuple):
     leap_chance: FloatArray  # cumulative probabilities of these
 
 
-class State(NamedTuple):
-    """What does."""
+class ChainState(NamedTuple):
+    """State that a sweep updates in place."""
 
-    who: IntArray  # class in every slot, occupied ones of a part first
+    occupant: IntArray  # class in every slot
     people: IntArray  # in every part
     x: IntArray  # (parts, classes)
     spot: IntArray  # of every row, in the table
     tally: IntArray  # (kinds, 2): proposed, accepted
     density: FloatArray  # log likelihood, so far
     work: FloatArray  # (classes,)
-
-
-@lean_kernel
-def add(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> float:
-    """Add a class to the rows of one part at one level; return the change of the likelihood."""
-    change = 0.0
-    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            old = spot[base + c]
-            new = old + by * coef[level, cls, k]
-            change += table[new] - table[old]
-            spot[base + c] = new
-    return change
-
-
-@lean_kernel
-def turn(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> float:
-    """Return the change of the likelihood if one person of a part has another class."""
-    change = 0.0
-    base, table, spot, cell, coef = of.base[level, part], of.table, at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i == j:
-            step = coef[level, new, k] - coef[level, old, k]
-            if i >= 0 and step != 0:
-                s = spot[base + i]
-                change += table[s + step] - table[s]
-            continue
-        if i >= 0:
-            s = spot[base + i]
-            change += table[s - coef[level, old, k]] - table[s]
-        if j >= 0:
-            s = spot[base + j]
-            change += table[s + coef[level, new, k]] - table[s]
-    return change
-
-
-@lean_kernel
-def turned(of: Any, at: Any, level: Any, part: Any, old: Any, new: Any) -> None:
-    """Let one person of a part have another class, in the rows."""
-    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i >= 0:
-            spot[base + i] -= coef[level, old, k]
-        if j >= 0:
-            spot[base + j] += coef[level, new, k]
-
-
-@lean_kernel
-def apply(of: Any, at: Any, level: Any, part: Any, cls: Any, by: Any) -> None:
-    """Add a class to the rows of one part at one level."""
-    base, spot, cell, coef = of.base[level, part], at.spot, of.cell, of.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            spot[base + c] += by * coef[level, cls, k]
-
-
-# -----------------------------------------------------------------------------
 
 
 _SAME = 1e-12  # difference that rounding explains
@@ -145,31 +79,16 @@ _LEAST_LEAPS, _MOST_LEAPS = 1e-3, 0.1  # chance of a leap, which costs as much a
 
 @dataclass(frozen=True)
 class PeopleModel:
-    """Arrays of the kernels, and what the first state needs.
+    """Arrays of the kernels, and what the first state needs."""
 
-    Attributes
-    ----------
-    model : Model
-        What does not change.
-    strata : tuple of Stratum
-        The parts.
-    classes : int
-        Number of classes.
-    likely : ndarray of int64
-        A likely number of people of every part; the number itself where it is known.
-    spot : ndarray of int64
-        Where the log likelihood of every row stands if there is nobody but those whose class is
-        known.
-    runs : ndarray of int64, shape (runs, 2)
-        First and last number of people of a place, those who are known with them, of the runs of
-        numbers that its law has nothing between.
-    """
-
-    model: Model
-    strata: tuple[Stratum, ...]
-    classes: int
-    likely: IntArray
+    arrays: ModelArrays
+    strata: tuple[Stratum, ...]  # the parts
+    classes: int  # number of classes
+    likely: IntArray  # A likely number of people of every part; the number itself where it is known
+    # where the log likelihood of every row stands if there is nobody but those whose class is known
     spot: IntArray
+    # (runs, 2): first and last number of people of a place, those who are known with them, of the
+    # runs of numbers that its law has nothing between
     runs: IntArray
 
     @property
@@ -184,7 +103,7 @@ class PeopleModel:
         Those of shares up to 1 are of runs further and further from what is likely.
         """
         found = self.likely.copy()
-        for part in np.flatnonzero(self.model.open):
+        for part in np.flatnonzero(self.arrays.open):
             stratum, n = self.strata[part], self.likely[part]
             low, high = np.maximum(self.runs.T - stratum.known, 0)
             near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.known]
@@ -217,15 +136,7 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
-    """Return the arrays of the chain.
-
-    Raises
-    ------
-    ArgumentError
-        If the place has too many people for it.
-    DataError
-        If exact numbers of people contradict each other or the prior.
-    """
+    """Return the arrays of the chain."""
     of_places = strata_of(system)
     if of_places is None:
         raise ArgumentError("known must not overlap for this chain")
@@ -233,13 +144,13 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
     others = np.cumsum([len(part) for part in of_places]) - 1
     known = np.array([strata[r].known for r in others], np.int64)
-    told = _fixed_sizes(system)
-    if np.any((told >= 0) & (told < known)):
+    published = _fixed_sizes(system)
+    if np.any((published >= 0) & (published < known)):
         raise DataError("release contradicts what is known: more people are known than there are")
-    fixed[others] = np.where(told >= 0, told - known, -1)
+    fixed[others] = np.where(published >= 0, published - known, -1)
     likely = fixed.copy()
     thought, spread = _likely_sizes(system)
-    likely[others] = np.where(told >= 0, told - known, np.maximum(thought - known, 0))
+    likely[others] = np.where(published >= 0, published - known, np.maximum(thought - known, 0))
     capacity = _capacities(system, strata, fixed, likely, spread)
     first = np.concatenate([[0], np.cumsum(capacity)]).astype(np.int64)
     if first[-1] > MAX_SUM:
@@ -269,7 +180,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         chance[MOVE] = 0.0
     if len(strata) == 1:
         chance[SWAP] = 0.0
-    model = Model(
+    model = ModelArrays(
         base=np.ascontiguousarray(base[:, place]),
         cell=cell,
         coef=coef,
@@ -277,8 +188,8 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         part_of=np.repeat(np.arange(len(strata)), capacity),
         first=first,
         home=first[others - np.array([len(part) - 1 for part in of_places])][place],
-        rest=others[place],
-        near=_near(system, place, first),
+        last_part=others[place],
+        area=_areas(system, place, first),
         open=fixed < 0,
         size_ptr=size_ptr,
         log_size=log_n,
@@ -314,7 +225,7 @@ def _leaps(runs: IntArray) -> tuple[IntArray, FloatArray]:
     return leap, 1.0 / leap / np.sum(1.0 / leap)
 
 
-def _near(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:
+def _areas(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray:
     """Return the slots of the area around every part, of the finest level that joins places.
 
     The level is the same for all: a step and its reverse must be proposed equally often.
@@ -327,7 +238,7 @@ def _near(system: MicrodataSystem, place: IntArray, first: IntArray) -> IntArray
     return np.array([first[start], first[end]])
 
 
-def put(model: Model, spot: IntArray, x: IntArray) -> None:
+def put(model: ModelArrays, spot: IntArray, x: IntArray) -> None:
     """Add the people of every part to the rows."""
     part, cls = np.nonzero(x)
     for level in range(model.base.shape[0]):
@@ -427,10 +338,10 @@ def _fixed_sizes(system: MicrodataSystem) -> IntArray:
     for layer in system.layers:
         if layer.geoids.size == len(system.places):
             for cell in np.flatnonzero(layer.exact):
-                told = ~layer.hidden[:, cell]
-                if np.any(told & (fixed >= 0) & (fixed != layer.given[:, cell])):
+                published = ~layer.hidden[:, cell]
+                if np.any(published & (fixed >= 0) & (fixed != layer.given[:, cell])):
                     raise DataError("release contradicts itself: two numbers of records differ")
-                fixed[told] = layer.given[told, cell]
+                fixed[published] = layer.given[published, cell]
     return fixed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,14 @@ from bayesrisk._random import Seed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata._strata import strata_of
-from bayesrisk.inference.microdata.chains import Chain, Draws, Note, PeopleChain, draw, silent
+from bayesrisk.inference.microdata.chains import (
+    Chain,
+    Draws,
+    Observer,
+    PeopleChain,
+    draw,
+    no_observer,
+)
 from bayesrisk.inference.microdata.exact import (
     GroupLaws,
     Tally,
@@ -24,19 +31,19 @@ from bayesrisk.inference.microdata.exact import (
     expected_of,
     weigh,
 )
-from bayesrisk.inference.microdata.expected_counts import OneMore
+from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import KnownRecords
 from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, suits
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import (
-    Asked,
-    FoundLaw,
     MicrodataPosterior,
+    PosteriorLaw,
+    QuestionFunctions,
     RecordQuestion,
     answers_of,
-    asked_of,
-    before,
+    prior_answers,
+    question_functions,
     ratio,
 )
 from bayesrisk.inference.microdata.system import (
@@ -49,7 +56,6 @@ from bayesrisk.inference.microdata.system import (
 from bayesrisk.inference.sampling.chains import Samples, spawn
 from bayesrisk.release import Release
 
-# -----------------------------------------------------------------------------
 # The law of the records of a place itself: means, draws, and what one record less would change.
 
 
@@ -64,30 +70,19 @@ class RecordLaw:
     """Means, and draws where there is no exact law, of groups of unknowns.
 
     A group is a set of unknowns that no row tells apart; inside it records are exchangeable.
-
-    Attributes
-    ----------
-    group, weight : ndarray
-        For every unknown its group (-1: there are none for certain) and its share of the group.
-    mass : ndarray of float
-        Share, or Dirichlet parameter, of every group.
-    mean : ndarray of float
-        Mean number of records of every group.
-    draws : ndarray of int64, shape (chains, draws, groups), or None
-        Draws of a chain; None where the law is exact, and the number of records certain.
-    engine : str
-        ``exact``, ``people`` or ``lattice``.
-    decided : bool
-        Whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes
-        of at least 400, of the log density and of two random projections of the state.
     """
 
+    # for every unknown its group (-1: there are none for certain) and its share of the group
     group: IntArray
     weight: FloatArray
-    mass: FloatArray
-    mean: FloatArray
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    mean: FloatArray  # mean number of records of every group
+    # (chains, draws, groups): draws of a chain; None where the law is exact, and the number of
+    # records certain
     draws: IntArray | None
-    engine: str
+    engine: str  # ``exact``, ``people`` or ``lattice``
+    # whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes of
+    # at least 400, of the log density and of two random projections of the state
     decided: bool = True
 
 
@@ -102,23 +97,6 @@ def record_law(
     """Return the law of the records of a system: exact where it can be, else by chains.
 
     An exact law has means alone, and so is taken only where the number of records is certain.
-
-    Parameters
-    ----------
-    system : MicrodataSystem
-        What is unknown and what is published.
-    rng : Generator, int or other seed, optional
-        For the chains.
-    draws, chains : int
-        Draws kept of each chain, after as many that are discarded.  While the chains do not agree,
-        they go on for as long again, up to five times: as many draws are kept, further apart.
-    max_points : int
-        Most points that an exact law may have.
-
-    Raises
-    ------
-    DataError
-        If the prior forbids what was released, or the tables contradict each other.
     """
     people = suits(system)
     if not people or _one_record(system):
@@ -132,9 +110,9 @@ def record_law(
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
     if people:
-        of = people_model(system)
+        model = people_model(system)
         begun: Sequence[Chain] = [
-            PeopleChain.begin(of, own, _FEWEST_DRAWS, i / chains)
+            PeopleChain.begin(model, own, _FEWEST_DRAWS, i / chains)
             for i, own in enumerate(generators[:-1])
         ]
         shares = system.classes.mass(system.prior.shares)
@@ -166,14 +144,14 @@ def _exact_law(small: SmallSystem, numbers: sp.csr_array, max_points: int) -> Re
     return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
 
 
-# -----------------------------------------------------------------------------
-
-
 ENGINES = ("auto", "exact", "people", "lattice")
 _MAX_POINTS = 10**7
 _MAX_EXACT = 2**16
 _FEWEST = 1000  # proposals between draws: to come back to Python costs about so many
 _MAX_SAMPLES = 2**25
+
+
+_Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
@@ -253,34 +231,25 @@ def microdata_posterior(
 
     Notes
     -----
-    Errors: exact laws to about 1e-12, relative.  A sweep is about one proposal for each person (or
-    one step for each move); draws are ``thin`` sweeps apart,
-    or 2, 4, ... times as many where chains went on, and the error of a mean of draws is
-    its Monte Carlo standard error, from the effective number of draws.  An answer has status
-    ``undecided`` unless the log density and two random projections of the state have a
-    rank-normalised R-hat of at most 1.01 and bulk and tail effective sizes of at least 400, and the
-    answer's own mean has a split R-hat of at most 1.01 and an effective size of at least 400.  For
-    a probability p of error s that is also at most p (1 - p) / s**2: draws in which nobody can
-    be the target do not count.
+    Exact laws have a relative error of about 1e-12, and the error of a mean of draws is its Monte
+    Carlo standard error, from the effective number of draws. A sweep is about one proposal for each
+    person, or one step for each move. An answer has status ``undecided`` unless the log density and
+    two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
+    tail effective sizes of at least 400, and the answer's own mean has a split R-hat of at most
+    1.01 and an effective size of at least 400. For a probability p of error s that is also at most
+    p (1 - p) / s**2: draws in which nobody can be the target do not count.
 
     Where the law of the number of people has gaps, chains start on every side of them, if there are
     as many chains.  Those over people cross a gap by steps of many people; where no step of a
     lattice chain does, the answers are undecided.
 
-    A share that the chain over people leaves undecided is then asked of what one more person would
-    change, which every draw tells, also one in which the group is empty: with n people of the
-    place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n) times the share
-    that the prior gives the class times the ratio of the likelihoods with and without one more of
-    it.  ``reason`` says how many answers were found so.  It needs a number of people that is not
-    published exactly, a prior that allows every smaller one, and noise: of the counts that see one
-    class the sum of 1 / variance is at most 1.5.  Groups of which the fewest people are expected
-    are recorded from the first round on, as many as have no more classes together than a sweep has
-    proposals; others in the next round (``doublings``).  What is still undecided is looked at
-    several times between two draws, while only people of its places change.  Where nothing else is
-    undecided, and terms were worth 100 draws or more, that is done in half as many further draws,
-    as far apart as those before, which are kept for these answers alone; otherwise, or if that is
-    not enough, in the next round.  Such an answer is from further draws only: those for which it
-    was undecided are no part of it.
+    A share that the chain over people leaves undecided is asked of the equation of Mecke: with n
+    people of the place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n)
+    times the share that the prior gives the class times the ratio of the likelihoods with and
+    without one more of it.  ``reason`` says how many answers were found so.  It needs a number of
+    people that is not published exactly, a prior that allows every smaller one, and noise: of the
+    counts that see one class the sum of 1 / variance is at most 1.5.  Where more draws are needed
+    for it, the answer is from these alone: those for which it was undecided are no part of it.
 
     Examples
     --------
@@ -316,7 +285,7 @@ def microdata_posterior(
     what = check.instances(known, KnownRecords, "known")
     apart = [t for q in asked for t in q.tables(prior.schema)]
     system = system_of(release, level=level, place=place, prior=prior, apart=apart, known=what)
-    functions = asked_of(asked, system)
+    functions = question_functions(asked, system)
     if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
         try:
             return _exact(system, asked, functions)
@@ -350,7 +319,7 @@ def _may_be_exact(system: MicrodataSystem) -> bool:
 
 
 def _exact(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked
+    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
     law = weigh(small, over_groups, _MAX_POINTS)
@@ -369,7 +338,7 @@ def _exact(
     answers = pd.DataFrame(
         {
             "question": [str(q) for q in asked],
-            "prior": before(asked, functions, system, strata_of(system)),
+            "prior": prior_answers(asked, functions, system, strata_of(system)),
             "posterior": values,
             "error": 0.0,
             "lower": values,
@@ -381,7 +350,7 @@ def _exact(
     )
     reason = f"all {law.points:,} points were weighed"
     table = expected_of(system, system.cell_of, expected)
-    found = FoundLaw(
+    found = PosteriorLaw(
         _groups(system, small, [list(law.laws)]), system, system.cell_of, _names(system)
     )
     return MicrodataPosterior(answers, table, "exact", reason, law.points, None, found)
@@ -399,44 +368,50 @@ def _names(system: MicrodataSystem) -> list[str]:
 
 
 def _people_chains(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked, how: _Settings
+    system: MicrodataSystem,
+    asked: Sequence[RecordQuestion],
+    functions: QuestionFunctions,
+    how: _Settings,
 ) -> MicrodataPosterior:
-    of = people_model(system)
+    model = people_model(system)
     generators, origin = spawn(how.rng, how.chains)
     starts = [
-        PeopleChain.begin(of, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
+        PeopleChain.begin(model, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
     ]
-    of_state = sp.csr_array(functions.cells[:, of.cell_of])
+    of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
-    more = OneMore(system, of, of_state, asked, functions, starts, how.draws)
+    expected = ExpectedCounts(system, asked, functions, starts, how.draws)
 
-    def fresh() -> Note:
-        tallies[:] = [Tally(how.chains, of.cell_of.size)]
-        more.fresh()
+    def observer() -> Observer:
+        tallies[:] = [Tally(how.chains, model.cell_of.size)]
+        expected.reset()
 
-        def note(chain: int, x: IntArray) -> None:
-            tallies[0].note(chain, x)
-            more.note(chain)
+        def observe(chain: int, x: IntArray) -> None:
+            tallies[0].add(chain, x)
+            expected.record(chain)
 
-        return note
+        return observe
 
-    def mend(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
-        return more.further(more.mend(frame, drawn), drawn)
+    def answer(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+        return expected.extend_chains(expected.answer_undecided(frame, drawn), drawn)
 
-    leap = int(of.model.leap.max(initial=1))
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, fresh, mend, leap)
+    leap = int(model.arrays.leap.max(initial=1))
+    drawn, frame = _drawn(starts, of_state, asked, functions, how, (observer, answer, leap))
     reason = "counts are noisy"
-    if more.used:
-        reason += f"; {more.used:,} answers are from what one more person would change"
+    if expected.used:
+        reason += f"; {expected.used:,} answers are from what one more person would change"
     run = _Run("people", reason, origin)
-    names = [s.name for s in of.strata for _ in range(of.classes)]
-    law = FoundLaw(tallies[0], system, of.cell_of, names, drawn.agreed)
-    table = expected_of(system, of.cell_of, tallies[0].mean)
+    names = [s.name for s in model.strata for _ in range(model.classes)]
+    law = PosteriorLaw(tallies[0], system, model.cell_of, names, drawn.agreed)
+    table = expected_of(system, model.cell_of, tallies[0].mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
 
 
 def _lattice_chains(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: Asked, how: _Settings
+    system: MicrodataSystem,
+    asked: Sequence[RecordQuestion],
+    functions: QuestionFunctions,
+    how: _Settings,
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
     if not small.matrix.shape[1]:
@@ -453,7 +428,7 @@ def _lattice_chains(
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
     laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
     ranking = _groups(system, small, laws)
-    law = FoundLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
+    law = PosteriorLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
     run = _Run("lattice", "some counts are exact, and there are too many points to visit", origin)
     table = expected_of(system, system.cell_of, mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
@@ -463,29 +438,32 @@ def _drawn(
     chains: Sequence[Chain],
     of_state: sp.csr_array,
     asked: Sequence[RecordQuestion],
-    functions: Asked,
+    functions: QuestionFunctions,
     how: _Settings,
-    fresh: Callable[[], Note] = silent,
-    mend: Callable[[pd.DataFrame, Draws], pd.DataFrame] = lambda frame, _: frame,
-    leap: int = 1,
+    special: tuple[Callable[[], Observer], _Answer, int] = (no_observer, lambda frame, _: frame, 1),
 ) -> tuple[Draws, pd.DataFrame]:
-    """Return draws that answer all questions, or the last ones, and the answers."""
+    """Return draws that answer all questions, or the last ones, and the answers.
+
+    ``special`` are an observer of the states, further answers, and how far a number may leap.
+    """
+    observer, answer, leap = special
     frames: list[pd.DataFrame] = []
 
     def enough(drawn: Draws) -> bool:
-        frames.append(mend(answers_of(asked, functions, drawn), drawn))
+        drawn = replace(drawn, leap=leap)
+        frames.append(answer(answers_of(asked, functions, drawn), drawn))
         return bool((frames[-1]["status"] == "sampled").all())
 
-    drawn = draw(
+    found = draw(
         chains,
         of_state,
         how.draws,
         thin=how.thin,
         doublings=how.doublings,
         enough=enough,
-        fresh=fresh,
-        leap=leap,
+        observer=observer,
     )
+    drawn = replace(found, leap=leap)
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
 
 
@@ -499,17 +477,17 @@ class _Run(NamedTuple):
 
 def _sampled(
     asked: Sequence[RecordQuestion],
-    functions: Asked,
+    functions: QuestionFunctions,
     drawn: Draws,
     frame: pd.DataFrame,
     run: _Run,
     expected: pd.DataFrame,
-    law: FoundLaw,
+    law: PosteriorLaw,
 ) -> MicrodataPosterior:
     """Return the answers of draws, with the draws themselves where they are not too many."""
     labels = [str(question) for question in asked]
     frame.insert(0, "question", labels)
-    frame.insert(1, "prior", before(asked, functions, law.system, strata_of(law.system)))
+    frame.insert(1, "prior", prior_answers(asked, functions, law.system, strata_of(law.system)))
     samples, counts = None, drawn.counts
     if counts.shape[0] * counts.shape[1] * 2 * len(labels) <= _MAX_SAMPLES:
         samples = Samples(

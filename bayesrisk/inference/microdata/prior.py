@@ -1,4 +1,4 @@
-"""What an adversary believes about the records of a place before a release."""
+"""Prior of an adversary about the records of a place."""
 
 from __future__ import annotations
 
@@ -71,17 +71,7 @@ class RecordPrior:
     def uniform_data_sets(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
         """Return the prior under which every list of n records is equally probable.
 
-        Parameters
-        ----------
-        schema : Schema
-            What the records are.
-        size : array_like of float, optional
-            Probability of n = 0, 1, ... records.
-
-        Returns
-        -------
-        RecordPrior
-            Independent records with equal shares.
+        Records are independent, with equal shares; ``size`` is P(n), if it is known.
         """
         return cls(schema, size=_size(size))
 
@@ -89,17 +79,7 @@ class RecordPrior:
     def uniform_histograms(cls, schema: Schema, *, size: ArrayLike | None = None) -> Self:
         """Return the prior under which every histogram of n records is equally probable.
 
-        Parameters
-        ----------
-        schema : Schema
-            What the records are.
-        size : array_like of float, optional
-            Probability of n = 0, 1, ... records.
-
-        Returns
-        -------
-        RecordPrior
-            Concentration 1 for every cell of the schema.
+        Every cell of the schema has concentration 1; ``size`` is P(n), if it is known.
         """
         return cls(
             schema,
@@ -189,11 +169,6 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
     -------
     float
         Concentration A, to about six digits.
-
-    Raises
-    ------
-    ArgumentError
-        If a cell that is counted has no share.
 
     Examples
     --------

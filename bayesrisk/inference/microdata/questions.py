@@ -1,4 +1,4 @@
-"""What is asked about the records of a place."""
+"""Questions about the records of a place, and answers of draws with their errors."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class RecordQuestion:
     def __str__(self) -> str:
         if self.name:
             return self.name
-        text = _told(self.where)
+        text = _condition_text(self.where)
         if self.among is not None:
-            return f"{text} among {_told(self.among)}"
+            return f"{text} among {_condition_text(self.among)}"
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
     def tables(self, schema: Schema) -> list[Table]:
@@ -93,11 +93,10 @@ class RecordQuestion:
         ]
 
 
-def _told(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     return ", ".join(f"{a} {'/'.join(map(str, v))}" for a, v in condition.items()) or "anybody"
 
 
-# -----------------------------------------------------------------------------
 # Questions as linear functions of the unknown counts, and their answers before the release.
 
 
@@ -105,25 +104,19 @@ _SAME = 1e-12  # relative difference of shares that rounding explains
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What every question counts, and among what.
+class QuestionFunctions:
+    """Questions as linear functions of the counts: records that count, and their group."""
 
-    Attributes
-    ----------
-    cells : scipy.sparse.csr_array of int64, shape (functions, places * classes)
-        The functions, each once.
-    row : ndarray of int64, shape (questions, 2)
-        The functions of every question: the records that it counts, and those among which.
-    known : ndarray of int64, shape (questions, 2)
-        What known people of a known class add to them.
-    """
-
-    cells: sp.csr_array
+    cells: sp.csr_array  # (functions, places * classes): the functions, each once
+    # (questions, 2): the functions of every question: the records that it counts, and those among
+    # which
     row: IntArray
-    known: IntArray
+    known: IntArray  # (questions, 2): what known people of a known class add to them
 
 
-def asked_of(questions: Sequence[RecordQuestion], system: MicrodataSystem) -> Asked:
+def question_functions(
+    questions: Sequence[RecordQuestion], system: MicrodataSystem
+) -> QuestionFunctions:
     """Return the questions as functions of the counts of all classes in all places."""
     places, width = [str(p) for p in system.places], system.classes.size
     number = {p: i for i, p in enumerate(places)}
@@ -154,12 +147,12 @@ def asked_of(questions: Sequence[RecordQuestion], system: MicrodataSystem) -> As
     every = system.settled(cells)
     others = every - np.asarray(cells @ system.known.named.toarray().ravel(), np.int64)
     target = np.array([q.among is not None for q in questions], np.bool_)
-    return Asked(cells, row, np.where(target[:, None], others[row], every[row]))
+    return QuestionFunctions(cells, row, np.where(target[:, None], others[row], every[row]))
 
 
-def before(
+def prior_answers(
     questions: Sequence[RecordQuestion],
-    asked: Asked,
+    asked: QuestionFunctions,
     system: MicrodataSystem,
     strata: list[list[Stratum]] | None,
 ) -> FloatArray:
@@ -260,7 +253,6 @@ def _tail(
     return float(max(0.0, 1.0 - every.sum()))
 
 
-# -----------------------------------------------------------------------------
 # Answers of draws: their errors and intervals, and which are undecided.
 #
 # An answer is a mean of draws, or a ratio E[X] / E[G] of two means, whose error is that of the mean
@@ -274,7 +266,7 @@ _COLUMNS = ["posterior", "error", "lower", "upper", "status", "r_hat", "ess"]
 
 
 @dataclass(frozen=True)
-class Tracked:
+class AnswerDraws:
     """One question: draws with the error of its answer, and the answer."""
 
     draws: FloatArray
@@ -283,52 +275,56 @@ class Tracked:
     share: bool
 
 
-def answers_of(asked: Sequence[RecordQuestion], functions: Asked, drawn: Draws) -> pd.DataFrame:
+def answers_of(
+    asked: Sequence[RecordQuestion], functions: QuestionFunctions, drawn: Draws
+) -> pd.DataFrame:
     """Return value, error, interval, status, R-hat and effective size of every question."""
     rows = zip(asked, functions.row, functions.known, strict=True)
     return pd.DataFrame(
-        [answer_of(_tracked(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
+        [answer_of(_answer_draws(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
     )
 
 
-def _tracked(question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray) -> Tracked:
+def _answer_draws(
+    question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray
+) -> AnswerDraws:
     part, whole = (counts[:, :, r] + k for r, k in zip(row, known, strict=True))
     if question.among is not None:
         return share_of(part.astype(float), whole.astype(float))
     draws: FloatArray = part.astype(float)
     if question.at_least is not None:
         draws = (part >= question.at_least).astype(float)
-    return Tracked(draws, float(draws.mean()), 1.0, question.at_least is not None)
+    return AnswerDraws(draws, float(draws.mean()), 1.0, question.at_least is not None)
 
 
-def share_of(part: FloatArray, whole: FloatArray) -> Tracked:
+def share_of(part: FloatArray, whole: FloatArray) -> AnswerDraws:
     """Return the share of a part, from draws of both, each of shape (chains, draws)."""
     mean = float(whole.mean())
     value, about = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
     # Linearised: the error of a ratio of means is that of these draws.
     draws = value + (part - value * whole) / mean if about else 0.0 * whole
-    return Tracked(draws, value, about, True)
+    return AnswerDraws(draws, value, about, True)
 
 
 def answer_of(
-    of: Tracked, drawn: Draws, *, most: float = math.inf
+    answer: AnswerDraws, drawn: Draws, *, most: float = math.inf
 ) -> tuple[float, float, float, float, str, float, float]:
     """Return value, error, interval, status, R-hat and effective size, at most ``most``."""
     seen, error = drawn.watched, 0.0
-    if np.isfinite(of.value) and not np.all(of.draws == of.draws.flat[0]):
-        r_hat, ess = mean_r_hat(of.draws), float(effective_size(of.draws))
-        error = float(of.draws.std(ddof=1)) / math.sqrt(ess)
-        if of.share:
-            ess = min(ess, of.value * (1.0 - of.value) / error**2)
+    if np.isfinite(answer.value) and not np.all(answer.draws == answer.draws.flat[0]):
+        r_hat, ess = mean_r_hat(answer.draws), float(effective_size(answer.draws))
+        error = float(answer.draws.std(ddof=1)) / math.sqrt(ess)
+        if answer.share:
+            ess = min(ess, answer.value * (1.0 - answer.value) / error**2)
     else:  # it never changed: nothing but the state's own numbers says how much that means
         r_hat = max((n.r_hat for n in seen), default=np.nan)
-        ess = of.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
+        ess = answer.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
     ess = min(ess, most)
     agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
     if not (drawn.agreed and agree and ess >= LEAST_ESS):
         return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
-    low, high = answer_interval(of.value, error, ess, share=of.share, leap=drawn.leap)
-    return of.value, error, low, high, "sampled", r_hat, ess
+    low, high = answer_interval(answer.value, error, ess, share=answer.share, leap=drawn.leap)
+    return answer.value, error, low, high, "sampled", r_hat, ess
 
 
 def answer_interval(
@@ -361,12 +357,11 @@ def ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0.0 else float("nan")
 
 
-# -----------------------------------------------------------------------------
 # What a release says about the records of a place, as it is returned.
 
 
 @dataclass(frozen=True)
-class FoundLaw:
+class PosteriorLaw:
     """The law of every unknown, of which place and class and known people they are."""
 
     ranking: Ranking
@@ -379,7 +374,7 @@ class FoundLaw:
 @displayed
 @dataclass(frozen=True)
 class MicrodataPosterior:
-    """What a release says about the records of a place.
+    """Posterior of the records of a place given a release.
 
     Attributes
     ----------
@@ -409,36 +404,19 @@ class MicrodataPosterior:
     reason: str
     points: int
     samples: Samples | None
-    _law: FoundLaw = field(repr=False)
+    _law: PosteriorLaw = field(repr=False)
 
     def ranked_records(self, top: int = 100) -> pd.DataFrame:
-        """Return the records that are most probably there.
+        """Return the ``top`` records that are most probably there.
 
         For each class c of a place and k = 1, 2, ..., the probability that at least k records of
         the class are there.  An adversary who lists those of probability q or more is right with
-        each of them so often.
-
-        Parameters
-        ----------
-        top : int, default 100
-            How many.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``place``, a column for each attribute as in ``expected``, ``known`` (of which known
-            people, by what is known; empty for all others), ``number`` k, ``probability`` and
-            ``error``: 0 where it is exact, else the standard error between chains.  People whose
-            class is known are left out, and do not count in k.
-
-        Raises
-        ------
-        ArgumentError
-            If the chains do not agree.
-
-        Notes
-        -----
-        Chains count up to k = 2^25 / (chains * classes of all places), at least 1.
+        each of them so often.  Columns are ``place``, one for each attribute as in ``expected``,
+        ``known`` (of which known people, by what is known; empty for all others), ``number`` k,
+        ``probability`` and ``error``: 0 where it is exact, else the standard error between chains.
+        People whose class is known are left out, and do not count in k.  Draws whose chains do not
+        agree are refused; chains count up to k = 2^25 / (chains * classes of all places), at least
+        1.
         """
         check.integer(top, "top", lower=1)
         if not self._law.agreed:

@@ -44,39 +44,20 @@ TAIL = 1e-15
 
 @dataclass(frozen=True)
 class Layer:
-    """The published cells of one level.
+    """The published cells of one level."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    geoids : ndarray of str
-        Its places, inside the place that is asked about.
-    belongs : ndarray of int64
-        For each finest place the position of the one of these places around it.
-    weights : scipy.sparse.csr_array of int64, shape (cells, classes)
-        Weight of a record of a class in every published cell.
-    given : ndarray of int64, shape (places, cells)
-        Published counts, less what was taken off.
-    off : ndarray of int64, shape (places, cells)
-        Counts of records that were taken off (:meth:`MicrodataSystem.less`).
-    hidden : ndarray of bool, shape (places, cells)
-        Cells that are withheld: nothing is known of them.
-    likelihoods : tuple of Likelihood
-        What a published count says about the true one, for each cell.
-    names : tuple of (str, str)
-        Table and cell.
-    """
-
-    level: str
-    geoids: TextArray
-    belongs: IntArray
-    weights: sp.csr_array
-    given: IntArray
+    level: str  # name of the level
+    geoids: TextArray  # its places, inside the place that is asked about
+    belongs: IntArray  # for each finest place the position of the one of these places around it
+    weights: sp.csr_array  # (cells, classes): weight of a record of a class in every published cell
+    given: IntArray  # (places, cells): published counts, less what was taken off
+    # (places, cells): counts of records that were taken off
+    # (:meth:`MicrodataSystem.without_records`)
     off: IntArray
-    hidden: IntArray
+    hidden: IntArray  # (places, cells): cells that are withheld: nothing is known of them
+    # what a published count says about the true one, for each cell
     likelihoods: tuple[Likelihood, ...]
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...]  # (str, str): table and cell
 
     @property
     def exact(self) -> IntArray:
@@ -86,31 +67,18 @@ class Layer:
 
 @dataclass(frozen=True)
 class MicrodataSystem:
-    """What is unknown, and what is published about it.
+    """Unknown counts of a place, and the published sums of them.
 
     Unknown ``p * classes.size + c`` is the number of records of class c in place p, but for people
     who are known.  After these stand the numbers of each class among the people of every group
     that is known in part.
-
-    Attributes
-    ----------
-    classes : Classes
-        Classes of cells.
-    places : ndarray of str
-        The finest places, inside the place that is asked about.
-    prior : RecordPrior
-        Prior of each of these places.
-    layers : tuple of Layer
-        The published cells, level by level from the coarsest.
-    known : Knowledge
-        What is known beyond them.
     """
 
-    classes: Classes
-    places: TextArray
-    prior: RecordPrior
-    layers: tuple[Layer, ...]
-    known: Knowledge
+    classes: Classes  # classes of cells
+    places: TextArray  # the finest places, inside the place that is asked about
+    prior: RecordPrior  # prior of each of these places
+    layers: tuple[Layer, ...]  # the published cells, level by level from the coarsest
+    known: Knowledge  # what is known beyond them
 
     @property
     def cells(self) -> int:
@@ -138,25 +106,13 @@ class MicrodataSystem:
         """Return what known people of a known class add to functions of the counts."""
         return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
-    def less(self, place: int, records: IntArray) -> MicrodataSystem:
-        """Return the system of the other records, some being known: their counts are taken off.
+    def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
+        """Subtract known records, by class, of a place from all published counts.
 
         To be used where all attributes of the known records are known, for a prior of the others,
         and where the known record is no knowledge: that which a release is without.  The classes
         stay those of the tables, which one system for many targets needs.  Conditions on some
         attributes are :class:`KnownRecords`, for which a system is made anew.
-
-        Parameters
-        ----------
-        place : int
-            Position of a finest place.
-        records : ndarray of int64, shape (classes,)
-            Known records there, by class.
-
-        Raises
-        ------
-        DataError
-            If a count that is published as true is smaller than that of the known records.
         """
         layers = []
         for layer in self.layers:
@@ -167,7 +123,7 @@ class MicrodataSystem:
             layers.append(replace(layer, given=given, off=off))
         return replace(self, layers=tuple(layers))
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowSystem:
         """Return every published cell as a row over the unknowns."""
         matrices, hard, given, off, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
@@ -184,7 +140,7 @@ class MicrodataSystem:
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
-        return Rows(
+        return RowSystem(
             self.over_unknowns(matrix),
             np.concatenate(hard),
             np.concatenate(given),
@@ -195,35 +151,20 @@ class MicrodataSystem:
 
 
 @dataclass
-class Rows:
-    """Published cells, and other sums: hard where the sum is given, soft where it has weights.
+class RowSystem:
+    """Published cells, and other sums: hard where the sum is given, soft where it has weights."""
 
-    Attributes
-    ----------
-    matrix : scipy.sparse.csr_array of int64
-        Weight of a record in every row.
-    hard : ndarray of bool
-        Whether the sum is given.
-    given : ndarray of int64
-        The published count.
-    known : ndarray of int64
-        What known people add to the sum of the unknowns.
-    laws : list of Likelihood or None
-        What it says about the sum; None for the number of records of a place, which has a prior.
-    names : list of str
-        How messages call the rows.
-    """
-
-    matrix: sp.csr_array
-    hard: IntArray
-    given: IntArray
-    known: IntArray
+    matrix: sp.csr_array  # weight of a record in every row
+    hard: IntArray  # whether the sum is given
+    given: IntArray  # the published count
+    known: IntArray  # what known people add to the sum of the unknowns
+    # what it says about the sum; None for the number of records of a place, which has a prior
     laws: list[Likelihood | None]
-    names: list[str]
+    names: list[str]  # how messages call the rows
 
-    def keep(self, rows: IntArray) -> Rows:
+    def keep(self, rows: IntArray) -> RowSystem:
         """Return some of the rows."""
-        return Rows(
+        return RowSystem(
             sp.csr_array(self.matrix[rows, :]),
             self.hard[rows],
             self.given[rows],
@@ -243,36 +184,7 @@ def system_of(
     apart: Sequence[Table] = (),
     known: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
-    """Return the system of a place: what its tables, and those of the places inside, say.
-
-    Parameters
-    ----------
-    release : Release
-        Tables with their likelihoods.
-    level, place : str
-        The place that is asked about.
-    prior : RecordPrior
-        Prior of the records of every finest place.
-    finest : str, optional
-        Level of the finest places; by default the finest level that has a table.
-    apart : sequence of Table
-        Tables that are not published, whose cells the classes shall tell apart all the same.
-    known : sequence of KnownRecords
-        What is known beyond the release.
-
-    Returns
-    -------
-    MicrodataSystem
-        Withheld counts and tables of other levels say nothing here.
-
-    Raises
-    ------
-    ArgumentError
-        If the place is unknown, the prior is of another schema, a table has no likelihood in
-        closed form, or there are too many unknowns.
-    DataError
-        If a count that is published as true is negative.
-    """
+    """Return the system of a place: what its tables, and those of the places inside, say."""
     tables, workload = release.tables, release.tables.workload
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
@@ -393,7 +305,6 @@ def _inside(geoids: TextArray, place: str) -> TextArray:
     return found
 
 
-# -----------------------------------------------------------------------------
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
 
 
@@ -408,41 +319,23 @@ class TooLargeError(ArgumentError):
 
 @dataclass(frozen=True)
 class SmallSystem:
-    """The system over groups of unknowns whose columns are equal.
+    """The system over groups of unknowns whose columns are equal."""
 
-    Attributes
-    ----------
-    group : ndarray of int64
-        The group of every unknown of the system; -1 where the count is 0 for certain.
-    weight : ndarray of float
-        Share of every unknown in its group: inside a group records are exchangeable.
-    matrix : scipy.sparse.csr_array of int64
-        Rows by groups; hard rows are independent of each other.
-    hard, given : ndarray
-        Which rows have a given sum, and the sum.
-    soft : tuple of ndarray
-        Log weight of the sums 0, 1, ... of every row; empty where it is hard.
-    runs : tuple of ndarray of int64, shape (runs, 2)
-        First and last sum of the runs of every row that most of its weight is on
-        (:func:`~bayesrisk.inference.microdata.prior.pieces`).
-    priors : tuple of ndarray
-        Log weight of the counts 0, 1, ... of every group, up to the largest that rows leave.
-    mass : ndarray of float
-        Share, or Dirichlet parameter, of every group.
-    constant : float
-        Log weight that all points share.
-    """
-
-    group: IntArray
+    group: IntArray  # the group of every unknown of the system; -1 where the count is 0 for certain
+    # share of every unknown in its group: inside a group records are exchangeable
     weight: FloatArray
-    matrix: sp.csr_array
-    hard: IntArray
+    matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
+    hard: IntArray  # which rows have a given sum, and the sum
     given: IntArray
+    # log weight of the sums 0, 1, ... of every row; empty where it is hard
     soft: tuple[FloatArray, ...]
+    # (runs, 2): first and last sum of the runs of every row that most of its weight is on
+    # (:func:`~bayesrisk.inference.microdata.prior.pieces`)
     runs: tuple[IntArray, ...]
+    # log weight of the counts 0, 1, ... of every group, up to the largest that rows leave
     priors: tuple[FloatArray, ...]
-    mass: FloatArray
-    constant: float
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    constant: float  # log weight that all points share
 
     @property
     def top(self) -> IntArray:
@@ -451,15 +344,7 @@ class SmallSystem:
 
 
 def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
-    """Return the small system, and functions of the unknowns (functions, unknowns) over groups.
-
-    Raises
-    ------
-    ArgumentError
-        If nothing bounds the number of records, or a sum has too many values.
-    DataError
-        If the prior forbids what was released, or rows contradict each other.
-    """
+    """Return the small system, and functions of the unknowns (functions, unknowns) over groups."""
     prior = system.prior
     mass = _mass(system)
     rows = _all_rows(system)
@@ -534,7 +419,7 @@ def _mass(system: MicrodataSystem) -> FloatArray:
     return np.concatenate([mass, *(group.mass for group in system.known.partly)])
 
 
-def _all_rows(system: MicrodataSystem) -> Rows:
+def _all_rows(system: MicrodataSystem) -> RowSystem:
     """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, known = len(system.places), system.classes.size, system.known
     told = system.rows()
@@ -553,7 +438,7 @@ def _all_rows(system: MicrodataSystem) -> Rows:
     extra = [*parts] + ([system.over_unknowns(sums)] if sums is not None else [])
     constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
     counts = [g.count for g in (*known.partly, *known.exactly)]
-    return Rows(
+    return RowSystem(
         sp.csr_array(sp.vstack([told.matrix, ones, *extra], format="csr"), dtype=np.int64),
         np.concatenate([told.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
         np.concatenate([told.given, settled, np.array(counts, np.int64)]),
@@ -591,7 +476,7 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: Rows, prior: RecordPrior) -> tuple[Rows, float]:
+def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, float]:
     """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
@@ -668,7 +553,7 @@ class _Span:
         return None
 
 
-def _bounds(rows: Rows, prior: RecordPrior) -> IntArray:
+def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
     """Return the largest sum of every row that has a weight."""
     found = np.full(len(rows.laws), _NO_BOUND, np.int64)
     for r, law in enumerate(rows.laws):
@@ -685,7 +570,7 @@ def _bounds(rows: Rows, prior: RecordPrior) -> IntArray:
     return found
 
 
-def _tops(rows: Rows, bounds: IntArray, n_groups: int) -> IntArray:
+def _tops(rows: RowSystem, bounds: IntArray, n_groups: int) -> IntArray:
     """Return the largest count of every group: by exact bounds, or else by noisy sums."""
     top = np.full(n_groups, _NO_BOUND, np.int64)
     _lower(top, rows.matrix, bounds)
@@ -714,7 +599,7 @@ def _lower(top: IntArray, matrix: sp.csr_array, bounds: IntArray) -> None:
         top[groups] = np.minimum(top[groups], np.maximum(bounds[r], 0) // coef)
 
 
-def _log_weights(rows: Rows, r: int, most: int, prior: RecordPrior) -> FloatArray:
+def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> FloatArray:
     if most > MAX_SUM:
         raise ArgumentError(
             f"release must leave at most {MAX_SUM} values to {rows.names[r]}, got {most}"
@@ -722,7 +607,7 @@ def _log_weights(rows: Rows, r: int, most: int, prior: RecordPrior) -> FloatArra
     return _log_weight(rows, r, np.arange(most + 1), prior)
 
 
-def _log_weight(rows: Rows, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
+def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
     """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:

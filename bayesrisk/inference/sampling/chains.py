@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -115,18 +115,7 @@ class Samples:
         return [*lines, "Read diagnose() before using them."]
 
     def of(self, label: str) -> IntArray:
-        """Return the draws of one variable, shape (chains, draws).
-
-        Parameters
-        ----------
-        label : str
-            One of ``labels``.
-
-        Returns
-        -------
-        ndarray of int64
-            Draws.
-        """
+        """Return the draws of one variable, shape (chains, draws)."""
         if not isinstance(label, str) or label not in self.labels:
             some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
             raise ArgumentError(f"label must be one of {some}, got {shown(label)}")
@@ -143,18 +132,7 @@ class Samples:
         return float(standard_error(self._target()))
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the probability of the target with its error and an interval of the normal law.
-
-        Parameters
-        ----------
-        confidence : float
-            Confidence of the interval, in (0, 1).
-
-        Returns
-        -------
-        Estimate
-            ``target_probability`` with ``target_error``.
-        """
+        """Return the probability of the target with its error and an interval of the normal law."""
         if np.isnan(self.target_error):
             raise ArgumentError(
                 f"the draws must differ for an error, got {self._target().size:,} equal ones"
@@ -176,11 +154,6 @@ class Samples:
 
     def pmf(self, label: str) -> pd.DataFrame:
         """Return how often each count was drawn, with Monte Carlo standard errors.
-
-        Parameters
-        ----------
-        label : str
-            One of ``labels``.
 
         Returns
         -------
@@ -321,10 +294,6 @@ def _run_chain(step: Step, out: IntArray, warmup: int, stop: threading.Event) ->
 
 # -----------------------------------------------------------------------------
 # Draws handed to ArviZ, and its diagnostics read with a verdict: the only module that imports it.
-#
-# ArviZ 0.x keeps draws as InferenceData, ArviZ 1.x as an xarray DataTree, and the two differ in how
-# data are passed.  ``_arviz`` is the one place that knows.  ArviZ is loaded when
-# it is first needed, because it takes seconds.
 
 
 _TAILS = (0.05, 0.95)
@@ -332,56 +301,21 @@ _FEWEST_DRAWS = 4  # split chains need two draws in each half
 _SURPRISE = 1e-3  # a chain that never moves is suspect if the others make that so unlikely
 
 
-class _ArviZ(Protocol):
-    """What this package asks of ArviZ, whatever its version."""
-
-    version: str
-
-    def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
-        """Return the draws in ArviZ's own container."""
-
-    def statistic(self, name: str, draws: NDArray[Any], **options: Any) -> float:
-        """Return one diagnostic of draws (chains, draws)."""
-
-
-class _Common:
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self.version = str(module.__version__)
-
-    def statistic(self, name: str, draws: NDArray[Any], **options: Any) -> float:
-        # Few draws may have no variance within chains: the number is none then, and says so.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = getattr(self._module, name)(draws, **options)
-        return float(np.asarray(value).reshape(-1)[0])
-
-
-class _Legacy(_Common):
-    """ArviZ 0.x: InferenceData."""
-
-    def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
-        data = self._module.from_dict(**groups, **labels)
-        data.posterior.attrs.update(attrs)
-        return data
-
-
-class _Modern(_Common):
-    """ArviZ 1.x: DataTree."""
-
-    def pack(self, groups: Mapping[str, Any], attrs: Mapping[str, Any], **labels: Any) -> Any:
-        data = self._module.from_dict(dict(groups), **labels)
-        data["posterior"].attrs.update(attrs)
-        return data
-
-
-def _arviz() -> _ArviZ:
-    """Load ArviZ and return it behind one face; versions are told apart here and nowhere else."""
+def _arviz() -> Any:
+    """Return ArviZ, loaded when it is first needed: it takes seconds."""
     with warnings.catch_warnings():
         # ArviZ 0.22 and 0.23 announce 1.0, once a day.
         warnings.filterwarnings("ignore", message="\\s*ArviZ is undergoing a major refactor")
         import arviz
-    modern = int(str(arviz.__version__).partition(".")[0]) >= 1
-    return _Modern(arviz) if modern else _Legacy(arviz)
+    return arviz
+
+
+def _statistic(name: str, draws: NDArray[Any], **options: Any) -> float:
+    """Return one diagnostic of draws (chains, draws)."""
+    # Few draws may have no variance within chains: the number is none then, and says so.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = getattr(_arviz(), name)(draws, **options)
+    return float(np.asarray(value).reshape(-1)[0])
 
 
 def _checked(samples: Any) -> Samples:
@@ -446,7 +380,13 @@ def to_arviz(samples: Samples) -> Any:
         if name == "count" or (group != "posterior" and value.ndim)
     }
     coords = {draws.dimension: list(draws.labels)}
-    return _arviz().pack(groups, attrs, coords=coords, dims=dims)
+    arviz = _arviz()
+    if str(arviz.__version__).startswith("0."):  # InferenceData takes groups by keyword
+        data = arviz.from_dict(**groups, coords=coords, dims=dims)
+    else:  # a DataTree takes them together
+        data = arviz.from_dict(dict(groups), coords=coords, dims=dims)
+    data["posterior"].attrs.update(attrs)
+    return data
 
 
 @displayed
@@ -508,27 +448,6 @@ class Diagnosis:
         )
 
 
-def _numbers(arviz: _ArviZ, draws: NDArray[Any]) -> tuple[float, ...]:
-    """Return mean, MCSE, R-hat, bulk and tail ESS of one variable that is not constant."""
-    nan = float("nan")
-    mean = float(draws.mean())
-    if draws.shape[1] < _FEWEST_DRAWS or np.all(draws == draws.flat[0]):
-        return mean, nan, nan, nan, nan
-    moving = bool(np.any(draws != draws[:, :1]))
-    r_hat = nan if draws.shape[0] < 2 else np.inf
-    if moving and draws.shape[0] > 1:
-        r_hat = arviz.statistic("rhat", draws)
-    if not moving:  # every chain sits at a place of its own
-        return mean, nan, r_hat, float(draws.shape[0]), float(draws.shape[0])
-    return (
-        mean,
-        arviz.statistic("mcse", draws),
-        r_hat,
-        arviz.statistic("ess", draws, method="bulk"),
-        arviz.statistic("ess", draws, method="tail", prob=_TAILS),
-    )
-
-
 class ChainNumbers(NamedTuple):
     """Diagnostics of one variable."""
 
@@ -541,7 +460,20 @@ class ChainNumbers(NamedTuple):
 
 def chain_numbers(draws: NDArray[Any]) -> ChainNumbers:
     """Return mean, MCSE, R-hat, bulk and tail ESS of one variable, draws (chains, draws)."""
-    return ChainNumbers(*_numbers(_arviz(), draws))
+    nan, mean = float("nan"), float(draws.mean())
+    if draws.shape[1] < _FEWEST_DRAWS or np.all(draws == draws.flat[0]):
+        return ChainNumbers(mean, nan, nan, nan, nan)
+    moving = bool(np.any(draws != draws[:, :1]))
+    r_hat = nan if draws.shape[0] < 2 else np.inf
+    if not moving:  # every chain sits at a place of its own
+        return ChainNumbers(mean, nan, r_hat, float(draws.shape[0]), float(draws.shape[0]))
+    return ChainNumbers(
+        mean=mean,
+        mcse=_statistic("mcse", draws),
+        r_hat=_statistic("rhat", draws) if draws.shape[0] > 1 else r_hat,
+        bulk=_statistic("ess", draws, method="bulk"),
+        tail=_statistic("ess", draws, method="tail", prob=_TAILS),
+    )
 
 
 def mean_r_hat(draws: NDArray[Any]) -> float:
@@ -552,16 +484,16 @@ def mean_r_hat(draws: NDArray[Any]) -> float:
     """
     if np.all(draws == draws[:, :1]):
         return float("nan") if np.all(draws == draws.flat[0]) else float("inf")
-    return _arviz().statistic("rhat", draws, method="split")
+    return _statistic("rhat", draws, method="split")
 
 
-def _stuck_chains(arviz: _ArviZ, draws: NDArray[Any]) -> list[int]:
+def _stuck_chains(draws: NDArray[Any]) -> list[int]:
     """Return the chains that never moved although the others say that they should have."""
     still = np.all(draws == draws[:, :1], axis=1)
     if still.all() or not still.any():
         return list(range(len(draws))) if still.all() else []
     moving = draws[~still]
-    per_chain = arviz.statistic("ess", moving, method="bulk") / len(moving)
+    per_chain = _statistic("ess", moving, method="bulk") / len(moving)
     suspects = []
     for chain in np.flatnonzero(still):
         share = float((moving == draws[chain, 0]).mean())
@@ -572,7 +504,7 @@ def _stuck_chains(arviz: _ArviZ, draws: NDArray[Any]) -> list[int]:
 
 def _reasons(
     name: str,
-    numbers: tuple[float, ...],
+    numbers: ChainNumbers,
     stuck: list[int],
     chains: int,
     max_rhat: float,
@@ -640,18 +572,17 @@ def diagnose(
     smallest = check.scalar(min_ess_per_chain, "min_ess_per_chain", lower=0.0, bounds="()")
     if samples.draws < _FEWEST_DRAWS:
         raise ShapeError(f"samples must have at least {_FEWEST_DRAWS} draws, got {samples.draws}")
-    arviz = _arviz()
     variables = {} if samples.target is None else {"target": samples.target}
     variables |= {label: samples.counts[:, :, i] for i, label in enumerate(samples.labels)}
     rows, reasons, notes, constant = [], [], [], []
     for name, draws in variables.items():
-        numbers = _numbers(arviz, draws)
+        numbers = chain_numbers(draws)
         rows.append(numbers)
         constant.append(bool(np.all(draws == draws.flat[0])))
         if constant[-1]:
             notes.append(f"{name}: every draw is {draws.flat[0]}; R-hat has no meaning")
             continue
-        stuck = _stuck_chains(arviz, draws)
+        stuck = _stuck_chains(draws)
         reasons += _reasons(
             name, numbers, stuck, samples.chains, largest, smallest * samples.chains
         )
@@ -673,5 +604,5 @@ def diagnose(
         notes=tuple(notes),
         chains=samples.chains,
         draws=samples.draws,
-        arviz_version=arviz.version,
+        arviz_version=str(_arviz().__version__),
     )

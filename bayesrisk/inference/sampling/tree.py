@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
@@ -28,282 +28,19 @@ from bayesrisk.inference.sampling.chains import (
     spawn,
     whole_settings,
 )
-from bayesrisk.inference.tree import posterior as model
 from bayesrisk.inference.tree.leaf_prior import LeafPrior
 from bayesrisk.inference.tree.structure import Tree
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 
-# -----------------------------------------------------------------------------
-# Gibbs sampler for a path of nested groups: block, block group, tract, county, and so on.
-
-
-_NO_END = 2**61
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
 _LEAST_PRECISION = 1e-30
-
-
-@dataclass(frozen=True)
-class _State:
-    """The free counts of a path, from the block upwards: levels of an only child are merged.
-
-    ``level`` maps each level to its free count; entry 0 of the siblings is unused; ``tables`` are
-    log priors with their first counts, of size 0 where flat.
-    """
-
-    level: IntArray
-    noisy: FloatArray
-    weight: FloatArray
-    siblings: FloatArray
-    sibling_weight: FloatArray
-    tables: list[LogTable]
-
-
-def _state(path: Any, levels: int) -> _State:
-    """Return what moves freely: an only child's count is its parent's."""
-    level = np.concatenate(([0], np.cumsum(path.n_siblings[: levels - 1] > 0)))
-    size = int(level[-1]) + 1
-    noisy, weight, siblings, sibling_weight = (np.zeros(size) for _ in range(4))
-    tables = [FLAT] * size
-    np.add.at(weight, level, path.precision[:levels])
-    for i, place in enumerate(level):
-        if weight[place] > 0.0:
-            noisy[place] += path.precision[i] / weight[place] * path.noisy[i]
-        if i and path.n_siblings[i - 1] > 0:
-            siblings[place] = path.totals[i - 1]
-            sibling_weight[place] = path.total_precision[i - 1]
-        prior = path.priors[i - 1] if i else None
-        if prior is not None:
-            tables[place] = tables[place].times(prior)
-    return _State(level, noisy, weight, siblings, sibling_weight, tables)
-
-
-def _highest(state: _State) -> list[int]:
-    """Return the largest feasible count at each free level, from the top down."""
-    highest = [_NO_END] * len(state.tables)
-    for i in range(len(state.tables) - 1, -1, -1):
-        highest[i] = highest[i + 1] if i + 1 < len(highest) else _NO_END
-        if not state.tables[i].flat:
-            allowed = state.tables[i].allowed
-            at = int(np.searchsorted(allowed, highest[i], side="right"))
-            highest[i] = int(allowed[at - 1]) if at else -1
-    return highest
-
-
-def _block_log_prior(state: _State, known: int, prior: float, highest: list[int]) -> float:
-    """Return the log odds of x = 1 before any release: also what priors make impossible."""
-    odds = LogTable.of_target(known, prior).log_pmf
-    for x in (0, 1):
-        odds[x] += state.tables[0].at(known + x)
-        if known + x > highest[0]:
-            odds[x] = -np.inf
-    if max(odds) == -np.inf:
-        raise ArgumentError(f"count_priors must allow counts from known_count = {known} upwards")
-    return float(odds[1] - odds[0])
-
-
-def _first_path_state(
-    state: _State, x: int, known: int, highest: list[int], rng: np.random.Generator
-) -> IntArray:
-    """Return feasible counts, spread by three times the noise of the releases."""
-    weight = state.weight + state.sibling_weight
-    spread = np.sqrt(0.5 / np.where(weight > 0.0, weight, 0.5))
-    likely = state.noisy + OVERDISPERSION * spread * rng.standard_normal(weight.size)
-    count = np.empty(weight.size, dtype=np.int64)
-    count[0] = known + x
-    for i in range(1, count.size):
-        count[i] = min(
-            max(int(np.clip(likely[i], -_NO_END, _NO_END)), int(count[i - 1])), highest[i]
-        )
-        if not state.tables[i].flat:
-            allowed = state.tables[i].allowed
-            count[i] = allowed[np.searchsorted(allowed, count[i])]
-    return count
-
-
-def sample_path(
-    noisy_counts: ArrayLike,
-    siblings: ArrayLike,
-    *,
-    n_siblings: ArrayLike,
-    rho: Number,
-    prior: float,
-    known_count: int = 0,
-    sibling_rho: Number | None = None,
-    count_priors: Sequence[CountLaw | None] | None = None,
-    known_totals: Sequence[int | None] | None = None,
-    sensitivity: Number = 1.0,
-    levels: Sequence[str] | None = None,
-    draws: int,
-    warmup: int,
-    chains: int,
-    rng: np.random.Generator | int,
-    threads: int | None = None,
-) -> Samples:
-    r"""Sample the counts of a path of nested groups from releases at every level.
-
-    The model of :func:`path_posterior`: with :math:`X_0` the block's count and :math:`X_l` that of
-    the group at level l,
-
-    .. math::
-
-        P(X \mid y, S) \propto P(X_0) \prod_{l=0}^{L} e^{-\rho_l (y_l - X_l)^2}
-        \prod_{l=1}^{L} P(X_l)\, e^{-(r_l / m_l) (S_l - X_l + X_{l-1})^2}\, 1[X_l \ge X_{l-1}]
-
-    Parameters
-    ----------
-    noisy_counts : array_like of int, shape (levels,)
-        Released counts y from the block to the top; ignored where rho is 0.
-    siblings : array_like of int, shape (levels - 1,)
-        For every level above the block, the total S of the released counts of the group's other
-        children.
-    n_siblings : array_like of int, shape () or (levels - 1,)
-        Number m of those other children; 0 for an only child (S is then ignored).
-    rho : array_like, shape () or (levels,)
-        zCDP budget of the count at each level: 0 for no release, else at least
-        1e-30 * sensitivity**2.
-    prior : float
-        Probability p that the block's count is ``known_count`` + 1, in (0, 1).
-    known_count : int, default 0
-        Others in the block known to have the characteristics, k.
-    sibling_rho : array_like, shape () or (levels - 1,), optional
-        Budget r of each of the other children; by default that of the level below.
-    count_priors : sequence of CountLaw or None, length levels - 1, optional
-        Prior of the count of each group, with bounded support; None is flat on 0, 1, 2, ...
-    known_totals : sequence of int or None, length levels - 1, optional
-        Counts of groups that are published without noise, as for :func:`path_posterior`.
-    sensitivity : float, default 1.0
-        L2 sensitivity that the budgets refer to.
-    levels : sequence of str, optional
-        Names from the block upwards; ``level_0``, ``level_1``, ... if None.
-    draws, warmup, chains : int
-        Sweeps kept and discarded in each chain, and number of chains. At most 1e8 sweeps, and
-        2**28 numbers kept in all (2 GiB).
-    rng : Generator or int
-        Source of randomness; each chain gets a child of its own.
-    threads : int, optional
-        Threads to use; the draws do not depend on it. None: as many as there are processors.
-
-    Returns
-    -------
-    Samples
-        One variable for each level; levels at the top about which nothing was released are left
-        out under a flat prior.
-
-    Notes
-    -----
-    A sweep redraws X_0 given X_1, then each level given its neighbours from a discrete Gaussian
-    cut to the counts between theirs, by rejection without approximation; under a prior, from its
-    table.  Every feasible state can be reached from every other: raise the levels to the larger of
-    the two states from the top down, then lower them from the bottom up.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
-
-    Examples
-    --------
-    >>> samples = sample_path([2, 1, 4], [-1, 2], n_siblings=[27, 3], rho=[0.1, 0.25, 0.05],
-    ...     prior=0.5, draws=100, warmup=10, chains=2, rng=1)
-    >>> samples.counts.shape
-    (2, 100, 3)
-    """
-    k = check.integer(known_count, "known_count", lower=0)
-    p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    path = model.read_path(
-        noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
-    ).with_totals(known_totals, k)
-    weak = (path.precision > 0.0) & (path.precision < _LEAST_PRECISION)
-    if weak.any():
-        raise ArgumentError(
-            f"rho / sensitivity**2 must be 0 or >= {_LEAST_PRECISION:g}, got "
-            f"{check.describe_first(path.precision, weak)}"
-        )
-    names = _names(levels, path.noisy.size)
-    sizes = whole_settings(draws, warmup, chains)
-    state = _state(path, path.informed())
-    highest = _highest(state)
-    log_odds = _block_log_prior(state, k, p, highest)
-    possible = [x for x, ruled_out in ((0, np.inf), (1, -np.inf)) if log_odds != ruled_out]
-    log_odds += float(state.weight[0] * (2.0 * (state.noisy[0] - k) - 1.0))
-    # The block's own table is in the odds.
-    tables = [FLAT, *state.tables[1:]]
-    given = kernels.PathModel(
-        known_count=k,
-        log_odds=log_odds,
-        noisy=state.noisy,
-        precision=state.weight,
-        siblings=state.siblings,
-        sibling_precision=state.sibling_weight,
-        prior_at=np.cumsum([0, *(table.log_pmf.size for table in tables)]),
-        prior_start=np.array([table.start for table in tables], dtype=np.int64),
-        log_prior=np.concatenate([table.log_pmf for table in tables]),
-    )
-    generators, seed = spawn(rng, sizes[2])
-    counts = room_for(sizes[0], sizes[2], state.noisy.size)
-
-    def begin(chain: int) -> Step:
-        random, x = generators[chain], possible[chain % len(possible)]
-        count = _first_path_state(state, x, k, highest, random).copy()
-        return lambda skip, out: kernels.fill_path(random, given, count, skip, out)
-
-    run_chains(begin, counts, sizes[1], threads)
-    spec = {
-        "noisy_counts": path.noisy.tolist(),
-        "siblings": path.totals.tolist(),
-        "n_siblings": path.n_siblings.tolist(),
-        "precision": path.precision.tolist(),
-        "sibling_precision": path.total_precision.tolist(),
-        "prior": p,
-        "known_count": k,
-        "count_priors": "flat" if count_priors is None else list(count_priors),
-        "known_totals": None if known_totals is None else list(known_totals),
-    }
-    return Samples(
-        counts=counts[:, :, state.level],
-        target=counts[:, :, 0] - k,
-        labels=names[: state.level.size],
-        dimension="level",
-        sampler="coherent",
-        warmup=sizes[1],
-        spec=MappingProxyType(spec),
-        seed=seed,
-        observed=MappingProxyType({"noisy_count": path.noisy[: state.level.size]}),
-        constants=MappingProxyType(
-            {"precision": path.precision[: state.level.size], "prior": p, "known_count": k}
-        ),
-    )
-
-
-def _names(levels: Sequence[str] | None, size: int) -> tuple[str, ...]:
-    if levels is None:
-        return tuple(f"level_{i}" for i in range(size))
-    names = check.texts(levels, "levels")
-    if len(names) != size:
-        raise ShapeError(f"levels must name each of the {size} levels, got {shown(names)}")
-    if len(set(names)) != size:
-        raise ArgumentError(f"levels must be different names, got {shown(names)}")
-    return names
-
-
-# -----------------------------------------------------------------------------
-
+_NO_END = 2**61
 
 #: Prior of one leaf: a law, or any unnormalised log prior of an array of counts.
 OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
 
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24
-
-
-@dataclass(frozen=True)
-class _LeafTables:
-    """Log priors of the leaves, one after another; ``size`` 0 is flat."""
-
-    tables: FloatArray
-    offset: IntArray
-    start: IntArray
-    size: IntArray
-    peak: FloatArray
 
 
 @dataclass(frozen=True)
@@ -324,6 +61,8 @@ def _leaves(tree: Tree) -> _Leaves:
         below[tree.parent[v]] += below[v]
     begin = np.zeros(tree.n_nodes, dtype=np.int64)
     weight = np.array(tree.precision)
+    weight[tree.exact >= 0] += 1.0  # a total that is known bounds what is below it
+    weight[list(tree.tables)] += 1.0
     for v in range(tree.n_nodes):
         place = begin[v]
         for child in tree.children[tree.first_child[v] : tree.first_child[v + 1]]:
@@ -335,8 +74,8 @@ def _leaves(tree: Tree) -> _Leaves:
     return _Leaves(node, begin, begin + below, weight[node])
 
 
-def _choices(tree: Tree, leaves: _Leaves, leaf_prior: Any) -> list[Any]:
-    """Return the prior of each leaf, in the order of ``leaves``."""
+def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
+    """Return the prior of each leaf, by node."""
     n = tree.leaves.size
     if isinstance(leaf_prior, str):
         check.choice(leaf_prior, "leaf_prior", ("flat",))
@@ -360,9 +99,7 @@ def _choices(tree: Tree, leaves: _Leaves, leaf_prior: Any) -> list[Any]:
             )
     if isinstance(leaf_prior, LeafPrior):
         given = [_of_one_leaf(leaf_prior, i, n) for i in range(n)]
-    place = np.empty(tree.n_nodes, dtype=np.int64)
-    place[tree.leaves] = np.arange(n)
-    return [given[i] for i in place[leaves.node]]
+    return dict(zip(tree.leaves.tolist(), given, strict=True))
 
 
 def _of_one_leaf(prior: LeafPrior, leaf: int, leaves: int) -> LeafPrior:
@@ -415,41 +152,141 @@ def _bounded(prior: Any) -> int | None:
     return None
 
 
-def _leaf_tables(tree: Tree, leaves: _Leaves, priors: list[Any]) -> _LeafTables:
+@dataclass(frozen=True)
+class _Weights:
+    """Log weights of the counts of nodes, by node, and the counts that are possible.
+
+    ``listed`` are the possible counts of nodes with a table, ``least`` and ``most`` those of all.
+    """
+
+    tables: dict[int, LogTable]
+    least: IntArray
+    most: IntArray
+    listed: dict[int, IntArray]
+    restricted: bool
+
+    def nearest(self, v: int, count: int) -> int:
+        """Return the first possible count from ``count`` on, or the last that there is."""
+        if v not in self.listed:
+            return int(min(max(count, self.least[v]), self.most[v]))
+        allowed = self.listed[v]
+        return int(allowed[min(int(np.searchsorted(allowed, count)), allowed.size - 1)])
+
+    def has_gaps(self, v: int) -> bool:
+        """Whether some count between the least and the largest is impossible."""
+        return v in self.listed and self.listed[v].size <= self.most[v] - self.least[v]
+
+
+def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weights:
+    """Return the counts that tables leave possible, from the leaves up.
+
+    Where totals are restricted, moves keep them: between two leaves they reach every set of counts
+    if no leaf's own counts have gaps.
+    """
+    least, most = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
+    listed: dict[int, IntArray] = {}
+    for v in range(tree.n_nodes - 1, -1, -1):
+        below = tree.children[tree.first_child[v] : tree.first_child[v + 1]]
+        if below.size:
+            least[v] = least[below].sum()
+            most[v] = int(min(most[below].astype(float).sum(), _NO_END))
+            if below.size == 1 and int(below[0]) in listed:  # an only child: one count
+                listed[v] = listed[int(below[0])]
+        if v in tables:
+            allowed = tables[v].allowed
+            if v in listed:
+                allowed = np.intersect1d(allowed, listed[v])
+            allowed = allowed[(allowed >= least[v]) & (allowed <= most[v])]
+            if not allowed.size:
+                raise ArgumentError(
+                    "leaf_prior, other priors and exact counts must allow some set of counts that "
+                    f"adds up, got none for node {shown(tree.names[v])}"
+                )
+            least[v], most[v], listed[v] = allowed[0], allowed[-1], allowed
+    weights = _Weights(tables, least, most, listed, restricted)
+    for leaf in tree.leaves.tolist() if restricted else []:
+        if weights.has_gaps(leaf):
+            raise ArgumentError(
+                "leaf_prior must allow every count between its least and largest where totals are "
+                f"known or have priors, got gaps for leaf {shown(tree.names[leaf])}"
+            )
+    return weights
+
+
+def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
+    """Return the possible counts of all nodes that are close to those proposed for leaves."""
+    count = np.zeros(tree.n_nodes, dtype=np.int64)
+    for v in tree.leaves.tolist():
+        count[v] = weights.nearest(v, int(leaf_counts[v]))
+    for v in range(tree.n_nodes - 1, 0, -1):
+        count[tree.parent[v]] += count[v]
+    if not weights.restricted:
+        return count
+    count[0] = weights.nearest(0, int(count[0]))
+    for v in range(tree.n_nodes):  # parents first: what a total demands, its children make up
+        below = tree.children[tree.first_child[v] : tree.first_child[v + 1]]
+        if not below.size:
+            continue
+        for child in below.tolist():
+            count[child] = weights.nearest(child, int(count[child]))
+        for child in 2 * sorted(below.tolist(), key=weights.has_gaps):
+            value = count[child] + count[v] - count[below].sum()
+            value = min(max(value, weights.least[child]), weights.most[child])
+            if child in weights.listed:
+                allowed = weights.listed[child]
+                value = allowed[max(int(np.searchsorted(allowed, value, side="right")) - 1, 0)]
+            count[child] = value
+        if count[below].sum() != count[v]:
+            raise ArgumentError(
+                "priors and exact counts must leave a set of counts that adds up, found none from "
+                f"node {shown(tree.names[v])} downwards"
+            )
+    return count
+
+
+def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, Any]) -> _Weights:
     """Tabulate the priors, far enough that what is cut off cannot matter."""
-    for v, prior, weight in zip(leaves.node, priors, leaves.weight, strict=True):
-        if weight == 0.0 and _bounded(prior) is None:
+    known = dict(tree.tables)
+    for v in np.flatnonzero(tree.exact >= 0).tolist():
+        known[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(known.get(v, FLAT))
+    restricted = bool(known)
+    for v in np.flatnonzero(tree.known_count >= 0).tolist():
+        target = LogTable.of_target(int(tree.known_count[v]), float(tree.prior[v]))
+        known[v], priors[v] = target.times(known.get(v, FLAT)), LeafPrior.flat()
+    bounded = {v: _bounded(priors[v]) for v in priors} | {v: t.stop - 1 for v, t in known.items()}
+    for v, weight in zip(leaves.node.tolist(), leaves.weight, strict=True):
+        if weight == 0.0 and bounded[v] is None:
             raise ArgumentError(
                 f"leaf_prior must be bounded for leaf {tree.names[v]!r}: no release is about it"
             )
-    keys = [id(prior) for prior in priors]  # leaves may share a prior
-    different = {k: p for k, p in zip(keys, priors, strict=True) if not _is_flat(p)}
+    # Leaves may share a prior, and then its table.
+    different = {id(p): p for p in priors.values() if not _is_flat(p)}
     ends = [end for p in different.values() if (end := _bounded(p)) is not None]
     largest = max(ends, default=0)
-    tables = _tabulate(different, largest) if len(ends) == len(different) else {}
+
+    def weigh() -> _Weights:
+        made = _tabulate(different, largest)
+        tables = {v: made[id(p)] for v, p in priors.items() if id(p) in made}
+        for v, table in known.items():
+            tables[v] = table.times(tables.get(v, FLAT))
+        return _weights(tree, tables, restricted)
+
+    if len(ends) == len(different):
+        return weigh()
+    # How far depends on what the priors themselves lose in a possible state, once tabulated.
+    start = _add_up(tree, _weights(tree, known, restricted), np.zeros(tree.n_nodes, np.int64))
     lost = 0.0
-    while not tables and different:
-        # The priors' own cost of the smallest state is known once they are tabulated.
-        largest = max(largest, _reach(tree, leaves, priors, lost))
-        tables = _tabulate(different, largest)
-        costs = {k: t.log_pmf.max() - t.at(t.allowed[0]) for k, t in tables.items()}
-        cost = float(sum(costs.get(k, 0.0) for k in keys))
-        if _reach(tree, leaves, priors, cost) > largest and cost > lost:
-            lost, tables = 2.0 * cost, {}
-    offset, start, size, peak, parts = {}, {}, {}, {}, []
-    at = 0
-    for key, (first, table) in tables.items():
-        offset[key], start[key], size[key], peak[key] = at, first, table.size, table.max()
-        parts.append(table)
-        at += table.size
-    flat = np.concatenate(parts) if parts else np.zeros(1)
-    return _LeafTables(
-        tables=flat,
-        offset=np.array([offset.get(k, 0) for k in keys], dtype=np.int64),
-        start=np.array([start.get(k, 0) for k in keys], dtype=np.int64),
-        size=np.array([size.get(k, 0) for k in keys], dtype=np.int64),
-        peak=np.array([peak.get(k, 0.0) for k in keys]),
-    )
+    while True:
+        endless = [v for v, end in bounded.items() if end is None and v in priors]
+        largest = max(largest, int(start.max()), _reach(tree, start, lost, endless))
+        weights = weigh()
+        cost = sum(
+            float(t.log_pmf.max() - t.at(max(int(start[v]), int(t.allowed[0]))))
+            for v, t in weights.tables.items()
+        )
+        if not _reach(tree, start, cost, endless) > largest or not cost > lost:
+            return weights
+        lost = 2.0 * cost
 
 
 def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, LogTable]:
@@ -460,47 +297,65 @@ def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, LogTable]:
     return {key: _log_table(prior, largest) for key, prior in priors.items()}
 
 
-def _reach(tree: Tree, leaves: _Leaves, priors: list[Any], lost: float) -> int:
-    """Return a count that no leaf exceeds in any state that could ever be drawn.
+def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
+    """Return a count that no endless leaf exceeds in any state that could ever be drawn.
 
-    The likelihood of the state in which every leaf holds its smallest count, less what the priors
-    lose there, bounds the best weight from below; a leaf of count c makes every total above it at
-    least c, and so bounds the weight of the state from above.
+    The likelihood of a possible state, less what the priors lose there, bounds the best weight from
+    below; a leaf of count c makes every total above it at least c, and so bounds the weight of the
+    state from above.
     """
-    least = np.zeros(tree.n_nodes)
-    for v, prior in zip(leaves.node, priors, strict=True):
-        if isinstance(prior, CountLaw):
-            least[v] = max(float(prior.support()[0]), 0.0)
-    for v in range(tree.n_nodes - 1, 0, -1):
-        least[tree.parent[v]] += least[v]
-    lost += float(np.sum(tree.precision * (tree.noisy - least) ** 2)) + _CUT
+    lost += float(np.sum(tree.precision * (tree.noisy - state) ** 2.0)) + _CUT
     with np.errstate(divide="ignore"):
         limit = np.maximum(tree.noisy, 0) + np.sqrt(lost / tree.precision)
+    limit = np.where(tree.exact >= 0, np.minimum(limit, tree.exact), limit)
+    for v, table in tree.tables.items():
+        limit[v] = min(limit[v], table.stop)
     for v in range(1, tree.n_nodes):
         limit[v] = min(limit[v], limit[tree.parent[v]])
-    bounds = [limit[v] for v, p in zip(leaves.node, priors, strict=True) if _bounded(p) is None]
-    return int(max(bounds)) + 1
+    return int(max(limit[endless], default=0.0)) + 1
 
 
 def _first_state(
-    tree: Tree, leaves: _Leaves, priors: _LeafTables, rng: np.random.Generator
+    tree: Tree, leaves: _Leaves, weights: _Weights, rng: np.random.Generator
 ) -> IntArray:
     """Return counts to start from: the leaves' own releases with three times their noise."""
     weight = np.where(leaves.weight > 0.0, leaves.weight, 0.5)
     spread = OVERDISPERSION * np.sqrt(0.5 / weight) * rng.standard_normal(leaves.node.size)
-    value = np.maximum(np.rint(tree.noisy[leaves.node] + np.minimum(spread, 1e6)), 0.0)
-    value = value.astype(np.int64)
-    count = np.zeros(tree.n_nodes, dtype=np.int64)
-    for i, v in enumerate(leaves.node):
-        if priors.size[i]:
-            own = priors.tables[priors.offset[i] : priors.offset[i] + priors.size[i]]
-            allowed = LogTable(int(priors.start[i]), own).allowed
-            at = min(int(np.searchsorted(allowed, value[i])), allowed.size - 1)
-            value[i] = allowed[at]
-        count[v] = value[i]
-    for v in range(tree.n_nodes - 1, 0, -1):
-        count[tree.parent[v]] += count[v]
-    return count
+    proposed = np.zeros(tree.n_nodes, dtype=np.int64)
+    near = np.rint(tree.noisy[leaves.node] + np.minimum(spread, 1e6))
+    proposed[leaves.node] = np.maximum(near, 0.0).astype(np.int64)
+    return _add_up(tree, weights, proposed)
+
+
+def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> kernels.TreeModel:
+    """Return the arrays that the kernels read; equal tables once."""
+    offset = np.full(tree.n_nodes, -1, dtype=np.int64)
+    lower, upper = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
+    peak = np.zeros(tree.n_nodes)
+    placed: dict[int, int] = {}
+    parts, end = [np.zeros(0)], 0
+    for v, table in weights.tables.items():
+        values = table.log_pmf
+        if id(values) not in placed:
+            placed[id(values)] = end
+            parts.append(values)
+            end += values.size
+        offset[v], peak[v] = placed[id(values)], values.max()
+        lower[v], upper[v] = table.start, table.stop - 1
+    return kernels.TreeModel(
+        parent=tree.parent,
+        depth=tree.depth,
+        noisy=tree.noisy,
+        precision=tree.precision,
+        node=leaves.node,
+        begin=leaves.begin,
+        end=leaves.end,
+        lower=lower,
+        upper=upper,
+        tables=np.concatenate(parts),
+        offset=offset,
+        peak=peak,
+    )
 
 
 def sample_tree(
@@ -522,6 +377,9 @@ def sample_tree(
         P(c \mid \text{releases}) \propto \prod_{\text{leaves } i} w_i(c_i)
         \prod_{\text{nodes } v} e^{-\tau_v (y_v - c_v)^2}, \quad
         c_v = \sum_{i \text{ below } v} c_i
+
+    A leaf with a target counts ``known_count`` or one more, the latter with its ``prior``, as in
+    :func:`tree_posterior`; a total that is known (``exact_count``) stays what it is.
 
     Parameters
     ----------
@@ -547,19 +405,16 @@ def sample_tree(
     Returns
     -------
     Samples
-        Variables are nodes; ``target`` is None.
-
-    Raises
-    ------
-    DataError
-        If ``nodes`` names a node that is not there.
+        Variables are nodes; ``target`` is that of the one leaf with a target (of :meth:`Tree.path`,
+        for example), if it is kept.
 
     Notes
     -----
     A sweep redraws each leaf from its exact conditional, which changes all totals above it, and
     then moves counts between it and a random leaf below one of its ancestors, from the exact
     conditional along that line.  Any feasible state can be reached leaf by leaf, because leaves
-    are independent a priori and every likelihood is positive.  Cost of a sweep: leaves times depth.
+    are independent a priori and every likelihood is positive; where totals are known, by moves
+    between two leaves.  Cost of a sweep: leaves times depth.
 
     Examples
     --------
@@ -585,42 +440,36 @@ def sample_tree(
         raise DataError(f"nodes: {error}") from error
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
-    if np.any(tree.exact >= 0):
-        node = tree.names[int(np.argmax(tree.exact >= 0))]
+    weak = (tree.precision > 0.0) & (tree.precision < _LEAST_PRECISION)
+    if weak.any():
         raise ArgumentError(
-            "tree must have no exact count to be sampled (the moves of a chain change every "
-            f"total; tree_posterior takes them), got one for node {shown(node)}"
+            f"rho / sensitivity**2 must be 0 or >= {_LEAST_PRECISION:g}, got "
+            f"{check.describe_first(tree.precision, weak)}"
         )
     leaves = _leaves(tree)
-    tables = _leaf_tables(tree, leaves, _choices(tree, leaves, leaf_prior))
-    model = kernels.TreeModel(
-        tree.parent,
-        tree.depth,
-        tree.noisy,
-        tree.precision,
-        leaves.node,
-        leaves.begin,
-        leaves.end,
-        tables.tables,
-        tables.offset,
-        tables.start,
-        tables.size,
-        tables.peak,
-    )
+    weights = _all_weights(tree, leaves, _choices(tree, leaf_prior))
+    model = _model(tree, leaves, weights)
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], keep.size)
 
     def begin(chain: int) -> Step:
         random = generators[chain]
-        count = _first_state(tree, leaves, tables, random)
+        count = _first_state(tree, leaves, weights, random)
         return lambda skip, out: kernels.fill_tree(
             random, model, pair_moves, count, keep, skip, out
         )
 
     run_chains(begin, counts, sizes[1], threads)
+    targets = np.flatnonzero(tree.known_count >= 0)
+    target = None
+    about: dict[str, Any] = {"precision": tree.precision[keep]}
+    if targets.size == 1 and targets[0] in keep:
+        k = int(tree.known_count[targets[0]])
+        target = counts[:, :, int(np.argmax(keep == targets[0]))] - k
+        about |= {"prior": tree.prior[targets[0]], "known_count": k}
     return Samples(
         counts=counts,
-        target=None,
+        target=target,
         labels=labels,
         dimension="node",
         sampler="single leaves and pairs" if pair_moves else "single leaves",
@@ -628,7 +477,7 @@ def sample_tree(
         spec=MappingProxyType({"tree": repr(tree), "leaf_prior": repr(leaf_prior)}),
         seed=seed,
         observed=MappingProxyType({"noisy_count": tree.noisy[keep]}),
-        constants=MappingProxyType({"precision": tree.precision[keep]}),
+        constants=MappingProxyType(about),
     )
 
 

@@ -7,7 +7,7 @@ for every prior of the family (see ``LeafPrior``).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,12 @@ _FARTHEST = 2**52  # count beyond which nothing is looked for
 
 
 @kernel
-def unit_of_nodes(parent: Any, first_child: Any, unit: Any) -> int:
+def unit_of_nodes(parent: IntArray, first_child: IntArray, unit: IntArray) -> int:
     """Fill ``unit`` with each node's chain, chains numbered parents first; return their number."""
     units = 0
     for v in range(parent.size):
         p = parent[v]
+        # An only child has its parent's count.
         if p >= 0 and first_child[p + 1] - first_child[p] == 1:
             unit[v] = unit[p]
         else:
@@ -34,7 +35,14 @@ def unit_of_nodes(parent: Any, first_child: Any, unit: Any) -> int:
 
 
 @kernel
-def pair_children(first: Any, count: Any, left: Any, right: Any, unit: Any, root: Any) -> None:
+def pair_children(
+    first: IntArray,
+    count: IntArray,
+    left: IntArray,
+    right: IntArray,
+    unit: IntArray,
+    root: IntArray,
+) -> None:
     """Write a balanced binary tree of merges under every unit, bottom up.
 
     Segment s merges ``left[s]`` and ``right[s]`` (-1 for a leaf); ``unit[s]`` is the unit whose
@@ -46,6 +54,7 @@ def pair_children(first: Any, count: Any, left: Any, right: Any, unit: Any, root
         if n == 0:
             left[s] = right[s] = -1
         else:
+            # Merge neighbours round by round: the depth is log2 of the number of children.
             queue = root[first[u] : first[u] + n].copy()
             while n > 2:
                 half = 0
@@ -65,8 +74,9 @@ def pair_children(first: Any, count: Any, left: Any, right: Any, unit: Any, root
 
 
 @kernel
-def _log_step(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+def _log_step(x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float) -> float:
     """Return log term(x + 1) - log term(x); ``law`` is (log_jump, size, log_ratio)."""
+    # log prior(x + 1) / prior(x): the jump, mu / (x + 1), q, or q (x + r) / (x + 1)
     prior: float
     if x == 0:
         prior = law[0]
@@ -76,11 +86,14 @@ def _log_step(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -
         prior = law[2]
     else:
         prior = law[2] + math.log((x + law[1]) / (x + 1.0))
+    # evidence: -lam ((x + 1 - y - frac)**2 - (x - y - frac)**2)
     return prior + theta - lam * (2.0 * ((x - y) - frac) + 1.0)
 
 
 @kernel
-def _log_step_above(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+def _log_step_above(
+    x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
+) -> float:
     """Bound the log ratio of successive terms from above, at x >= 1 and beyond."""
     step: float = _log_step(x, y, frac, lam, law, theta)
     if law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
@@ -89,7 +102,9 @@ def _log_step_above(x: int, y: int, frac: float, lam: float, law: Any, theta: fl
 
 
 @kernel
-def _log_step_below(x: int, y: int, frac: float, lam: float, law: Any, theta: float) -> float:
+def _log_step_below(
+    x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
+) -> float:
     """Bound the log ratio of successive terms from below, on 1, ..., x - 1, x >= 2."""
     step: float = _log_step(x - 1, y, frac, lam, law, theta)
     if law[1] < 1.0:  # smallest at 1
@@ -98,12 +113,13 @@ def _log_step_below(x: int, y: int, frac: float, lam: float, law: Any, theta: fl
 
 
 @kernel
-def _start(y: int, frac: float, lam: float, law: Any, theta: float) -> int:
+def _start(y: int, frac: float, lam: float, law: FloatArray, theta: float) -> int:
     """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
     low, high = 1, 2
     # At most sixty doublings; a window that begins that far out is refused for its length.
     while high < _FARTHEST and _log_step_above(high, y, frac, lam, law, theta) > 0.0:
         low, high = high, 2 * high
+    # Bisection: the bound on the step falls in x.
     while high - low > 1:
         middle = (low + high) // 2
         if _log_step_above(middle, y, frac, lam, law, theta) > 0.0:
@@ -115,7 +131,7 @@ def _start(y: int, frac: float, lam: float, law: Any, theta: float) -> int:
 
 @kernel
 def _endless(
-    start: int, y: int, frac: float, lam: float, law: Any, theta: float, log_eps: float
+    start: int, y: int, frac: float, lam: float, law: FloatArray, theta: float, log_eps: float
 ) -> bool:
     """Return whether no window above ``start`` that is short enough can hold all but a share.
 
@@ -137,7 +153,7 @@ def leaf_window(
     y: int,
     frac: float,
     lam: float,
-    law: Any,
+    law: FloatArray,
     theta: float,
     log_eps: float,
     least: int,
@@ -155,6 +171,7 @@ def leaf_window(
     far = most - start > _LONGEST or most >= _FARTHEST
     if far and _endless(start, y, frac, lam, law, theta, log_eps):
         return 0, -1, 0, 0.0
+    # Upwards until a geometric series bounds what is beyond: term ratio / (1 - ratio).
     mass = 1.0
     log_term = 0.0
     high = start
@@ -171,6 +188,7 @@ def leaf_window(
         mass += math.exp(log_term)
         high += 1
         upper = -math.inf
+    # Downwards likewise; the term of zero has a ratio of its own.
     log_term = 0.0
     low = start
     while low > least:
@@ -195,9 +213,17 @@ def leaf_window(
 
 @kernel
 def fill_leaf(
-    y: int, frac: float, lam: float, law: Any, theta: float, low: int, start: int, out: Any
+    y: int,
+    frac: float,
+    lam: float,
+    law: FloatArray,
+    theta: float,
+    low: int,
+    start: int,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with the tilted message on low, low + 1, ..., scaled to sum 1."""
+    # Logarithms by recursion away from the largest term: log t(x + 1) = log t(x) + step(x).
     origin = start - low
     out[origin] = 0.0
     for i in range(origin + 1, out.size):
@@ -209,9 +235,16 @@ def fill_leaf(
 
 @kernel
 def fill_leaf_table(
-    y: int, frac: float, lam: float, table: Any, table_low: int, theta: float, out: Any
+    y: int,
+    frac: float,
+    lam: float,
+    table: FloatArray,
+    table_low: int,
+    theta: float,
+    out: FloatArray,
 ) -> bool:
     """Fill ``out`` with a tabulated prior times the evidence, tilted, scaled to sum 1."""
+    # -lam (x - y - frac)**2 + theta x, relative to the listed count nearest to y
     centre = min(max(y, table_low), table_low + table.size - 1)
     gap = 2.0 * lam * ((y - centre) + frac) + theta
     for i in range(table.size):
@@ -222,7 +255,7 @@ def fill_leaf_table(
 
 
 @kernel
-def scale_exp(out: Any) -> bool:
+def scale_exp(out: FloatArray) -> bool:
     """Replace logarithms by their exponentials, scaled to sum 1; False where all are zero."""
     peak = -math.inf
     for i in range(out.size):
@@ -239,11 +272,12 @@ def scale_exp(out: Any) -> bool:
 
 
 @kernel
-def free_moments(law: Any, theta: float) -> tuple[float, float]:
+def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted prior; the mean is infinite where it has none.
 
     Zero apart, the prior is a Poisson or negative binomial law, whose sum is exp(total).
     """
+    # The law without the jump: Poisson of mean exp(log_ratio + theta), or negative binomial.
     if law[1] == math.inf:
         mean = math.exp(min(law[2] + theta, 700.0))
         var, total, odds = mean, mean, law[0] - law[2]
@@ -258,6 +292,7 @@ def free_moments(law: Any, theta: float) -> tuple[float, float]:
     if law[2] == -math.inf:  # at most one
         some = 1.0 / (1.0 + math.exp(-min(max(law[0] + theta, -700.0), 700.0)))
         return some, some * (1.0 - some)
+    # The jump weighs all counts above 0 by ``weight``: moments of the mixture.
     weight = math.exp(min(odds, 700.0))
     mass = math.exp(-total) - weight * math.expm1(-total)
     first = weight * mean / mass
@@ -265,7 +300,9 @@ def free_moments(law: Any, theta: float) -> tuple[float, float]:
 
 
 @kernel
-def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tuple[float, float]:
+def rough_moments(
+    y: int, frac: float, lam: float, law: FloatArray, theta: float
+) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted message, to about 1e-6: enough for a tilt."""
     start = _start(y, frac, lam, law, theta)
     if _endless(start, y, frac, lam, law, theta, _WIDEST):
@@ -274,7 +311,7 @@ def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tu
         start = 0
     mass, first, second = 1.0, 0.0, 0.0
     shrink = math.exp(-2.0 * lam)  # of the ratio of terms from one count to the next
-    for side in (1, -1):
+    for side in (1, -1):  # outwards from the largest term, until terms are below 1e-7 of the mass
         x, term = start, 1.0
         step = _log_step(start if side > 0 else max(start - 1, 0), y, frac, lam, law, theta)
         ratio = math.exp(side * step)
@@ -284,6 +321,7 @@ def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tu
             mass += term
             first += term * (x - start)
             second += term * (x - start) ** 2
+            # log ratio(x + 1) - log ratio(x) = -2 lam for a geometric prior: no logarithm needed
             if law[1] == 1.0 and x > 1:
                 ratio *= shrink
             elif side > 0 or x > 0:
@@ -297,7 +335,7 @@ def rough_moments(y: int, frac: float, lam: float, law: Any, theta: float) -> tu
 
 
 class Leaves(NamedTuple):
-    """What is known of the leaves' counts, apart from tilts; all but ``units`` go by unit.
+    """Evidence and priors of the leaves' counts, apart from tilts; all but ``units`` go by unit.
 
     ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
     """
@@ -357,7 +395,7 @@ class Releases(NamedTuple):
 
 @kernel
 def newton_direction(
-    of: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
+    releases: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
 ) -> float:
     """Fill ``step`` with Newton's step for the tilts, return its slope.
 
@@ -365,29 +403,33 @@ def newton_direction(
     release, the log of the largest value of its factor: a bound on the evidence, convex in the
     tilts, whose curvature couples a unit with the next release above it only.
     """
-    owner, released, lam = of.owner, of.released, of.lam
+    owner, released, lam = releases.owner, releases.released, releases.lam
+    # Children first: gradient and curvature, each unit eliminated into the release above it.
     grad = np.zeros(lam.size)
     curve = np.zeros(lam.size)
     pure = np.zeros(lam.size)
     for u in range(lam.size - 1, -1, -1):
         o = owner[u]
         above = tilt[o] if o >= 0 else 0.0
-        if of.leaf[u]:
+        if releases.leaf[u]:
             if o >= 0:
                 grad[o] += mean[u]
                 pure[o] += mean[u]
                 curve[o] += var[u]
         elif released[u]:
+            # The factor's own count at these tilts: centre + (theta - tilt) / (2 lam).
             loose = 0.5 / lam[u]
-            count = of.centre[u] + (above - tilt[u]) * loose
+            count = releases.centre[u] + (above - tilt[u]) * loose
             grad[u] -= count
             pure[u] -= count
+            # Schur complement: curvature of u alone is inner + loose, coupled to o by -loose.
             inner = curve[u]
             curve[u] = inner + loose
             if o >= 0:
-                grad[o] += count + of.bias[u] + loose * (grad[u] / curve[u])
-                pure[o] += count + of.bias[u]
+                grad[o] += count + releases.bias[u] + loose * (grad[u] / curve[u])
+                pure[o] += count + releases.bias[u]
                 curve[o] += loose * (inner / curve[u])
+    # Parents first: back-substitution for the step, and its slope.
     slope = 0.0
     for u in range(lam.size):
         if released[u]:
@@ -398,10 +440,13 @@ def newton_direction(
 
 
 @kernel
-def summarise(offset: Any, size: Any, low: Any, pmf: Any, out: Any) -> None:
+def summarise(
+    offset: IntArray, size: IntArray, low: IntArray, pmf: FloatArray, out: FloatArray
+) -> None:
     """Fill ``out`` with mean, standard deviation, mode and P(count >= 1) of every pmf."""
     for u in range(size.size):
         p = pmf[offset[u] : offset[u] + size[u]]
+        # Two passes, so that the variance does not cancel.
         first = second = some = 0.0
         mode = 0
         for i in range(p.size):
@@ -417,31 +462,9 @@ def summarise(offset: Any, size: Any, low: Any, pmf: Any, out: Any) -> None:
 
 
 @kernel
-def quantiles(offset: Any, size: Any, low: Any, pmf: Any, q: float, out: Any) -> None:
-    """Fill ``out`` with the smallest count whose cumulative probability reaches q."""
-    for u in range(size.size):
-        total = 0.0
-        i = 0
-        while True:
-            total += pmf[offset[u] + i]
-            if total >= q or i == size[u] - 1:
-                break
-            i += 1
-        out[u] = low[u] + i
-
-
-@kernel
-def message_means(low: Any, offset: Any, size: Any, store: Any, mean: Any) -> None:
-    """Fill the mean of every unit's message."""
-    for u in range(size.size):
-        total = 0.0
-        for i in range(size[u]):
-            total += i * store[offset[u] + i]
-        mean[u] = low[u] + total
-
-
-@kernel
-def gather_products(start: Any, size: Any, message: Any, above: Any, out: Any) -> None:
+def gather_products(
+    start: IntArray, size: IntArray, message: FloatArray, above: FloatArray, out: FloatArray
+) -> None:
     """Fill ``out`` with message times outside message of each unit, one unit after the other."""
     at = 0
     for u in range(start.size):

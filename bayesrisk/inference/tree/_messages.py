@@ -4,7 +4,7 @@ A passage may stop, to be taken up again at the same segment, with one of these 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -50,7 +50,9 @@ def factor_window(y: int, frac: float, lam: float, delta: float, depth: float) -
     """
     shift = frac + delta / (2.0 * lam)
     x0: Any = max(y + np.int64(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
+    # log factor at x0 + e, relative to x0: e (slope - lam e)
     slope = 2.0 * lam * ((y - x0) + frac) + delta
+    # Roots of lam e**2 - slope e = depth, each in the form that does not cancel.
     half = 0.5 * slope / lam
     reach = math.sqrt(half * half + depth / lam)
     up = half + reach if half > 0.0 else (depth / lam) / (reach - half)
@@ -61,11 +63,12 @@ def factor_window(y: int, frac: float, lam: float, delta: float, depth: float) -
 
 
 @kernel
-def convolve_into(a: Any, b: Any, first: int, out: Any) -> None:
+def convolve_into(a: FloatArray, b: FloatArray, first: int, out: FloatArray) -> None:
     """Fill ``out[z] = sum a[i] b[first + z - i]``; sums of products that are not negative."""
     if a.size > b.size:
         a, b = b, a
     out[:] = 0.0
+    # The shorter outside, so that the inner loop is long and runs over neighbours in memory.
     last = first + out.size
     for i in range(a.size):
         weight = a[i]
@@ -75,7 +78,7 @@ def convolve_into(a: Any, b: Any, first: int, out: Any) -> None:
 
 
 @kernel
-def correlate_into(u: Any, v: Any, first: int, out: Any) -> None:
+def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) -> None:
     """Fill ``out[x] = sum_y u[y] v[x + y + first]``, v zero outside its window."""
     out[:] = 0.0
     if u.size <= out.size:
@@ -93,7 +96,9 @@ def correlate_into(u: Any, v: Any, first: int, out: Any) -> None:
 
 
 @kernel
-def apply_factor(low: int, factor: Any, table: Any, out: Any) -> tuple[float, bool]:
+def apply_factor(
+    low: int, factor: tuple[Any, float, float], table: tuple[int, FloatArray], out: FloatArray
+) -> tuple[float, bool]:
     """Multiply ``out`` by a unit's factor, scale to sum 1; return the log sum, and any underflow.
 
     ``factor`` is (x0, slope, lam); a ``table`` (lowest count, log values) replaces it.
@@ -120,6 +125,7 @@ def apply_factor(low: int, factor: Any, table: Any, out: Any) -> tuple[float, bo
             peak = max(peak, out[i])
         else:
             out[i] = -math.inf
+    # exp relative to the largest; what underflows is reported, as it counts as cut off.
     if peak == -math.inf:
         return peak, False
     under = False
@@ -133,7 +139,7 @@ def apply_factor(low: int, factor: Any, table: Any, out: Any) -> tuple[float, bo
 
 
 @kernel
-def factor_of(u: int, factors: Any) -> Any:
+def factor_of(u: int, factors: Factors) -> Any:
     """Return a unit's factor, its table (empty for none) and a bound on the factor's sum."""
     factor, spread = (0, 0.0, 0.0), math.inf
     low, offset, size = 0, 0, 0
@@ -148,7 +154,7 @@ def factor_of(u: int, factors: Any) -> Any:
 
 
 @kernel
-def tails(out: Any, eps: float) -> tuple[int, int, float]:
+def tails(out: FloatArray, eps: float) -> tuple[int, int, float]:
     """Return the range that remains when at most ``eps`` is cut from each end, and what is cut."""
     first, last = 0, out.size
     lower = upper = 0.0
@@ -162,7 +168,7 @@ def tails(out: Any, eps: float) -> tuple[int, int, float]:
 
 
 @kernel
-def lowest(a: Any) -> float:
+def lowest(a: FloatArray) -> float:
     """Return the smallest positive entry."""
     low = math.inf
     for value in a:
@@ -172,12 +178,15 @@ def lowest(a: Any) -> float:
 
 
 @kernel
-def lost_below(a: Any, b: Any, lost_a: Any, lost_b: Any, spread: float, column: int) -> float:
+def lost_below(
+    a: FloatArray, b: FloatArray, lost_a: FloatArray, lost_b: FloatArray, spread: float, column: int
+) -> float:
     """Bound the mass lost below a merge, after its factor.
 
     What one side lost meets the other side, and passes the factor (largest value 1, sum
     ``spread``) at most as fast as the other side's largest value allows.
     """
+    # sum_x f(x) sum_i a_lost(i) b(x - i) <= |a_lost| min(1, max(b) sum f)
     pass_a = min(1.0, b.max() * spread)
     pass_b = min(1.0, a.max() * spread)
     r, q = lost_a[column], lost_b[column]
@@ -233,14 +242,14 @@ class Messages(NamedTuple):
 
 
 @kernel
-def message(s: int, messages: Any, store: Any) -> Any:
+def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
     """Return the message of a segment, or what stands in its place in another store."""
     offset = messages.spot[s, 1]
     return store[offset : offset + messages.spot[s, 2]]
 
 
 @kernel
-def product_window(s: int, merges: Any, factors: Any, spot: Any, log_eps: float) -> Any:
+def product_window(s: int, merges: Merges, factors: Factors, spot: IntArray, log_eps: float) -> Any:
     """Return lowest count and size of a merge, and log of what its factor is below outside.
 
     A size of 0 or less means that no count of the children is within the unit's bounds.
@@ -275,11 +284,11 @@ def product_window(s: int, merges: Any, factors: Any, spot: Any, log_eps: float)
 def close_merge(
     s: int,
     low: int,
-    conv: Any,
+    conv: FloatArray,
     missing: tuple[float, float],
-    merges: Any,
-    factors: Any,
-    messages: Any,
+    merges: Merges,
+    factors: Factors,
+    messages: Messages,
     log_eps: float,
 ) -> int:
     """Apply the unit's factor to a convolution, cut, scale, write it; return a code.
@@ -292,6 +301,7 @@ def close_merge(
     left, right = merges.left[s], merges.right[s]
     a, b = message(left, messages, messages.store), message(right, messages, messages.store)
     underflow = lowest(a) * lowest(b) < 1e-290
+    # message = factor * (left conv right), scaled to sum 1: all that was lost is scaled with it.
     u = merges.unit[s]
     factor, table, spread = factor_of(u, factors)
     if u >= 0:
@@ -308,6 +318,7 @@ def close_merge(
     gone *= scale
     if under:
         gone += 1e-300
+    # Cut both ends, and pass on what is lost below this segment.
     first, last, cut = tails(conv, math.exp(log_eps))
     kept = 1.0 - cut
     lost[s, 0] = (gone + cut) / kept
@@ -320,11 +331,14 @@ def close_merge(
 
 
 @kernel
-def _leaf(s: int, u: int, leaves: Any, factors: Any, messages: Any, log_eps: float) -> int:
+def _leaf(
+    s: int, u: int, leaves: Leaves, factors: Factors, messages: Messages, log_eps: float
+) -> int:
     """Write a leaf's message to the offset that stands in its spot; return a code."""
     lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
     law, theta, in_bank = leaves.law[u], leaves.theta[u], leaves.bank_of[u]
     spot, lost = messages.spot, messages.lost
+    # The window: all of a table, or as much of a law as leaves out a share exp(log_eps).
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
@@ -354,10 +368,10 @@ def _leaf(s: int, u: int, leaves: Any, factors: Any, messages: Any, log_eps: flo
 def upward(
     s: int,
     offset: int,
-    merges: Any,
-    leaves: Any,
-    factors: Any,
-    messages: Any,
+    merges: Merges,
+    leaves: Leaves,
+    factors: Factors,
+    messages: Messages,
     log_eps: float,
     longest: int,
 ) -> tuple[int, int, int]:
@@ -369,6 +383,7 @@ def upward(
         if left < 0:
             code = _leaf(s, merges.unit[s], leaves, factors, messages, log_eps)
         else:
+            # Long products and a full store are the caller's: it takes up again at s.
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, offset, LONG
             low, size, outside = product_window(s, merges, factors, spot, log_eps)
@@ -390,7 +405,7 @@ def upward(
 
 
 @kernel
-def scale_above(s: int, spot: Any, store: Any, above: Any) -> None:
+def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) -> None:
     """Scale an outside message so that message times outside message sums to 1."""
     offset, size = spot[s, 1], spot[s, 2]
     total = 0.0
@@ -401,7 +416,9 @@ def scale_above(s: int, spot: Any, store: Any, above: Any) -> None:
 
 
 @kernel
-def outside_message(s: int, merges: Any, factors: Any, messages: Any, above: Any) -> Any:
+def outside_message(
+    s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray
+) -> FloatArray:
     """Return what everything outside a merge says of its count, its own factor included."""
     out = message(s, messages, above).copy()
     inside = message(s, messages, messages.store)
@@ -415,7 +432,7 @@ def outside_message(s: int, merges: Any, factors: Any, messages: Any, above: Any
 
 @kernel
 def downward(
-    s: int, merges: Any, factors: Any, messages: Any, above: Any, longest: int
+    s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray, longest: int
 ) -> tuple[int, int]:
     """Pass outside messages from the root to the leaves; return where it stopped and why."""
     spot, store = messages.spot, messages.store
@@ -424,6 +441,7 @@ def downward(
         if left >= 0:
             if spot[left, 2] * spot[right, 2] > longest:
                 return s, LONG
+            # outside(child)[x] = sum_y sibling[y] outside(parent)[x + y], for both children
             out = outside_message(s, merges, factors, messages, above)
             first = spot[left, 0] + spot[right, 0] - spot[s, 0]
             for child, other in ((left, right), (right, left)):
@@ -551,7 +569,6 @@ def _unit_tables(
     unit_of: IntArray,
     laws: FloatArray,
     tables: Sequence[LogTable | None],
-    node_tables: Mapping[int, LogTable],
 ) -> tuple[list[LogTable | None], dict[int, LogTable]]:
     """Return the table of each leaf, and those of other units: priors and exact counts together.
 
@@ -561,7 +578,7 @@ def _unit_tables(
         int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
     }
     inner: dict[int, LogTable] = {}
-    for node, table in [*node_tables.items(), *exact.items()]:
+    for node, table in [*tree.tables.items(), *exact.items()]:
         unit = int(unit_of[node])
         inner[unit] = _product(inner[unit], table) if unit in inner else table
     leaf_tables = list(tables)
@@ -574,6 +591,9 @@ def _unit_tables(
             known = _product(own, known)
         elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
             raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
+        else:
+            weights = known.log_pmf + _log_law(laws[i], known.start, known.stop - 1)
+            known = LogTable(known.start, weights)
         leaf_tables[i] = known
     return leaf_tables, inner
 
@@ -582,12 +602,10 @@ def make_plan(
     tree: Tree,
     laws: FloatArray,
     tables: Sequence[LogTable | None],
-    node_tables: Mapping[int, LogTable],
 ) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
-    ``tables[i]`` is the table of the i-th leaf, None where it has a law; ``node_tables`` are those
-    of inner nodes.
+    ``tables[i]`` is the table of the i-th leaf, None where it has a law.
     """
     unit_of, parent, lam, y, frac = units(tree)
     n = lam.size
@@ -604,7 +622,7 @@ def make_plan(
     parts: list[FloatArray] = [np.zeros(0)]
     placed: dict[int, int] = {}
     total = 0
-    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables, node_tables)
+    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables)
     leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
     bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
     if tree.is_bounded:

@@ -160,10 +160,6 @@ _TENSION = 60.0  # log of an excess for which better tilts are cheaper than wide
 _NARROWEST = -600.0  # log of the smallest share that is cut: everything stays in double range
 
 
-class WindowError(ArgumentError):
-    """The counts that matter are too many: too little is known of some."""
-
-
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Posterior pmfs of all units, one after the other in ``pmf``."""
@@ -206,8 +202,8 @@ def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
 class Passage:
     """One run up and down a plan with windows of one width."""
 
-    def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray, most: int) -> None:
-        self.plan, self.needed, self.most = plan, needed, most
+    def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray) -> None:
+        self.plan, self.needed = plan, needed
         self.tilt_by(tilts)
         n = plan.unit.size
         self.merges = messages.Merges(plan.left, plan.right, plan.unit)
@@ -230,10 +226,9 @@ class Passage:
 
     def improve(self) -> None:
         """Tilt so that the messages of the last passage up would have met where they should."""
-        low, offset, size = self.spot[self.plan.root].T.copy()
-        mean = np.empty(low.size)
-        kernels.message_means(low, offset, size, self.store, mean)
-        self.tilt_by(find_tilts(self.plan, self.tilts, mean))
+        windows = self.spot[self.plan.root].tolist()
+        means = [low + np.arange(n) @ self.store[start : start + n] for low, start, n in windows]
+        self.tilt_by(find_tilts(self.plan, self.tilts, np.array(means)))
 
     def up(self, log_eps: float) -> float:
         """Fill the messages; return the bound on the posterior mass that is cut off."""
@@ -259,7 +254,7 @@ class Passage:
             if code == messages.ROOM:
                 self._grow(offset + int(self.spot[s, 2]))
             elif code == messages.IMPROPER:
-                raise WindowError(self._about(s) + "its count is bounded too loosely")
+                raise ArgumentError(self._about(s) + "its count is bounded too loosely")
             elif code == messages.EMPTY:
                 self.empty = True
                 return np.inf
@@ -272,12 +267,12 @@ class Passage:
         return f"leaf {name!r} needs a release or a proper leaf_prior: "
 
     def _grow(self, needed: int) -> None:
-        if needed > self.most:
-            raise WindowError(
-                f"the tree must need at most {self.most} probabilities, got more: give leaves "
+        if needed > MAX_ENTRIES:
+            raise ArgumentError(
+                f"the tree must need at most {MAX_ENTRIES} probabilities, got more: give leaves "
                 f"without a release a narrower leaf_prior"
             )
-        larger = np.empty(min(max(2 * self.store.size, needed), self.most))
+        larger = np.empty(min(max(2 * self.store.size, needed), MAX_ENTRIES))
         larger[: self.store.size] = self.store
         self.store = larger
 
@@ -358,15 +353,10 @@ class Passage:
         return Marginals(low, offset, size, pmf, min(truncation, 1.0), rounding, peak)
 
 
-def run(
-    plan: Plan, *, tail: float, needed: IntArray | None = None, most: int = MAX_ENTRIES
-) -> Marginals:
-    """Return the posterior of every unit, with at most ``tail`` cut off if possible.
-
-    Messages of more than ``most`` doubles are refused with a ``WindowError``.
-    """
+def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals:
+    """Return the posterior of every unit, with at most ``tail`` cut off if possible."""
     wanted = np.full(plan.lam.size, -1, dtype=np.int64) if needed is None else needed
-    passage = Passage(plan, find_tilts(plan), wanted, most)
+    passage = Passage(plan, find_tilts(plan), wanted)
     # In hand for evidence in tension, which at the top of a tree grows with its size.
     margin = 7.0 + min(2e-4 * plan.unit.size, 50.0)
     log_eps = np.log(tail) - np.log(plan.unit.size) - margin

@@ -1,4 +1,4 @@
-"""What the adversary believes about a leaf's count before any release."""
+"""Priors of the counts of a tree's leaves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,13 +55,7 @@ class LeafPrior:
 
     @classmethod
     def flat(cls) -> "LeafPrior":
-        """Return the improper prior that is constant on 0, 1, 2, ...
-
-        Returns
-        -------
-        LeafPrior
-            The prior.
-        """
+        """Return the improper prior that is constant on 0, 1, 2, ..."""
         return cls("flat", np.zeros(()), np.ones(()), np.zeros(()))
 
     @classmethod
@@ -72,11 +66,6 @@ class LeafPrior:
         ----------
         mean : array_like
             Mean, in (0, 2**52]; one or one per leaf.
-
-        Returns
-        -------
-        LeafPrior
-            The prior.
         """
         log_mean = np.log(_positive(mean, "mean"))
         return cls("poisson", log_mean, np.full(log_mean.shape, np.inf), log_mean)
@@ -92,11 +81,6 @@ class LeafPrior:
         dispersion : array_like
             :math:`\alpha` of the variance :math:`\mu + \alpha \mu^2`, in
             [1e-300, 1e300]; one or one per leaf.
-
-        Returns
-        -------
-        LeafPrior
-            The prior.
         """
         mu = _positive(mean, "mean")
         alpha = check.real_array(dispersion, "dispersion", lower=1e-300, upper=1e300)
@@ -121,11 +105,6 @@ class LeafPrior:
             law from which zero is removed, > 0.  One or one per leaf.
         positive : {"geometric", "poisson"}
             Law of a positive count: geometric, or Poisson without zero.
-
-        Returns
-        -------
-        LeafPrior
-            The prior.
         """
         check.choice(positive, "positive", ("geometric", "poisson"))
         w = check.probability(probability, "probability")
@@ -143,18 +122,7 @@ class LeafPrior:
         return cls("hurdle", odds + first, np.full(log_mean.shape, np.inf), np.array(log_mean))
 
     def log_ratios(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(x + 1) - log P(x).
-
-        Parameters
-        ----------
-        x : array_like of int
-            Counts, >= 0; broadcast with the parameters.
-
-        Returns
-        -------
-        ndarray
-            Log ratios of successive probabilities.
-        """
+        """Return log P(x + 1) - log P(x)."""
         count = check.count_array(x, "x", lower=0).astype(float)
         with np.errstate(invalid="ignore"):
             grown = np.where(np.isinf(self.size), 1.0, (count + self.size)) / (count + 1.0)
@@ -194,7 +162,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
             if tree.known_count[leaf] >= 0:
                 p = float(tree.prior[leaf])
                 tables[i] = LogTable.of_target(int(tree.known_count[leaf]), p)
-    return make_plan(tree, laws, tables, {}), name
+    return make_plan(tree, laws, tables), name
 
 
 def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import Number
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk.distributions import CountLaw
+from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
+from bayesrisk.distributions.sums import sum_ripple
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 
 # -----------------------------------------------------------------------------
@@ -20,14 +24,7 @@ from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 
 
 def frame_of_release(release: Release, table: str, cell: str, place: str | None) -> pd.DataFrame:
-    """Return a row for each place of every level that has the table.
-
-    Raises
-    ------
-    ArgumentError
-        If the table, cell or place is unknown, there is no one place at the top, or a count has
-        neither Gaussian noise nor none.
-    """
+    """Return a row for each place of every level that has the table."""
     published = check.instance(release, Release, "release").tables
     workload, geography = published.workload, published.workload.schema.geography
     names = tuple(dict.fromkeys(name for _, name in workload.tables))
@@ -51,7 +48,7 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
             raise ArgumentError(
                 f"place must be given, as the table is of {rows.size} places of level {level!r}"
             )
-        at = workload.tables[level, table].cells.index(cell)
+        column = workload.tables[level, table].cells.index(cell)
         law = release.spec.likelihood(level, table)
         known = isinstance(law, TrueCounts | SuppressedCounts)
         if not known and not (isinstance(law, NoiseSpec) and law.law == "discrete-gaussian"):
@@ -59,8 +56,8 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
                 f"table {table!r} at level {level!r} must have Gaussian noise or none, got "
                 f"{law.kind}"
             )
-        counts = published.counts[level, table][rows, :][:, [at]].toarray()[:, 0].astype(float)
-        told = ~published.hidden(level, table)[rows, :][:, [at]].toarray()[:, 0]
+        counts = published.counts[level, table][rows, :][:, [column]].toarray()[:, 0].astype(float)
+        published_here = ~published.hidden(level, table)[rows, :][:, [column]].toarray()[:, 0]
         codes = geoids[rows].astype(object)
         names_here = np.where(codes == "", level, codes)
         parents: list[str | None] = [None] * rows.size
@@ -72,9 +69,9 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
                 {
                     "node": names_here,
                     "parent": parents,
-                    "noisy_count": np.where(told & (not known), counts, np.nan),
+                    "noisy_count": np.where(published_here & (not known), counts, np.nan),
                     "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
-                    "exact_count": np.where(told & known, counts, np.nan),
+                    "exact_count": np.where(published_here & known, counts, np.nan),
                 }
             )
         )
@@ -92,10 +89,9 @@ _MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
 class Tree:
     """Counts that add up: a parent's count is the sum of its children's.
 
-    Make it with :meth:`from_frame`.  Nodes are stored breadth first: node 0 is the root, a parent
-    stands before its children, and siblings stand together in the order of the table.  Every
-    array is read-only, has one entry per node unless it says otherwise, and is indexed by that
-    order.
+    Make it with :meth:`from_frame`, :meth:`from_release` or :meth:`path`.  Nodes are stored breadth
+    first: node 0 is the root, parents stand before their children, and siblings together.  Arrays
+    are read-only and have one entry per node in that order, unless stated otherwise.
 
     Attributes
     ----------
@@ -155,6 +151,12 @@ class Tree:
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
     exact: NDArray[np.int64]
+    _tables: dict[int, LogTable] = field(default_factory=dict, repr=False)
+
+    @property
+    def tables(self) -> dict[int, LogTable]:
+        """Logarithms of further weights of counts, by node: priors of groups, exact noise."""
+        return self._tables
 
     @property
     def is_bounded(self) -> bool:
@@ -177,28 +179,19 @@ class Tree:
         )
 
     def index(self, name: Any) -> int:
-        """Return the position of a node.
-
-        Parameters
-        ----------
-        name : hashable
-            Name of the node.
-
-        Returns
-        -------
-        int
-            Its index in every array of the tree.
-
-        Raises
-        ------
-        DataError
-            If the tree has no such node.
-        """
+        """Return the position of a node."""
         try:
             hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
         except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
             raise DataError(f"the tree has no node {shown(name)}") from error
+
+    def frozen(self) -> Tree:
+        """Return the tree itself, its arrays read-only."""
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        return self
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
@@ -216,11 +209,6 @@ class Tree:
             count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Returns
-        -------
-        Tree
-            The hierarchy with its releases.
 
         Raises
         ------
@@ -250,7 +238,7 @@ class Tree:
                 f"known_count and prior belong to leaves, got them for node {shown(node)}"
             )
         lower, upper = _bounds(frame, names, order, parent, depth)
-        tree = cls(
+        return cls(
             names=names[order],
             parent=parent,
             first_child=first_child,
@@ -264,11 +252,7 @@ class Tree:
             lower=lower,
             upper=upper,
             exact=exact[order],
-        )
-        for value in vars(tree).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-        return tree
+        ).frozen()
 
     @classmethod
     def from_release(
@@ -310,6 +294,282 @@ class Tree:
         (1, True)
         """
         return cls.from_frame(frame_of_release(release, table, cell, place))
+
+    @classmethod
+    def path(
+        cls,
+        noisy_counts: ArrayLike,
+        siblings: ArrayLike,
+        *,
+        n_siblings: ArrayLike,
+        rho: Number,
+        prior: float,
+        known_count: int = 0,
+        sibling_rho: Number | None = None,
+        count_priors: Sequence[CountLaw | None] | None = None,
+        known_totals: Sequence[int | None] | None = None,
+        sensitivity: Number = 1.0,
+        sibling_noise: str = "approximate",
+    ) -> Tree:
+        r"""Build the tree of nested groups around one target: block, block group, tract, ...
+
+        With :math:`X_0 \in \{k, k + 1\}` the block's count, :math:`X_l` that of the group at level
+        l, and a flat prior on the other children's total, the posterior is
+
+        .. math:: P(X \mid y, S) \propto P(X_0) \prod_{l=0}^{L} e^{-\rho_l (y_l - X_l)^2}
+            \prod_{l=1}^{L} P(X_l)\, e^{-(r_l / m_l) (S_l - X_l + X_{l-1})^2}\, 1[X_l \ge X_{l-1}]
+
+        One level above the block gives two levels: the coherent posterior of
+        :func:`hierarchical_posterior`.
+
+        Parameters
+        ----------
+        noisy_counts : array_like of int, shape (levels,)
+            Noisy counts y, block first; ignored where ``rho`` is 0.
+        siblings : array_like of int, shape (levels - 1,)
+            For every level above the block, the total S of the noisy counts of the group's other
+            children.
+        n_siblings : array_like of int, shape () or (levels - 1,)
+            Number m of those other children, in [0, 10**9]; 0 for an only child.
+        rho : array_like, shape () or (levels,)
+            zCDP budget of the count at each level, in [0, 1e100]; 0 for no release.
+        prior : float
+            Probability p that the block's count is k + 1, in (0, 1).
+        known_count : int, default 0
+            Others in the block known to have the characteristics, k.
+        sibling_rho : array_like, shape () or (levels - 1,), optional
+            Budget r of each of the other children; by default that of the level below.
+        count_priors : sequence of CountLaw or None, length levels - 1, optional
+            Prior on the count of each group, with finite support; None is flat on 0, 1, 2, ...
+        known_totals : sequence of int or None, length levels - 1, optional
+            Counts of groups that are published without noise, each above ``known_count`` and never
+            below that of a level further down: events that hold with and without the target.
+        sensitivity : float, default 1.0
+            L2 sensitivity that the budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
+        sibling_noise : {"approximate", "exact"}, default "approximate"
+            Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the
+            convolution.
+
+        Returns
+        -------
+        Tree
+            Nodes ``level_0`` (the block, with the target), ``level_1``, ... and, for the other
+            children beside level l, ``siblings_l``.  Levels at the top about which nothing is known
+            are left out; a level between others keeps its count without a release.
+
+        References
+        ----------
+        Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
+
+        Examples
+        --------
+        >>> from bayesrisk import tree_posterior
+        >>> tree = Tree.path([2, 1], [-1], n_siblings=27, rho=[0.0992264, 0.2464845], prior=0.5)
+        >>> posterior = tree_posterior(tree, leaf_prior="flat")
+        >>> round(float(posterior.pmf("level_0")[1]), 6)
+        0.503288
+        >>> (100 * posterior.pmf("level_1").loc[:3]).round(3).tolist()
+        [12.935, 38.66, 29.79, 13.919]
+        """
+        exact_noise = check.choice(sibling_noise, "sibling_noise", ("approximate", "exact"))
+        k = check.integer(known_count, "known_count", lower=0)
+        p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+        path = _read_path(
+            noisy_counts, siblings, n_siblings, rho, sibling_rho, count_priors, sensitivity
+        ).with_totals(known_totals, k)
+        return _path_tree(path, k, p, exact_noise == "exact")
+
+
+# -----------------------------------------------------------------------------
+# A path of nested groups: the other children of a group are one leaf.
+
+_REACH = 700.0  # a table of exact noise ends where it is exp(-700) of its largest value
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Checked releases with precisions, block first; ``totals`` and the rest are one shorter."""
+
+    noisy: IntArray
+    precision: FloatArray
+    totals: IntArray
+    n_siblings: IntArray
+    total_precision: FloatArray
+    priors: tuple[LogTable | None, ...]
+    exact: tuple[int, ...] = ()
+
+    def with_totals(self, known_totals: Any, k: int) -> _Path:
+        """Return the path with the totals that are known; -1 where none is."""
+        given: Sequence[int | None] = [None] * len(self.priors)
+        if known_totals is not None:
+            given = check.items(known_totals, "known_totals")
+        if len(given) != len(self.priors):
+            raise ShapeError(
+                f"known_totals must have one entry for each of the {len(self.priors)} levels above "
+                f"the block, got {len(given)}"
+            )
+        exact, least = [-1], k + 1
+        for i, value in enumerate(given):
+            if value is None:
+                exact.append(-1)
+                continue
+            name, law = f"known_totals[{i}]", self.priors[i]
+            total = check.integer(value, name)
+            if total < least:
+                raise ArgumentError(
+                    f"{name} must be at least {least}, above known_count and not below the totals "
+                    f"of lower levels, got {total}"
+                )
+            if not self.n_siblings[: i + 1].any():
+                raise ArgumentError(
+                    f"{name} must be that of a group with more than one block (n_siblings > 0), "
+                    f"got {total}"
+                )
+            if law is not None and law.at(total) == -np.inf:
+                raise ArgumentError(
+                    f"{name} must be possible under count_priors ({law.start} to {law.stop - 1}), "
+                    f"got {total}"
+                )
+            exact.append(total)
+            least = total
+        # P(N) of a count that is known is one number.
+        priors = [law if e < 0 else None for law, e in zip(self.priors, exact[1:], strict=True)]
+        return replace(self, priors=tuple(priors), exact=tuple(exact))
+
+    def informed(self) -> int:
+        """Return the number of levels below which something bounds the counts."""
+        levels = self.noisy.size
+        while levels > 1 and self.priors[levels - 2] is None and self.exact[levels - 1] < 0:
+            if self.precision[levels - 1] > 0.0 or self.total_precision[levels - 2] > 0.0:
+                break
+            if self.n_siblings[levels - 2] == 0:
+                break  # the same count as the level below
+            levels -= 1
+        return levels
+
+    def exact_noise(self, level: int) -> LogTable | None:
+        """Return the likelihood of a total under the exact law of its noise, if that differs."""
+        m, weight = int(self.n_siblings[level]), float(self.total_precision[level])
+        ripple = sum_ripple(weight * m, m, name="n_siblings")
+        if weight == 0.0 or ripple.size == 1:
+            return None  # the sum of the noise is a discrete Gaussian to double precision
+        total = int(self.totals[level])
+        known = [total, *self.noisy[self.precision > 0.0].tolist()]
+        known += [count for count in self.exact if count >= 0]
+        for prior in self.priors:
+            known += [] if prior is None else [prior.start, prior.stop]
+        reach = int(np.ceil(np.sqrt((_REACH + np.ptp(ripple)) / weight))) + 1
+        low, high = max(min(known) - reach, 0), max(*known, 0) + reach
+        if high - low > MAX_ENTRIES // 2:
+            raise ArgumentError(
+                f"siblings must be closer to the other counts for exact sibling noise, got {total}"
+            )
+        gap = total - np.arange(low, high + 1)
+        return LogTable(low, ripple[gap % m] - weight * gap.astype(float) ** 2)
+
+
+def _read_path(
+    noisy_counts: Any,
+    siblings: Any,
+    n_siblings: Any,
+    rho: Any,
+    sibling_rho: Any,
+    count_priors: Any,
+    sensitivity: Any,
+) -> _Path:
+    """Return the checked counts, precisions and priors of a path."""
+    y = check.count_array(noisy_counts, "noisy_counts")
+    if y.ndim != 1 or y.size < 2:
+        raise ShapeError(f"noisy_counts must list at least two levels, got shape {y.shape}")
+    above = y.size - 1
+
+    def levels(values: NDArray[Any], size: int, name: str) -> NDArray[Any]:
+        if values.shape not in ((), (size,)):
+            raise ShapeError(
+                f"{name} must be one number or have shape ({size},), got {values.shape}"
+            )
+        return np.broadcast_to(values, (size,))
+
+    totals = check.count_array(siblings, "siblings")
+    if totals.shape != (above,):
+        raise ShapeError(
+            f"siblings must have one total for each of the {above} levels above the block in "
+            f"noisy_counts, got shape {totals.shape}"
+        )
+    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
+    m = check.count_array(n_siblings, "n_siblings", lower=0, upper=10**9)
+    m = levels(m, above, "n_siblings")
+    budget = levels(check.real_array(rho, "rho", lower=0.0, upper=1e100), y.size, "rho")
+    others = budget[:-1]
+    if sibling_rho is not None:
+        others = check.real_array(sibling_rho, "sibling_rho", lower=0.0, upper=1e100)
+        others = levels(others, above, "sibling_rho")
+    laws = [None] * above if count_priors is None else check.items(count_priors, "count_priors")
+    if len(laws) != above:
+        raise ShapeError(
+            f"count_priors must have one entry for each of the {above} levels above the block, "
+            f"got {len(laws)}"
+        )
+    per_cell = np.where(m > 0, others / delta**2, 0.0)
+    return _Path(
+        y,
+        np.minimum(budget / delta**2, _MAX_PRECISION),
+        np.where(per_cell > 0.0, totals, 0),
+        m,
+        np.minimum(per_cell, _MAX_PRECISION) / np.maximum(m, 1),
+        tuple(
+            None if law is None else log_table(law, "count_priors", negative=True).trimmed()
+            for law in laws
+        ),
+    )
+
+
+def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
+    """Return the tree of a path, breadth first: a group, its child on the path, the others."""
+    top = path.informed() - 1
+    names, parent, depth = [f"level_{top}"], [-1], [0]
+    noisy, precision = [int(path.noisy[top])], [float(path.precision[top])]
+    exact, tables = [path.exact[top]], {}
+    node = 0
+    for level in range(top - 1, -1, -1):
+        above = path.priors[level]
+        if above is not None:
+            tables[node] = above
+        children = [(f"level_{level}", path.noisy[level], path.precision[level], path.exact[level])]
+        if path.n_siblings[level] > 0:
+            weight, table = path.total_precision[level], None
+            if exact_noise and (table := path.exact_noise(level)) is not None:
+                weight, tables[len(names) + 1] = 0.0, table
+            children.append((f"siblings_{level}", path.totals[level], weight, -1))
+        first = len(names)
+        for name, count, weight, known in children:
+            names.append(name)
+            parent.append(node)
+            depth.append(top - level)
+            noisy.append(int(count) if weight > 0.0 else 0)
+            precision.append(float(weight))
+            exact.append(known)
+        node = first
+    up, size = np.array(parent, dtype=np.int64), len(names)
+    n_children = np.bincount(up[1:], minlength=size)
+    block = np.arange(size) == node
+    lam = np.array(precision)
+    return Tree(
+        names=pd.Index(names),
+        parent=up,
+        first_child=np.concatenate(([0], np.cumsum(n_children))).astype(np.int64),
+        children=np.arange(1, size, dtype=np.int64),
+        depth=np.array(depth, dtype=np.int64),
+        noisy=np.where(lam > 0.0, noisy, 0),
+        precision=lam,
+        leaves=np.flatnonzero(n_children == 0).astype(np.int64),
+        known_count=np.where(block, k, -1),
+        prior=np.where(block, p, np.nan),
+        lower=np.zeros(size, dtype=np.int64),
+        upper=np.full(size, check.MAX_COUNT),
+        exact=np.array(exact, dtype=np.int64),
+        _tables=tables,
+    ).frozen()
 
 
 def _require_columns(frame: pd.DataFrame) -> None:

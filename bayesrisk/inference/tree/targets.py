@@ -22,7 +22,7 @@ from bayesrisk.inference.tree.structure import Tree
 @displayed
 @dataclass(frozen=True, eq=False)
 class TargetPosteriors:
-    """What the releases of a whole tree say about the target in each of its leaves.
+    """Posterior probability of the target in each leaf, given all releases of a tree.
 
     Arrays have one entry per leaf with a target.
 
@@ -145,8 +145,8 @@ def target_posteriors(
     if not leaves.size:
         raise DataError("tree must have a leaf with known_count and prior, got none")
     k, prior, unit = tree.known_count[leaves], tree.prior[leaves], plan.unit_of[leaves]
-    # A leaf that was published exactly settles its own target; it shares nothing with the others.
-    settled = np.isin(unit, plan.unit_of[tree.exact >= 0])
+    # A leaf with an exact count or a weight of its own is a passage of its own.
+    settled = np.isin(unit, plan.unit_of[[*np.flatnonzero(tree.exact >= 0), *tree.tables]])
     posterior, bound = np.empty(unit.size), np.ones(unit.size)
     if not settled.all():
         own = ~settled

@@ -7,7 +7,7 @@ and of that total, ``tau = b + c``.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Releases(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """What sums over t read of the law of the siblings' noise and of the prior of the group.
+    """Law of the siblings' noise and prior of the group, as the sums over t read them.
 
     ``ripple`` is a period as in ``gaussian_sums``; an empty ``log_prior`` is flat; ``reach`` is
     the exponent at which sums end.
@@ -57,6 +57,7 @@ class Laws(NamedTuple):
 @kernel
 def _erfcx(z: float) -> float:
     """exp(z**2) erfc(z), z > -26: within 3e-15."""
+    # Beyond 5 by the continued fraction 1 / (z + (1/2) / (z + 1 / (z + ...))) / sqrt(pi).
     if z < 5.0:
         return math.exp(z * z) * math.erfc(z)
     fraction = z
@@ -122,7 +123,8 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
     if b == 0.0 or tau == 0.0:
         return 0.0
     gap = n - total
-    # The smaller share multiplies the gap: the distances s - mu_i keep their digits.
+    # mu_i = total + (b / tau) (n - i - total).  The smaller share multiplies the gap: the
+    # distances s - mu_i keep their digits.
     small_b = b <= c
     share = b / tau if small_b else c / tau
     if small_b:
@@ -131,12 +133,15 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
     else:
         mu_0 = n - share * gap
         mu_1 = n - 1.0 - share * (gap - 1.0)
+    # Far from the edge both sums over s are one integral: (b c / tau) (2 gap - 1) is left.
     reach = math.sqrt(REACH / tau) + 1.0
     if tau < _FLAT and mu_1 > reach:
         return share * (c if small_b else b) * (2.0 * gap - 1.0)
+    # Near it, with small steps: tails of a Gaussian from the edge, by Euler-Maclaurin.
     middle = -0.5 - mu_0
     if tau < _SMOOTH and 2.0 * tau * (middle + 1.0) <= _STEEP and mu_1 < reach:
         return 2.0 * b * n + math.log(_from_edge(-0.5 - mu_1, tau) / _from_edge(middle, tau))
+    # Otherwise term by term, each sum relative to its largest term at s_i.
     s_0 = max(0.0, math.floor(mu_0 + 0.5))
     s_1 = max(0.0, math.floor(mu_1 + 0.5))
     if small_b:
@@ -153,7 +158,13 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
 
 @kernel
 def _fill(
-    n: float, total: float, b: float, c: float, laws: Any, window: Any, work: Any
+    n: float,
+    total: float,
+    b: float,
+    c: float,
+    laws: Laws,
+    window: tuple[int, int],
+    work: FloatArray,
 ) -> tuple[float, float]:
     """Fill rows of ``work``, for t in the window: log A_0(t), log A_1(t), and what t says about i.
 
@@ -168,6 +179,7 @@ def _fill(
     peak_0 = peak_1 = -np.inf
     for j in range(size):
         t = float(first + j)
+        # log g(total - t) and log g(total - t + 1): the siblings with and without the target
         d = total - t
         here = ripple[np.int64(d) % period]
         there = ripple[np.int64(d + 1.0) % period]
@@ -180,6 +192,7 @@ def _fill(
         work[2, j] = slope
         peak_0 = max(peak_0, work[0, j])
         peak_1 = max(peak_1, work[1, j])
+    # Rows 3 and 4: weights relative to the largest.
     sum_0 = sum_1 = 0.0
     for j in range(size):
         work[3, j] = math.exp(work[0, j] - peak_0) if work[0, j] > -np.inf else 0.0
@@ -190,29 +203,26 @@ def _fill(
 
 
 @kernel
-def _window(n: float, total: float, b: float, c: float, laws: Any, start: int) -> tuple[int, int]:
-    """Return the first t and how many: all of a tabulated prior, else what ``reach`` asks for."""
-    if laws.log_prior.size > 0:
-        return start, laws.log_prior.size
-    if b + c == 0.0:
-        return 0, 2
-    centre = (n * (b / (b + c))) + total * (c / (b + c))
-    width = math.sqrt(laws.reach / (b + c)) + 2.0
-    first = int(max(0.0, math.floor(centre - width)))
-    return first, int(max(0.0, centre) + width) + 2 - first
-
-
-@kernel
-def _fill_release(r: int, releases: Any, laws: Any, work: Any) -> tuple[float, float, int]:
+def _fill_release(
+    r: int, releases: Releases, laws: Laws, work: FloatArray
+) -> tuple[float, float, int]:
     """Fill ``work`` for one release; return what ``_fill`` returns, and how many t there are."""
     n, total, b, c = releases.n[r], releases.total[r], releases.b[r], releases.c[r]
-    window = _window(n, total, b, c, laws, releases.start[r])
+    # The first t and how many: all of a tabulated prior, else what ``reach`` asks for.
+    window = (0, 2)
+    if laws.log_prior.size > 0:
+        window = (releases.start[r], laws.log_prior.size)
+    elif b + c > 0.0:
+        centre = (n * (b / (b + c))) + total * (c / (b + c))
+        width = math.sqrt(laws.reach / (b + c)) + 2.0
+        first = int(max(0.0, math.floor(centre - width)))
+        window = (first, int(max(0.0, centre) + width) + 2 - first)
     log_0, log_1 = _fill(n, total, b, c, laws, window, work)
     return log_0, log_1, window[1]
 
 
 @kernel
-def table_evidence(releases: Any, laws: Any, work: Any, out: Any) -> None:
+def table_evidence(releases: Releases, laws: Laws, work: FloatArray, out: FloatArray) -> None:
     """As ``group_evidence`` with a tabulated prior, or sibling noise with a ripple."""
     for r in range(out.size):
         if releases.b[r] + releases.c[r] == 0.0 and laws.log_prior.size == 0:
@@ -223,7 +233,9 @@ def table_evidence(releases: Any, laws: Any, work: Any, out: Any) -> None:
 
 
 @kernel
-def group_weights(n: float, total: float, b: float, c: float, laws: Any, window: Any) -> Any:
+def group_weights(
+    n: float, total: float, b: float, c: float, laws: Laws, window: tuple[int, int]
+) -> FloatArray:
     """Return A_0 and A_1 on the window as two rows, each relative to its largest value."""
     work = np.empty((6, window[1]))
     _fill(n, total, b, c, laws, window, work)
@@ -231,7 +243,7 @@ def group_weights(n: float, total: float, b: float, c: float, laws: Any, window:
 
 
 @kernel
-def _prepare(work: Any, c: float, period: int, size: int) -> None:
+def _prepare(work: FloatArray, c: float, period: int, size: int) -> None:
     """Normalise rows 3 and 4 of ``work`` to P(t | i), and fill row 5 with exp(-slope).
 
     Without a ripple the slopes rise by 2 c from one t to the next.
@@ -251,7 +263,7 @@ def _prepare(work: Any, c: float, period: int, size: int) -> None:
 
 
 @kernel
-def _log_flow(work: Any, row: int, log_sum: float, size: int, log_odds: float) -> float:
+def _log_flow(work: FloatArray, row: int, log_sum: float, size: int, log_odds: float) -> float:
     """Log probability that the chain of the two conditionals leaves i = ``row``, any size of it.
 
     Sum over t of P(t | i) expit(+-(log_odds + slope[t])).
@@ -271,9 +283,10 @@ def _log_flow(work: Any, row: int, log_sum: float, size: int, log_odds: float) -
 
 @kernel
 def _stationary_log_odds(
-    work: Any, log_0: float, log_1: float, size: int, log_odds: float
+    work: FloatArray, log_0: float, log_1: float, size: int, log_odds: float
 ) -> float:
     """Log odds of i = 1 under the chain i -> t -> i': what leaves 0 over what leaves 1."""
+    # Flow 0 -> 1: sum_t P(t | 0) P(1 | t); flow 1 -> 0: sum_t P(t | 1) P(0 | t).
     decay = math.exp(-log_odds)
     alpha = gamma = 0.0
     for j in range(size):
@@ -288,7 +301,9 @@ def _stationary_log_odds(
 
 
 @kernel
-def published_log_odds(log_odds: Any, releases: Any, laws: Any, work: Any, out: Any) -> None:
+def published_log_odds(
+    log_odds: FloatArray, releases: Releases, laws: Laws, work: FloatArray, out: FloatArray
+) -> None:
     """Log odds of i = 1 under the stationary law of the published conditionals.
 
     ``log_odds`` is that of i = 1 given the block alone.
@@ -304,7 +319,7 @@ def published_log_odds(log_odds: Any, releases: Any, laws: Any, work: Any, out: 
 
 @kernel
 def published_thresholds(
-    logit_p: float, a: float, releases: Any, laws: Any, work: Any, out: Any
+    logit_p: float, a: float, releases: Releases, laws: Laws, work: FloatArray, out: FloatArray
 ) -> None:
     """Smallest whole d = y - k at which the published posterior is at least 1/2, for a > 0.
 
@@ -315,6 +330,7 @@ def published_thresholds(
     for r in range(out.size):
         log_0, log_1, size = _fill_release(r, releases, laws, work)
         _prepare(work, releases.c[r], laws.ripple.size, size)
+        # Gallop upwards until the posterior is at least 1/2, or downwards until it is not.
         left = right - 1.0
         step = 1.0
         odds = logit_p + a * (2.0 * right - 1.0)
@@ -330,6 +346,7 @@ def published_thresholds(
                 left -= step
                 step *= 2.0
                 odds = logit_p + a * (2.0 * left - 1.0)
+        # Bisect between the two.
         while right - left > 1.0:
             middle = math.floor(0.5 * (left + right))
             odds = logit_p + a * (2.0 * middle - 1.0)

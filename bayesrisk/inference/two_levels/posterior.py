@@ -32,27 +32,7 @@ from bayesrisk.inference.two_levels import model
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevelSettings:
-    """Settings of the two-level model, checked once; arrays broadcast against each other.
-
-    Attributes
-    ----------
-    n_siblings : int or ndarray
-        Number m of other blocks in the group.
-    rho_block, rho_group : float or ndarray
-        zCDP budgets of every block count and of the group count; 0 where nothing is released.
-    prior : float or ndarray
-        Probability p that the target has the characteristics.
-    known_count : int or ndarray
-        Others in the block known to have them, k.
-    group_prior : CountLaw or None
-        Prior on the group count; None is flat on 0, 1, 2, ...
-    known_total : int or None
-        Group count that is known exactly, with and without the target.
-    sensitivity : float or ndarray
-        L2 sensitivity that both budgets refer to.
-    conditionals, sibling_noise : str
-        As for :func:`hierarchical_posterior`.
-    """
+    """Settings of the two-level model, checked once: see :func:`hierarchical_posterior`."""
 
     n_siblings: ArrayLike
     rho_block: Number
@@ -165,61 +145,40 @@ class HierarchicalPosterior:
 
     Attributes
     ----------
+    settings : TwoLevelSettings
+        What was known before the releases: budgets, priors, number of siblings.
     block, group, siblings : ndarray of int64
         The releases: noisy count of the block, of the group, and total over the other blocks.
-    n_siblings, known_count : ndarray of int64
-        Number m of other blocks; others in the block known to have the characteristics, k.
-    rho_block, rho_group : ndarray
-        Budgets; 0 where nothing is released.
-    sensitivity : ndarray
-        L2 sensitivity that they refer to.
-    prior : ndarray
-        Probability that the target has the characteristics, before the releases: the baseline.
     target_probability : ndarray
-        The same probability after them.
+        Probability that the target has the characteristics, after the releases.
     block_probability : ndarray
         The same given the block's count alone: what the hierarchy is compared with.
-    group_prior : CountLaw or None
-        Prior on the group count; None is flat on 0, 1, 2, ...
-    known_total : int or None
-        Group count that is known exactly.
-    conditionals, sibling_noise : str
-        As asked for.
-    truncation_bound : float
-        Bound on the share of each sum that is left out, hence on the absolute error by
-        truncation of every probability here.
-    status : str
-        Always ``"exact"``.
     version : str
         Version of bayesrisk.
     """
 
+    settings: TwoLevelSettings
     block: IntArray
     group: IntArray
     siblings: IntArray
-    n_siblings: IntArray
-    known_count: IntArray
-    rho_block: FloatArray
-    rho_group: FloatArray
-    sensitivity: FloatArray
-    prior: FloatArray
     target_probability: FloatArray
     block_probability: FloatArray
-    group_prior: CountLaw | None
-    known_total: int | None
-    conditionals: str
-    sibling_noise: str
-    truncation_bound: float
-    status: str = "exact"
     version: str = __version__
 
-    def _answer(self) -> list[str]:
-        return [
-            f"The belief that the target is there goes from {span(self.prior)} to "
-            f"{span(self.target_probability)}; the block's count alone makes it "
-            f"{span(self.block_probability)}.",
-            f"Exact up to {number(self.truncation_bound)} ({self.conditionals} conditionals).",
-        ]
+    @property
+    def prior(self) -> FloatArray:
+        """Probability of the target before the releases: the baseline."""
+        return self._columns()["prior"]
+
+    @property
+    def truncation_bound(self) -> float:
+        """Bound on the share of each sum left out, hence on the error of every probability here."""
+        return model.TRUNCATION if self.settings.checked.group_prior.flat else 0.0
+
+    @property
+    def status(self) -> str:
+        """Always ``"exact"``."""
+        return "exact"
 
     @property
     def risk_ratio(self) -> FloatArray:
@@ -228,8 +187,22 @@ class HierarchicalPosterior:
 
     @property
     def belief(self) -> Belief:
-        """What is believed of the target before and after the releases."""
+        """Belief that the target is there, before and after the releases."""
         return Belief(self.prior, self.target_probability)
+
+    def _answer(self) -> list[str]:
+        return [
+            f"The belief that the target is there goes from {span(self.prior)} to "
+            f"{span(self.target_probability)}; the block's count alone makes it "
+            f"{span(self.block_probability)}.",
+            f"Exact up to {number(self.truncation_bound)} ({self.settings.conditionals} "
+            "conditionals).",
+        ]
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """Return the settings in the shape of the answer."""
+        shape = self.target_probability.shape
+        return {name: np.broadcast_to(a, shape) for name, a in self.settings.arrays.items()}
 
     @property
     def group_pmf(self) -> pd.Series:
@@ -244,27 +217,11 @@ class HierarchicalPosterior:
     def group_pmf_of(self, i: int) -> pd.Series:
         """Return the posterior of the group count of the i-th release, in the order of a frame."""
         i = check.integer(i, "i", lower=0, upper=self.target_probability.size - 1)
-        settings = self._settings(i)
-        start, pmf = group_pmf(
-            settings,
-            *(float(a.flat[i]) for a in (self.block, self.group, self.siblings)),
-        )
+        one = {name: column.flat[i] for name, column in self._columns().items()}
+        releases = (float(array.flat[i]) for array in (self.block, self.group, self.siblings))
+        start, pmf = group_pmf(replace(self.settings, **one).checked, *releases)
         index = pd.RangeIndex(start, start + pmf.size, name="group_count")
         return pd.Series(pmf, index=index, name="probability")
-
-    def _settings(self, i: int) -> model.Settings:
-        return model.read_settings(
-            n_siblings=self.n_siblings.flat[i],
-            rho_block=self.rho_block.flat[i],
-            rho_group=self.rho_group.flat[i],
-            prior=self.prior.flat[i],
-            known_count=self.known_count.flat[i],
-            group_prior=self.group_prior,
-            known_total=self.known_total,
-            sensitivity=self.sensitivity.flat[i],
-            conditionals=self.conditionals,
-            sibling_noise=self.sibling_noise,
-        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each release.
@@ -275,21 +232,19 @@ class HierarchicalPosterior:
             Releases and settings, prior, the posterior given the block alone and given all, and
             the risk ratio.
         """
-        columns = {
-            name: np.ravel(value)
-            for name, value in vars(self).items()
-            if isinstance(value, (np.ndarray, np.generic))
+        releases = {"block": self.block, "group": self.group, "siblings": self.siblings}
+        answers = {
+            "target_probability": self.target_probability,
+            "block_probability": self.block_probability,
+            "risk_ratio": self.risk_ratio,
         }
-        return pd.DataFrame(columns | {"risk_ratio": np.ravel(self.risk_ratio)})
+        columns = releases | self._columns() | answers
+        return pd.DataFrame({name: np.ravel(column) for name, column in columns.items()})
 
     def group_frame(self) -> pd.DataFrame:
         """Return the posterior of the group count of every release, in long form.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``release`` (position of the release in :meth:`to_frame`), ``group_count`` and
-            ``probability``.
+        Columns ``release`` (its position in :meth:`to_frame`), ``group_count`` and ``probability``.
         """
         parts = [self.group_pmf_of(i) for i in range(self.target_probability.size)]
         long = pd.concat(parts, keys=range(len(parts)), names=["release"])
@@ -365,12 +320,6 @@ def hierarchical_posterior(
         ``group_frame()`` for many.  Absolute error of a probability at most ``truncation_bound``
         plus rounding, 1e-12 for counts up to 1e4.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or the group prior excludes every feasible count or the
-        known total.
-
     Warns
     -----
     IncompatibleConditionalsWarning
@@ -423,21 +372,15 @@ def posterior_given(
         "group": check.count_array(group, "group"),
         "siblings": check.count_array(siblings, "siblings"),
     }
-    arrays: dict[str, NDArray[Any]] = {**releases, **known.arrays}
-    shape = check.broadcast(**arrays)
+    shape = check.broadcast(**releases, **known.arrays)
     settings = known.checked
     d, n, total = model.relative_releases(settings, **releases)
-    arrays["target_probability"] = model.target_probability(settings, d, n, total)
-    arrays["block_probability"] = model.block_probability(settings, d)
-    common: dict[str, Any] = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
-    return HierarchicalPosterior(
-        **common,
-        group_prior=known.group_prior,
-        known_total=settings.known_total,
-        conditionals=known.conditionals,
-        sibling_noise=known.sibling_noise,
-        truncation_bound=model.TRUNCATION if settings.group_prior.flat else 0.0,
-    )
+    arrays: dict[str, Any] = releases | {
+        "target_probability": model.target_probability(settings, d, n, total),
+        "block_probability": model.block_probability(settings, d),
+    }
+    full: dict[str, Any] = {name: np.broadcast_to(a, shape) for name, a in arrays.items()}
+    return HierarchicalPosterior(settings=known, **full)
 
 
 # -----------------------------------------------------------------------------
@@ -447,7 +390,7 @@ def posterior_given(
 @displayed
 @dataclass(frozen=True)
 class ApproximationCost:
-    """What the approximate law of the siblings' noise changes, release by release.
+    """Change of the posteriors by the approximate law of the siblings' noise, by release.
 
     Attributes
     ----------
@@ -501,7 +444,7 @@ def approximation_cost(
         _distance(approximate.group_pmf_of(i), exact.group_pmf_of(i))
         for i in range(exact.target_probability.size)
     ]
-    distance, bound = _noise_distance(exact)
+    distance, bound = _noise_distance(known)
     return ApproximationCost(
         approximate=approximate,
         exact=exact,
@@ -516,10 +459,9 @@ def _distance(p: pd.Series, q: pd.Series) -> float:
     return 0.5 * float(p.sub(q, fill_value=0.0).abs().sum())
 
 
-def _noise_distance(result: HierarchicalPosterior) -> tuple[float, float]:
+def _noise_distance(known: TwoLevelSettings) -> tuple[float, float]:
     """Return the distance between the laws of the noise, where there is one law."""
-    budget = np.unique(result.rho_block / result.sensitivity**2)
-    m = np.unique(result.n_siblings)
+    budget, m = (np.unique(array) for array in (known.checked.block, known.checked.n_siblings))
     if budget.size > 1 or m.size > 1 or budget[0] == 0.0:
         return float("nan"), float("nan")
     try:

@@ -15,7 +15,6 @@ from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
-# -----------------------------------------------------------------------------
 # The smallest histograms that tables speak of: cliques of attributes that tables cross.
 #
 # Tables that cross the same attributes need their joint histogram; tables that share none need two
@@ -31,30 +30,20 @@ _MAX_CELLS = 2**22
 
 @dataclass(frozen=True)
 class Cliques:
-    """Cells of all cliques side by side, and what is counted of them at a place.
+    """Cells of all cliques side by side, and what is counted of them at a place."""
 
-    Attributes
-    ----------
-    bins : dict of str to ndarray of int64
-        For every attribute that matters the number of the kind of each code: tables tell kinds
-        apart, not codes.
-    members : tuple of tuple of str
-        The attributes of each clique.
-    start : ndarray of int64
-        Where the cells of each clique start; the last entry is the number of cells.
-    incidence : dict of str to csc_array of int64, each of shape (cells of tables, cells)
-        For each level the weight of a cell in the cells of its tables, one after the other.
-    ties : csc_array of int64, shape (ties, cells)
-        Rows that are 0 for consistent cliques: what two neighbours share.
-    neighbours : tuple of (int, int, tuple of str)
-        The tree: pairs of cliques, the one nearer to the root first, and what they share.
-    """
-
+    # for every attribute that matters the number of the kind of each code: tables tell kinds apart,
+    # not codes
     bins: dict[str, IntArray]
-    members: tuple[tuple[str, ...], ...]
-    start: IntArray
+    members: tuple[tuple[str, ...], ...]  # the attributes of each clique
+    start: IntArray  # where the cells of each clique start; the last entry is the number of cells
+    # (cells of tables, cells): for each level the weight of a cell in the cells of its tables, one
+    # after the other
     incidence: dict[str, sparse.csc_array]
+    # (ties, cells): rows that are 0 for consistent cliques: what two neighbours share
     ties: sparse.csc_array
+    # (int, int, tuple of str): the tree: pairs of cliques, the one nearer to the root first, and
+    # what they share
     neighbours: tuple[tuple[int, int, tuple[str, ...]], ...]
 
     @property
@@ -102,13 +91,7 @@ class Cliques:
 
 
 def cliques_of(workload: Workload) -> Cliques:
-    """Return the cliques of the tables of all levels of a workload.
-
-    Raises
-    ------
-    ArgumentError
-        If cliques have more than 4,194,304 cells.
-    """
+    """Return the cliques of the tables of all levels of a workload."""
     schema = workload.schema
     bins = {}
     for attribute in schema.attributes:
@@ -216,72 +199,45 @@ def _ties(cliques: Cliques) -> sparse.csc_array:
     return sparse.csc_array((np.concatenate(signs), where), shape=(number, cliques.size))
 
 
-# -----------------------------------------------------------------------------
-
-
 _MAX_COUNT = 2**31  # sums of products of such are exact
 
 
 @dataclass(frozen=True)
-class Group:
+class PlaceGroup:
     """The histograms of the places below one place of the coarsest level, and what is known.
 
     A variable is the count of a place of the finest level in a cell of a clique.  Those that a
     published zero holds, at the place or above it, are 0 and left out.
-
-    Attributes
-    ----------
-    matrix : csr_array of int64, shape (rows, variables)
-        How often each variable counts in each row: a cell of a table that is not a published
-        zero, or a tie between cliques.
-    count : ndarray of int64
-        What is published of each row; 0 where hidden, and for ties.
-    hidden, tie : ndarray of bool
-        Rows whose count is suppressed, and rows that are ties.
-    level, place, cell : ndarray of int64
-        Where each row comes from: level, place, and the cell among those of the level's tables
-        (for a tie the finest level, the place, and the number of the tie).
-    finest, column : ndarray of int64
-        Place and clique cell of each variable.
     """
 
+    # (rows, variables): how often each variable counts in each row: a cell of a table that is not a
+    # published zero, or a tie between cliques
     matrix: sparse.csr_array
-    count: IntArray
-    hidden: BoolArray
+    count: IntArray  # what is published of each row; 0 where hidden, and for ties
+    hidden: BoolArray  # rows whose count is suppressed, and rows that are ties
     tie: BoolArray
+    # where each row comes from: level, place, and the cell among those of the level's tables (for a
+    # tie the finest level, the place, and the number of the tie)
     level: IntArray
     place: IntArray
     cell: IntArray
-    finest: IntArray
+    finest: IntArray  # place and clique cell of each variable
     column: IntArray
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What tables and their geography say about histograms.
+    """Constraints of tables and their geography on histograms."""
 
-    Attributes
-    ----------
-    tables : PublishedTables
-        The tables.
-    cliques : Cliques
-        The histograms.
-    start : list of dict of str to int
-        For each level the position of the first cell of each table among those of the level.
-    counts, hidden : list of csr_array of int64
-        For each level the counts and the suppression of all its tables side by side.
-    above : list of ndarray of int64
-        For each level its place that each place of the finest level lies in.
-    root : list of ndarray of int64
-        For each level the place of the coarsest level that each of its places lies in.
-    """
-
-    tables: PublishedTables
-    cliques: Cliques
+    tables: PublishedTables  # the tables
+    cliques: Cliques  # the histograms
+    # for each level the position of the first cell of each table among those of the level
     start: list[dict[str, int]]
+    # for each level the counts and the suppression of all its tables side by side
     counts: list[sparse.csr_array]
     hidden: list[sparse.csr_array]
-    above: list[IntArray]
+    above: list[IntArray]  # for each level its place that each place of the finest level lies in
+    # for each level the place of the coarsest level that each of its places lies in
     root: list[IntArray]
 
     def of_records(self, histogram: Histogram) -> sparse.csr_array:
@@ -292,7 +248,7 @@ class Structure:
         shape = (len(finest), self.cliques.size)
         return sparse.csr_array((counts.data, (place, counts.coords[1])), shape=shape)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[PlaceGroup]:
         """Return the group of each place of the coarsest level that is not all zero."""
         size = len(self.tables.geoids[self.tables.workload.levels[0]])
         order = [np.argsort(root, kind="stable") for root in self.root]
@@ -326,7 +282,7 @@ class Structure:
             found.append((rows, np.bincount(rows.indices, minlength=rows.shape[1])))
         return found
 
-    def _group(self, places: list[IntArray]) -> Group:
+    def _group(self, places: list[IntArray]) -> PlaceGroup:
         """Return the rows and variables of the given places of each level."""
         finest = places[-1]
         live = self._live(places)
@@ -368,7 +324,7 @@ class Structure:
         tied = np.zeros(len(distinct), dtype=np.int64)
         where: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
         matrix: Any = sparse.csr_array(where, shape=(first + len(distinct), len(column)))
-        return Group(
+        return PlaceGroup(
             sparse.csr_array(matrix.astype(np.int64)),
             np.concatenate([count, tied]),
             np.concatenate([hidden, tied]) > 0,
@@ -404,15 +360,7 @@ class Structure:
 
 
 def structure_of(tables: PublishedTables) -> Structure:
-    """Return what tables say about histograms.
-
-    Raises
-    ------
-    ArgumentError
-        If tables tell too many kinds of records apart.
-    DataError
-        If a coarser level lacks a place, or a count is 2**31 or more.
-    """
+    """Return what tables say about histograms."""
     levels = tables.workload.levels
     start: list[dict[str, int]] = []
     counts, hidden = [], []

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._highs import WarmProgram
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, true_tables
+from bayesrisk.exceptions import DataError
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
     Cliques,
-    Group,
+    PlaceGroup,
     Structure,
     endless_variables,
     equal_rows,
@@ -26,12 +25,19 @@ from bayesrisk.mechanisms.suppression.groups import (
 )
 from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
-from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, as_microdata
+from bayesrisk.tables import (
+    Histogram,
+    Microdata,
+    PublishedTables,
+    Records,
+    Workload,
+    as_microdata,
+    tabulate,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
 # Let x be the true histogram.  A second one, x + d, whole and not negative, that has every
@@ -50,7 +56,7 @@ _WORTH = 0.98
 
 
 def complement(
-    group: Group, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
+    group: PlaceGroup, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
 ) -> BoolArray:
     """Return the hidden rows with what gives each a range of at least ``protection``.
 
@@ -64,7 +70,7 @@ class _Choice:
     """Withheld rows of a group, and how far witnesses move them."""
 
     def __init__(
-        self, group: Group, cliques: Cliques, histogram: IntArray, protection: int
+        self, group: PlaceGroup, cliques: Cliques, histogram: IntArray, protection: int
     ) -> None:
         if np.any(group.matrix @ histogram != group.count):
             raise DataError("tables: counts contradict each other: they do not add up")
@@ -260,9 +266,6 @@ def _cheapest(options: IntArray, cost: FloatArray) -> int:
     return int(options[np.argmin(cost[options])])
 
 
-# -----------------------------------------------------------------------------
-
-
 class Suppression(BaseMechanism):
     """Withhold counts below a threshold, and what would reveal them.
 
@@ -313,47 +316,28 @@ class Suppression(BaseMechanism):
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
         self._threshold = check.integer(threshold, "threshold", lower=2)
-        if not isinstance(complementary, bool):
-            raise ArgumentTypeError(
-                f"complementary must be true or false, got {shown(complementary)}"
-            )
-        self._complementary = complementary
+        self._complementary = check.flag(complementary, "complementary")
         self._protection = check.integer(protection, "protection", lower=1)
         parameters = {
             "threshold": self._threshold,
-            "complementary": complementary,
+            "complementary": self._complementary,
             "protection": self._protection,
         }
         super().__init__(MechanismSpec("suppression", parameters, others=SuppressedCounts()))
 
     def suppress(self, tables: PublishedTables) -> PublishedTables:
-        """Return true tables with cells withheld.
+        """Return true tables with cells withheld, whose counts are gone.
 
-        Parameters
-        ----------
-        tables : PublishedTables
-            As they are.
-
-        Returns
-        -------
-        PublishedTables
-            With suppressed cells, whose counts are gone.
+        Protection is proved from records that have the counts.  :meth:`release` has them; here some
+        are looked for first, which is harder than all the rest, and other records may lead to other
+        cells.
 
         Raises
         ------
-        ArgumentError
-            If tables tell more than 4,194,304 kinds of records apart.
         DataError
             If counts are negative or 2**31 or more, no records have them, or none were found.
-
-        Notes
-        -----
-        Protection is proved from records that have the counts.  :meth:`release` has them; here
-        some are looked for first, which is harder than all the rest, and other records may lead to
-        other cells.
         """
-        if not isinstance(tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
+        check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
 
     def acts_within(self, workload: Workload) -> str | None:
@@ -363,7 +347,7 @@ class Suppression(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        tables = true_tables(microdata, workload)
+        tables = tabulate(microdata, workload)
         records = as_microdata(microdata).for_schema(workload.schema)
         histogram = Histogram.from_records(records, level=workload.levels[-1])
         tables = self._suppress(tables, histogram)
@@ -436,7 +420,6 @@ def _withheld(
     return replace(tables, counts=counts, suppressed=suppressed)
 
 
-# -----------------------------------------------------------------------------
 # What anybody can say about suppressed cells from the published ones: exact ranges.
 
 
@@ -470,13 +453,7 @@ class ProtectionRanges:
         return np.equal(self.lower, self.upper)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each suppressed cell.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns named as the attributes.
-        """
+        """Return one row for each suppressed cell, with columns named as the attributes."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
@@ -542,8 +519,7 @@ def audit_suppression(
     >>> ranges.cell.tolist(), ranges.lower.tolist(), ranges.upper.tolist()
     (['men'], [1.0], [1.0])
     """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(tables)}")
+    check.instance(tables, PublishedTables, "tables")
     least = check.integer(least, "least", lower=0)
     most = None if most is None else check.integer(most, "most", lower=least)
     plan = structure_of(tables)

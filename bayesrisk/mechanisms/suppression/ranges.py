@@ -10,9 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._highs import WarmProgram
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.suppression.groups import Group, endless_variables, equal_rows
+from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables, equal_rows
 
-# -----------------------------------------------------------------------------
 # Smallest and largest whole value of linear forms: linear programs, proved in whole numbers.
 #
 # A linear program by floating point proposes; whole numbers decide.  A solution counts after it is
@@ -45,7 +44,7 @@ def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray
 
 
 @dataclass
-class _Part:
+class _Box:
     """Bounds of the variables, and what the form is at least within them."""
 
     low: IntArray
@@ -54,17 +53,7 @@ class _Part:
 
 
 class IntegerProgram:
-    """Whole variables within bounds, rows within bounds, and the solutions seen.
-
-    Parameters
-    ----------
-    matrix : csr_array of int64
-        Rows.
-    rows, columns : tuple of ndarray of int64
-        Lower and upper bounds; ENDLESS where there is none.
-    forms : csr_array of int64
-        Linear forms whose range over all solutions seen is kept in ``lowest`` and ``highest``.
-    """
+    """Whole variables within bounds, rows within bounds, and the solutions seen."""
 
     def __init__(
         self,
@@ -109,7 +98,7 @@ class IntegerProgram:
             waiting = left.size
             cost = sign * np.asarray(self._forms[left].sum(axis=0), dtype=np.int64)
             self._linear.set_cost(self._index, cost.astype(float))
-            values, _ = self._solve(cost, _Part(*self._columns, -ENDLESS), -ENDLESS)
+            values, _ = self._solve(cost, _Box(*self._columns, -ENDLESS), -ENDLESS)
             if values is None:
                 return
             self._noted(values, cost)
@@ -133,7 +122,7 @@ class IntegerProgram:
         if best <= outer:
             return best, True
         self._linear.set_cost(self._index, cost.astype(float))
-        waiting = [_Part(*self._columns, outer)]
+        waiting = [_Box(*self._columns, outer)]
         for _ in range(_PARTS):
             if not waiting:
                 break
@@ -152,7 +141,7 @@ class IntegerProgram:
         left = min((part.least for part in waiting), default=ENDLESS)
         return (best, True) if left >= best else (left, False)
 
-    def _solve(self, cost: IntArray, part: _Part, best: int) -> tuple[FloatArray | None, int]:
+    def _solve(self, cost: IntArray, part: _Box, best: int) -> tuple[FloatArray | None, int]:
         """Return the values that solve a part in real numbers, and the bound that is proved."""
         whole = part.low is self._columns[0] and part.high is self._columns[1]
         if self._moved or not whole:
@@ -171,7 +160,7 @@ class IntegerProgram:
                     return None, ENDLESS  # a cost of 0 cannot be above 0: there is no solution
         return None, -ENDLESS
 
-    def _bound(self, cost: IntArray, dual: FloatArray, part: _Part, enough: int) -> int:
+    def _bound(self, cost: IntArray, dual: FloatArray, part: _Box, enough: int) -> int:
         """Return the best bound that roundings of dual values prove, exactly."""
         best = -ENDLESS
         for denominator in _DENOMINATORS:
@@ -218,7 +207,7 @@ class IntegerProgram:
             self.found = whole
         return int(cost @ whole)
 
-    def _halves(self, part: _Part, values: FloatArray | None, least: int) -> list[_Part]:
+    def _halves(self, part: _Box, values: FloatArray | None, least: int) -> list[_Box]:
         """Return a part cut in two at its most fractional variable."""
         open_ = part.high > part.low
         if values is None:
@@ -228,26 +217,17 @@ class IntegerProgram:
         cut = int(np.clip(np.floor(values[at]), part.low[at], part.high[at] - 1))
         low, high = part.low.copy(), part.high.copy()
         low[at], high[at] = cut + 1, cut
-        below, above = _Part(part.low, high, least), _Part(low, part.high, least)
+        below, above = _Box(part.low, high, least), _Box(low, part.high, least)
         # The last is looked at first: the half that the fraction is nearer to.
         return [below, above] if values[at] - cut > 0.5 else [above, below]
-
-
-# -----------------------------------------------------------------------------
 
 
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs
 _CONTRADICT = "tables: published cells contradict each other"
 
 
-def some_histogram(group: Group) -> IntArray:
-    """Return a histogram that has all counts of a group in which nothing is hidden.
-
-    Raises
-    ------
-    DataError
-        If there is none, or the search for one gives up.
-    """
+def some_histogram(group: PlaceGroup) -> IntArray:
+    """Return a histogram that has all counts of a group in which nothing is hidden."""
     size = group.matrix.shape[1]
     nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
     system = _System(group.matrix, group.count, group.count, nothing, endless)
@@ -279,7 +259,7 @@ class _System:
 
 
 def group_ranges(
-    group: Group, least: int, most: int | None
+    group: PlaceGroup, least: int, most: int | None
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the smallest and largest count of each hidden row, and whether both are proved.
 

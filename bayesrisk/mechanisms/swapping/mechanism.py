@@ -13,8 +13,8 @@ from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected, true_tables
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
@@ -29,9 +29,8 @@ from bayesrisk.mechanisms.swapping.pairs import (
     tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata
+from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata, tabulate
 
-# -----------------------------------------------------------------------------
 # Many swapped releases of one truth: all that chance does not touch is done once.
 
 
@@ -40,33 +39,19 @@ Cell = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Units to be swapped, with what decides of each: arrays have one entry per eligible unit.
+class SwapPlan:
+    """Units to be swapped, with what decides of each: arrays have one entry per eligible unit."""
 
-    Attributes
-    ----------
-    data : Microdata
-        The records.
-    units : Units
-        All units.
-    eligible : ndarray of int64
-        Those that have persons.
-    region, frequency, block_persons, group : ndarray of int64
-        Region; how many share what makes it unique; persons of its block; region and swap key.
-    points : ndarray of float64
-        Coordinates of the places of the units.
-    nearest : dict
-        Blocks of each group by distance, filled when first needed.
-    """
-
-    data: Microdata
-    units: Units
-    eligible: IntArray
+    data: Microdata  # the records
+    units: Units  # all units
+    eligible: IntArray  # those that have persons
+    # region; how many share what makes it unique; persons of its block; region and swap key
     region: IntArray
     frequency: IntArray
     block_persons: IntArray
     group: IntArray
-    points: NDArray[np.float64]
+    points: NDArray[np.float64]  # coordinates of the places of the units
+    # blocks of each group by distance, filled when first needed
     nearest: dict[int, Any] = field(default_factory=dict)
 
 
@@ -75,28 +60,14 @@ class PreparedSwapping(BasePrepared):
     """Swapped releases of one truth, ready to be drawn many times.
 
     It holds the confidential records: it belongs to the custodian.
-
-    Attributes
-    ----------
-    plan : Plan
-        Units and what decides of their swaps.
-    spec : MechanismSpec
-        Spec of the mechanism; a release's says also which tables do not change.
-    unit : str
-        ``"household"`` or ``"person"``.
-    workload : Workload
-        Published tables.
-    records : Records
-        The records that the workload counts.
-    partners, protect : callable
-        Draw the partners alone, and the protected tables.
     """
 
-    plan: Plan
-    spec: MechanismSpec
-    unit: str
-    workload: Workload
-    records: Records
+    plan: SwapPlan  # units and what decides of their swaps
+    spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
+    unit: str  # ``"household"`` or ``"person"``
+    workload: Workload  # published tables
+    records: Records  # the records that the workload counts
+    # draw the partners alone, and the protected tables
     partners: Callable[[np.random.Generator], IntArray]
     protect: Callable[[np.random.Generator], Protected]
     _watched: dict[tuple[Cell, ...], Any] = field(default_factory=dict)
@@ -107,18 +78,8 @@ class PreparedSwapping(BasePrepared):
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without making its tables.
 
-        Parameters
-        ----------
-        rng : Generator
-            Source of randomness: the counts are those of ``draw`` with it.
-        cells : sequence of (level, table, cell, place)
-            Cells of the workload.
-
-        Returns
-        -------
-        ndarray of int64 or None
-            Their counts; None, and nothing drawn, where the workload's records are not those that
-            were swapped, row by row.
+        Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
+        records are not those that were swapped, row by row.
         """
         key = tuple(cells)
         if key not in self._watched:
@@ -175,9 +136,6 @@ class PreparedSwapping(BasePrepared):
             moves = self.unit == "household"
             return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
         return None
-
-
-# -----------------------------------------------------------------------------
 
 
 _UNITS = ("household", "person")
@@ -298,8 +256,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             raise ArgumentError(f"rate must be in [0, 1], got {shown(rate)}")
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
-            if not isinstance(level, str):
-                raise ArgumentTypeError(f"{name} must be a level, got {shown(level)}")
+            check.text(level, name)
         self._within, self._unique_within = within, unique_within
         self._unit = check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
@@ -319,25 +276,10 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def swap(
         self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
     ) -> SwappedMicrodata:
-        """Return the records after swapping.
-
-        Parameters
-        ----------
-        microdata : Microdata or Records
-            The records.
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        SwappedMicrodata
-            Records, partners and rates: for the custodian, not for publication.
+        """Return the records after swapping, with partners and rates: for the custodian alone.
 
         Raises
         ------
-        ArgumentError
-            If a column or level is absent, or the schema has no geography.
         DataError
             If persons and households do not fit together.
         """
@@ -356,7 +298,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             protect=lambda rng: self._tables(plan, workload, rng),
         )
 
-    def _plan(self, data: Microdata) -> Plan:
+    def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
         geography = geography_of(data)
         if geography.rank(self._unique_within) < geography.rank(self._within):
@@ -371,7 +313,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         region = regions[place]
         population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
         some = eligible.size > 0
-        return Plan(
+        return SwapPlan(
             data=data,
             units=units,
             eligible=eligible,
@@ -382,7 +324,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             points=points(units.places, data) if some else np.empty((0, 1)),
         )
 
-    def _partners(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def _partners(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the partner of each unit, -1 for none, and its tier."""
         count, eligible = len(plan.units.place), plan.eligible
         partner = np.full(count, -1, dtype=np.int64)
@@ -393,7 +335,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             partner[eligible[swapped]] = eligible[found[swapped]]
         return partner, tier
 
-    def _swapped(self, plan: Plan, rng: np.random.Generator) -> SwappedMicrodata:
+    def _swapped(self, plan: SwapPlan, rng: np.random.Generator) -> SwappedMicrodata:
         partner, tier = self._partners(plan, rng)
         eligible = plan.eligible
         done = partner[eligible] >= 0
@@ -417,9 +359,9 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         return check.choice(self._within, "within", levels)
 
-    def _tables(self, plan: Plan, workload: Workload, rng: np.random.Generator) -> Protected:
+    def _tables(self, plan: SwapPlan, workload: Workload, rng: np.random.Generator) -> Protected:
         swapped = self._swapped(plan, rng)
-        tables = true_tables(swapped.microdata, workload)
+        tables = tabulate(swapped.microdata, workload)
         geography = workload.schema.geography
         coarse = geography.rank(self._within)
         same = tuple(
@@ -441,7 +383,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         # Recoded, or of the other unit: only totals, which sizes or persons one by one keep.
         return not table.factors and (self._unit == "person" or "size" in self._key)
 
-    def _pairs(self, plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def _pairs(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the partner of each eligible unit, as a position among them, and its tier."""
         tier = tiers_of(
             plan.region,
@@ -483,14 +425,12 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
 
 def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ArgumentTypeError(f"{name} must be a sequence of columns, got {shown(value)}")
-    for item in value:
-        if not isinstance(item, str):
-            raise ArgumentTypeError(f"{name} must hold names of columns, got {shown(item)}")
-    if len(set(value)) != len(value):
-        raise ArgumentError(f"{name} must name every column once, got {', '.join(value)}")
-    return tuple(value)
+    names = check.texts(value, name)
+    if not names:
+        raise ArgumentError(f"{name} must name a column, got none")
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"{name} must name every column once, got {', '.join(names)}")
+    return names
 
 
 def _position(codes: NDArray[Any]) -> IntArray:

@@ -17,7 +17,6 @@ from bayesrisk.accounting import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.tables import Geography, Microdata, Records
 
-# -----------------------------------------------------------------------------
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
 #
 # Units of one region and swap-key class are held block by block in a k-d tree of the blocks, so a
@@ -97,23 +96,7 @@ class _Class:
 
 
 class PartnerSearch:
-    """Pairs of units; no unit is in two.
-
-    Parameters
-    ----------
-    group : ndarray of int64
-        Region and swap-key class of each unit, as one number.
-    block : ndarray of int64
-        Block of each unit.
-    points : ndarray of float, shape (blocks, d)
-        Coordinates of the blocks.
-    neighbours : int
-        How many of the nearest a partner is chosen among.
-    rng : Generator
-        Source of randomness.
-    nearest : dict, optional
-        The blocks of each class by distance, filled when first needed; many searches may share it.
-    """
+    """Pairs of units; no unit is in two."""
 
     def __init__(
         self,
@@ -172,7 +155,6 @@ def _bounds(ordered: IntArray) -> tuple[IntArray, IntArray]:
     return np.append(starts, len(ordered)).astype(np.int64), numbers
 
 
-# -----------------------------------------------------------------------------
 # Who is swapped first: ranks by risk, tiers of ranks, and whole numbers that meet a rate.
 
 
@@ -259,7 +241,6 @@ def apportion(total: int, weights: Sequence[Fraction], limits: Sequence[int]) ->
     return result
 
 
-# -----------------------------------------------------------------------------
 # Swap units: households (or persons) as columns of whole numbers, whichever file says it.
 
 
@@ -271,27 +252,14 @@ DERIVED = ("size", "adults", "children")
 
 @dataclass(frozen=True)
 class Units:
-    """What is swapped: one row for each household or person.
+    """Units that may be swapped: one row for each household or person."""
 
-    Attributes
-    ----------
-    places : ndarray of str
-        The different places, sorted.
-    place : ndarray of int64
-        Position of each unit's place.
-    key, unique : ndarray of int64
-        Class of each unit by the swap key, and by what makes it unique.
-    persons : ndarray of int64
-        Persons of each unit.
-    member : ndarray of int64 or None
-        For each person the unit that it moves with, -1 for none; None without persons.
-    """
-
-    places: NDArray[np.str_]
-    place: IntArray
-    key: IntArray
+    places: NDArray[np.str_]  # the different places, sorted
+    place: IntArray  # position of each unit's place
+    key: IntArray  # class of each unit by the swap key, and by what makes it unique
     unique: IntArray
-    persons: IntArray
+    persons: IntArray  # persons of each unit
+    # for each person the unit that it moves with, -1 for none; None without persons
     member: IntArray | None
 
 
@@ -484,9 +452,6 @@ def _classes(columns: list[IntArray], count: int) -> IntArray:
         classes = classes * max(1, len(distinct)) + inverse
         classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
     return classes
-
-
-# -----------------------------------------------------------------------------
 
 
 def geography_of(data: Microdata) -> Geography:

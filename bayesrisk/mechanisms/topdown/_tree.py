@@ -30,37 +30,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree.
+    """One level of the tree."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    geoids : ndarray of str
-        Nodes in order; the children of a node are neighbours.
-    first : ndarray of int64
-        Where the children of each node of the level above start, and the end; at the top every
-        node is a family of its own.
-    measured : tuple of Measured
-        Tables.
-    exact : ExactSets
-        What the children keep exactly.
-    zeros : Zeros
-        Public zeros.
-    controlled : csr_array
-        Sets whose totals are rounded to a neighbour.
-    lookahead : dict
-        By node, where needed.
-    """
-
-    name: str
-    geoids: NDArray[np.str_]
+    name: str  # its name
+    geoids: NDArray[np.str_]  # nodes in order; the children of a node are neighbours
+    # where the children of each node of the level above start, and the end; at the top every node
+    # is a family of its own
     first: IntArray
-    measured: tuple[Measured, ...]
-    exact: ExactSets
-    zeros: Zeros
-    controlled: Rows
-    lookahead: dict[int, Lookahead] = field(default_factory=dict)
+    measured: tuple[Measured, ...]  # tables
+    exact: ExactSets  # what the children keep exactly
+    zeros: Zeros  # public zeros
+    controlled: Rows  # sets whose totals are rounded to a neighbour
+    lookahead: dict[int, Lookahead] = field(default_factory=dict)  # by node, where needed
 
 
 def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArray]:

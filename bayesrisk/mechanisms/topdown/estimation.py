@@ -18,7 +18,6 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown.families import Family, Lookahead, classes_of
 
-# -----------------------------------------------------------------------------
 # Non-negative least squares with equalities: the one module that imports the solver.
 #
 # Clarabel (interior point, direct sparse factorisation) was chosen by measurement, which
@@ -188,7 +187,6 @@ def solve_whole(problem: LeastSquares) -> Optimum:
     )
 
 
-# -----------------------------------------------------------------------------
 # Controlled rounding: every cell goes to a neighbouring integer, and the sums still hold.
 #
 # Parent sums and nested sets within a child are the nodes of a transportation network, so the
@@ -202,8 +200,8 @@ SNAP = 1e-6
 
 
 @dataclass(frozen=True)
-class Rounding:
-    """What is to be rounded.
+class RoundingTask:
+    """Fractional counts, and the sums that rounding keeps.
 
     Attributes
     ----------
@@ -227,7 +225,7 @@ class Rounding:
     cell_sums_only: bool
 
 
-def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
+def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArray:
     """Return the integers with the smallest total distance to the fractional counts.
 
     Fractions that are equal to the solver's precision are ordered by chance: its last digits lean
@@ -247,7 +245,7 @@ def controlled_rounding(task: Rounding, rng: np.random.Generator) -> IntArray:
     return _checked(task, rounded)
 
 
-def _checked(task: Rounding, rounded: FloatArray) -> IntArray:
+def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
     """Return the counts as integers, once they satisfy the sums in integer arithmetic."""
     integers = np.rint(rounded).astype(np.int64)
     sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
@@ -259,7 +257,7 @@ def _checked(task: Rounding, rounded: FloatArray) -> IntArray:
 
 
 def _largest_remainder(
-    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+    task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
     """Return 1 where a count is rounded up, sum by sum; None if a sum cannot be reached."""
     if not task.totals.size:
@@ -277,7 +275,7 @@ def _largest_remainder(
     return step
 
 
-def _bounds_of_sums(task: Rounding, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
+def _bounds_of_sums(task: RoundingTask, base: FloatArray, free: IntArray) -> tuple[Any, FloatArray]:
     """Return ``A, b`` of ``A t <= b``: controlled sums stay between floor and ceiling."""
     rows = sparse.csr_array(task.controlled[:, free])
     several = np.flatnonzero(np.diff(rows.indptr) > 1)
@@ -290,7 +288,7 @@ def _bounds_of_sums(task: Rounding, base: FloatArray, free: IntArray) -> tuple[A
 
 
 def _program(
-    task: Rounding, base: FloatArray, share: FloatArray, free: IntArray
+    task: RoundingTask, base: FloatArray, share: FloatArray, free: IntArray
 ) -> FloatArray | None:
     """Return 1 where a count is rounded up, by one linear program; None if there is no such."""
     auxiliary = np.arange(task.cells, task.fractional.size)
@@ -317,7 +315,7 @@ def _program(
     return step
 
 
-def _wider_program(task: Rounding, base: FloatArray, share: FloatArray) -> FloatArray:
+def _wider_program(task: RoundingTask, base: FloatArray, share: FloatArray) -> FloatArray:
     """Return counts nearest to the fractional ones, further than a neighbour if need be.
 
     Needed only where the solver's last digits hide a fraction: distance then grows by one with
@@ -380,7 +378,6 @@ def _vertex(cost: FloatArray, rows: list[Any], upper: FloatArray, whole: int) ->
     return None
 
 
-# -----------------------------------------------------------------------------
 # The children of one node as one least-squares problem, and their integer answer.
 #
 # Unknowns are the cells that may hold somebody: a cell at zero in the parent is at zero in every
@@ -560,7 +557,7 @@ def solve_family(family: Family) -> IntArray:
     problem, totals = least_squares(few)
     fractional = solve(problem).x
     rounded = controlled_rounding(
-        Rounding(
+        RoundingTask(
             fractional,
             problem.equalities,
             totals,
@@ -575,9 +572,6 @@ def solve_family(family: Family) -> IntArray:
     return classes.split(sums, family.parent, rng)
 
 
-# -----------------------------------------------------------------------------
-
-
 _ROOM = 2**22  # numbers that are kept, about 64 MiB
 
 
@@ -585,11 +579,6 @@ class SolvedFamilies:
     """Solves families, each once; of more than there is room for, those used last are kept.
 
     It holds what was computed from confidential counts: it belongs to the custodian.
-
-    Parameters
-    ----------
-    room : int
-        Most numbers that are kept.
     """
 
     def __init__(self, room: int = _ROOM) -> None:

@@ -1,4 +1,4 @@
-"""What is exact in a TopDown-like release: nested sets of cells, public zeros, and their reach.
+"""Exact counts of a TopDown-like release: nested sets of cells, public zeros, and their reach.
 
 Exact counts at a level are exact, as sums, at every level above.  Sets must be nested (two sets
 are disjoint, or one holds the other): then a parent's integers can always be split over its
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.accounting import census_2020_budget, exact_number, split_rho
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.accounting import census_2020_budget, split_rho
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import census_level, positive_parts
 from bayesrisk.tables import Table, Workload
 
-# -----------------------------------------------------------------------------
 # What the problem of the children of one node consists of.
 
 
@@ -38,59 +39,33 @@ class Query:
 
 @dataclass(frozen=True)
 class Lookahead:
-    """What the units below one child still must be able to hold.
+    """Constraints of the units below one child on its counts.
 
     Units with the same zeros are one group; cells that every constraint below treats alike are one
     class.  The child's class counts must split over the groups so that each group's sets come out.
-
-    Attributes
-    ----------
-    classes : ndarray of int64
-        Class of every live cell.
-    sets : csr_array
-        Sets over classes, whose totals the groups keep.
-    allowed : ndarray of bool, (groups, classes)
-        Where a group may hold anybody.
-    totals : ndarray of int64, (groups, sets)
-        Totals of the sets.
     """
 
-    classes: IntArray
-    sets: sparse.csr_array
-    allowed: BoolArray
-    totals: IntArray
+    classes: IntArray  # class of every live cell
+    sets: sparse.csr_array  # sets over classes, whose totals the groups keep
+    allowed: BoolArray  # (groups, classes): where a group may hold anybody
+    totals: IntArray  # (groups, sets): totals of the sets
 
 
 @dataclass(frozen=True)
 class Family:
-    """Children of one node.
+    """Children of one node."""
 
-    Attributes
-    ----------
-    live : ndarray of bool, (children, cells)
-        Where a child may hold anybody; cells are those that are live in some child.
-    parent : ndarray of int64 or None, (cells,)
-        Counts to which the children add up; None at the top.
-    queries : tuple of Query
-        Noisy answers.
-    sets, totals : csr_array (sets, cells) and ndarray of int64 (children, sets)
-        Nested sets of cells whose totals are exact.
-    controlled : csr_array
-        Nested sets whose totals may move to a neighbouring integer only.
-    lookahead : tuple of (child, Lookahead)
-        Only for children whose descendants have zeros that differ.
-    """
-
+    # (children, cells): where a child may hold anybody; cells are those that are live in some child
     live: BoolArray
-    parent: IntArray | None
-    queries: tuple[Query, ...]
-    sets: sparse.csr_array
+    parent: IntArray | None  # (cells,): counts to which the children add up; None at the top
+    queries: tuple[Query, ...]  # noisy answers
+    sets: sparse.csr_array  # (sets, cells): nested sets of cells whose totals are exact
     totals: IntArray
-    controlled: sparse.csr_array
+    controlled: sparse.csr_array  # nested sets whose totals may move to a neighbouring integer only
+    # (child, Lookahead): only for children whose descendants have zeros that differ
     lookahead: tuple[tuple[int, Lookahead], ...] = ()
 
 
-# -----------------------------------------------------------------------------
 # Cells that nothing tells apart are one count, and sums that are measured twice are one row.
 #
 # Cells are alike where every table, every set, every child's zeros and every lookahead treat them
@@ -104,19 +79,11 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Classes:
-    """A family of classes of cells.
+class CellClasses:
+    """A family of classes of cells."""
 
-    Attributes
-    ----------
-    family : Family
-        With a cell for every class; its queries are one, whose rows differ.
-    label : ndarray of int64
-        Class of every cell.
-    """
-
-    family: Family
-    label: IntArray
+    family: Family  # with a cell for every class; its queries are one, whose rows differ
+    label: IntArray  # class of every cell
 
     def split(self, sums: IntArray, parent: IntArray | None, rng: np.random.Generator) -> IntArray:
         """Return whole counts of cells, (children, cells), from those of classes.
@@ -143,7 +110,7 @@ class Classes:
         return counts
 
 
-def classes_of(family: Family) -> Classes:
+def classes_of(family: Family) -> CellClasses:
     """Return the family of classes of a family whose parent counts are all above zero."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _alike_cells(family, rows)
@@ -160,7 +127,7 @@ def classes_of(family: Family) -> Classes:
             for child, ahead in family.lookahead
         ),
     )
-    return Classes(merged, label)
+    return CellClasses(merged, label)
 
 
 def _sums(counts: IntArray, label: IntArray) -> IntArray:
@@ -215,41 +182,17 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     return Query(sparse.csc_array(rows[first]), total, sums / total)
 
 
-# -----------------------------------------------------------------------------
 # Which tables are measured at which level, with how much budget and hence how much noise.
 
 
 Budget = dict[str, dict[str, Fraction]]
 
-#: Level names of the 2020 allocation.
-_CENSUS_LEVELS = {"us": "nation"}
 
-
-def positive(value: Any, name: str) -> Fraction:
-    """Return an exact number > 0."""
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
-
-
-def shares(value: Any, name: str) -> dict[str, Fraction] | None:
-    """Return weights by name, checked."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"{name} must be a mapping of names to weights, got {shown(value)}")
-    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
-
-
-def explicit_budget(value: Any) -> Budget | None:
+def explicit_budget(value: Any) -> Budget:
     """Return a budget by level and table, checked."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not value:
-        raise ArgumentTypeError(f"budget must map levels to tables to rho, got {shown(value)}")
-    checked = {str(level): shares(parts, f"budget[{level!r}]") for level, parts in value.items()}
-    return {level: parts for level, parts in checked.items() if parts is not None}
+    if not check.mapping(value, "budget"):
+        raise ArgumentError("budget must not be empty")
+    return {str(level): positive_parts(part, f"budget[{level!r}]") for level, part in value.items()}
 
 
 def census_2020_allocation(levels: list[str]) -> Budget:
@@ -257,7 +200,7 @@ def census_2020_allocation(levels: list[str]) -> Budget:
     table = census_2020_budget("pl94")
     found: Budget = {}
     for level, query, rho in zip(table["level"], table["query"], table["rho"], strict=True):
-        name = _CENSUS_LEVELS.get(level.lower(), level.lower())
+        name = census_level(level)
         if name in levels:
             found.setdefault(name, {})[query] = rho
     missing = [level for level in levels if level not in found]
@@ -366,9 +309,6 @@ def weights(variances: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(floor.min() / floor)
 
 
-# -----------------------------------------------------------------------------
-
-
 Rows = sparse.csr_array
 
 
@@ -468,15 +408,7 @@ class Zeros:
 
 
 def lookaheads(exact: ExactSets, zeros: Zeros, ancestor: IntArray) -> dict[int, Lookahead]:
-    """Return, for the nodes above the units that hold exact counts, what these must still hold.
-
-    Parameters
-    ----------
-    exact, zeros : ExactSets, Zeros
-        Those of the units.
-    ancestor : ndarray of int64
-        Node above each unit.
-    """
+    """Return, for the nodes above the units that hold exact counts, what these must still hold."""
     # Nested sets: the smallest one around a cell says which others hold it.
     smallest = np.full(zeros.kinds.size, -1, dtype=np.int64)
     for row in np.argsort(-np.diff(exact.sets.indptr), kind="stable"):

@@ -18,7 +18,14 @@ from bayesrisk._random import generator
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
+from bayesrisk.mechanisms.base import (
+    BasePrepared,
+    Dial,
+    PreparingMechanism,
+    Protected,
+    positive,
+    positive_parts,
+)
 from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown._tree import Level, Measured, Solve, solve_tree
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
@@ -32,7 +39,6 @@ from bayesrisk.mechanisms.topdown.families import (
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
 
-# -----------------------------------------------------------------------------
 # From records and settings to a tree that is ready to be solved.
 
 
@@ -41,34 +47,18 @@ Rows = sparse.csr_array
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that shapes the tree but the data: what a spec says, resolved for a workload.
+class TreeSettings:
+    """Everything that shapes the tree but the data: what a spec says, resolved for a workload."""
 
-    Attributes
-    ----------
-    measurements : Workload
-        Definitions of the measured tables and of the invariants.
-    budget : dict
-        rho by level and table; its levels are the tree's.
-    invariants : tuple of (level, table)
-        Tables that are exact.
-    zero_patterns : mapping of attribute to codes
-        Codes that are public zeros where a finest place lacks them.
-    facilities : mapping of attribute to place to codes
-        Where these codes may occur, instead of where they do.
-    rounding : sequence of str or None
-        Tables whose counts the rounding keeps near.
-    rows : mapping of (level, table) to csr_array
-        Tables as matrices over the cells of the histogram.
-    """
-
-    measurements: Workload
-    budget: strategy.Budget
-    invariants: tuple[Key, ...]
+    measurements: Workload  # definitions of the measured tables and of the invariants
+    budget: strategy.Budget  # rho by level and table; its levels are the tree's
+    invariants: tuple[Key, ...]  # (level, table): tables that are exact
+    # codes that are public zeros where a finest place lacks them
     zero_patterns: Mapping[str, tuple[int, ...]]
+    # where these codes may occur, instead of where they do
     facilities: Mapping[str, Mapping[str, tuple[int, ...]]]
-    rounding: Sequence[str] | None
-    rows: Mapping[Key, Rows]
+    rounding: Sequence[str] | None  # tables whose counts the rounding keeps near
+    rows: Mapping[Key, Rows]  # (level, table): tables as matrices over the cells of the histogram
 
     @property
     def levels(self) -> list[str]:
@@ -113,7 +103,7 @@ def _gather(counts: Rows, parent: IntArray, size: int) -> Rows:
     )
 
 
-def _observed(schema: Schema, settings: Settings, truth: _Truth) -> Zeros:
+def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
     """Return the public zeros of the finest places."""
     cells = schema.indices(np.arange(schema.size, dtype=np.int64))
     kinds = np.zeros(schema.size, dtype=np.int64)
@@ -163,7 +153,11 @@ def _check_facilities(
 
 
 def _exact(
-    settings: Settings, rows: Mapping[str, Rows], level: str, truth: _Truth, below: ExactSets | None
+    settings: TreeSettings,
+    rows: Mapping[str, Rows],
+    level: str,
+    truth: _Truth,
+    below: ExactSets | None,
 ) -> ExactSets:
     """Return what is exact at a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
@@ -179,7 +173,7 @@ def _exact(
     return exact
 
 
-def noise_scales(settings: Settings) -> dict[Key, Fraction]:
+def noise_scales(settings: TreeSettings) -> dict[Key, Fraction]:
     """Return sigma2 of every measured table, exactly."""
     return {
         (level, table): strategy.sigma2(rho, settings.rows[level, table])
@@ -203,18 +197,10 @@ def _measured(
     )
 
 
-def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) -> tuple[Level, ...]:
-    """Return the levels of the tree, coarse to fine.
-
-    Parameters
-    ----------
-    settings : Settings
-        What to measure and what to keep.
-    histogram : Histogram
-        True counts at the finest level of the tree.
-    geoids : ndarray of str
-        Places that exist, at that level or finer; those without records take part too.
-    """
+def build(
+    settings: TreeSettings, histogram: Histogram, geoids: NDArray[np.str_]
+) -> tuple[Level, ...]:
+    """Return the levels of the tree, coarse to fine."""
     workload, names = settings.measurements, settings.levels
     scales = noise_scales(settings)
     truths = _truths(histogram, geoids, names)
@@ -260,7 +246,7 @@ def build(settings: Settings, histogram: Histogram, geoids: NDArray[np.str_]) ->
     return tuple(reversed(levels))
 
 
-def _unit_level(settings: Settings) -> str | None:
+def _unit_level(settings: TreeSettings) -> str | None:
     """Return the one level below the top that has invariants, where zeros are public too."""
     lower = [level for level in settings.levels[1:] if level in dict(settings.invariants)]
     if settings.zero_patterns and len(lower) > 1:
@@ -271,14 +257,6 @@ def _unit_level(settings: Settings) -> str | None:
     return lower[0] if lower else None
 
 
-def settings_documents(value: object) -> object:
-    """Return nested mappings with fractions as text, as JSON holds them."""
-    if isinstance(value, Mapping):
-        return {key: settings_documents(part) for key, part in value.items()}
-    return str(value) if isinstance(value, Fraction) else value
-
-
-# -----------------------------------------------------------------------------
 # Parameters of the TopDown-like mechanism, checked and put into one form.
 
 
@@ -300,26 +278,11 @@ def level_tables(value: Any) -> tuple[Key, ...]:
     return tuple((p[0], p[1]) for p in pairs)
 
 
-def table_names(value: Any) -> tuple[str, ...] | None:
-    """Return names of tables."""
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
-    if not all(isinstance(name, str) for name in value):
-        raise ArgumentTypeError(f"rounding must be names of tables, got {shown(value)}")
-    return tuple(value)
-
-
 def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
     """Return codes by attribute, each once."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"zero_patterns must map attributes to codes, got {shown(value)}")
     return {
         str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
-        for name, codes in value.items()
+        for name, codes in check.mapping(value, "zero_patterns").items()
     }
 
 
@@ -327,28 +290,18 @@ def facility_codes(
     value: Any, patterns: Mapping[str, tuple[int, ...]]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return codes by attribute and place, all of them codes of the zero patterns."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(isinstance(t, Mapping) for t in value.values()):
-        raise ArgumentTypeError(
-            f"facilities must map attributes to places to codes, got {shown(value)}"
-        )
     found: dict[str, dict[str, tuple[int, ...]]] = {}
-    for name, table in value.items():
+    for name, table in check.mapping(value, "facilities").items():
         if name not in patterns:
             raise ArgumentError(f"facilities[{name!r}] must have codes in zero_patterns, got none")
         found[name] = {}
-        for place, codes in table.items():
+        for place, codes in check.mapping(table, f"facilities[{name!r}]").items():
             where = f"facilities[{name!r}][{place!r}]"
-            own = (
-                tuple(check.count_array(codes, where).reshape(-1).tolist())
-                if np.size(codes)
-                else ()
-            )
+            own = check.count_array(codes, where).reshape(-1).tolist() if np.size(codes) else []
             for code in own:
                 if code not in patterns[name]:
                     raise ArgumentError(f"{where} must be codes of zero_patterns, got {code}")
-            found[name][str(place)] = own
+            found[name][str(place)] = tuple(own)
     return found
 
 
@@ -363,7 +316,6 @@ def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> 
                 )
 
 
-# -----------------------------------------------------------------------------
 # Many TopDown-like releases of one truth: all that the noise does not touch is done once.
 
 
@@ -394,19 +346,7 @@ class PreparedTopDown(BasePrepared):
     solve: Solve = solve_family
 
     def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
-        """Return one draw of the protected counts at every level of the tree.
-
-        Parameters
-        ----------
-        rng : Generator or int, optional
-            By default fresh entropy of the operating system, kept nowhere. A generator or a seed is
-            for simulation, and the release says so (``simulation``): a seed can be guessed.
-
-        Returns
-        -------
-        dict of str to Histogram
-            By level, coarse to fine; children add up to their parent cell by cell.
-        """
+        """Return one draw of the protected counts at every level of the tree, coarse to fine."""
         solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
         return {
             level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
@@ -424,9 +364,6 @@ class PreparedTopDown(BasePrepared):
             for name in self.workload.at(level):
                 counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
         return Protected(PublishedTables(self.workload, geoids, counts), self.spec)
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Most cells of a histogram that is solved.
@@ -475,11 +412,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         Nested tables whose counts may only move to a neighbouring integer in the rounding.  By
         default, tables are taken from the smallest up while they stay nested.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of range, or they contradict each other.
-
     Notes
     -----
     Simulation grade: see :meth:`DiscreteGaussian.rvs`.  The released counts have no likelihood in
@@ -520,45 +452,44 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     ) -> None:
         if budget is not None and not rho is level_shares is query_shares is None:
             raise ArgumentError("budget must be given alone, without rho and shares")
-        self._rho = None if rho is None else strategy.positive(rho, "rho")
-        self._budget = strategy.explicit_budget(budget)
-        self._level_shares = strategy.shares(level_shares, "level_shares")
-        self._query_shares = strategy.shares(query_shares, "query_shares")
+        self._rho = None if rho is None else positive(rho, "rho")
+        self._budget = None if budget is None else strategy.explicit_budget(budget)
+        self._level_shares, self._query_shares = (
+            None if value is None else positive_parts(value, name)
+            for value, name in ((level_shares, "level_shares"), (query_shares, "query_shares"))
+        )
         self._measurements = workload_of(measurements)
         self._invariants = None if invariants is None else level_tables(invariants)
-        self._zero_patterns = zero_codes(zero_patterns)
-        self._facilities = facility_codes(facilities, self._zero_patterns)
-        self._rounding = table_names(rounding)
+        self._zero_patterns = zero_codes({} if zero_patterns is None else zero_patterns)
+        self._facilities = facility_codes(
+            {} if facilities is None else facilities, self._zero_patterns
+        )
+        self._rounding = None if rounding is None else check.texts(rounding, "rounding")
         given = {
             "rho": self._rho,
             "budget": self._budget,
             "level_shares": self._level_shares,
             "query_shares": self._query_shares,
             "measurements": None if self._measurements is None else self._measurements.to_dict(),
-            "invariants": None if self._invariants is None else [list(k) for k in self._invariants],
-            "zero_patterns": {k: list(v) for k, v in self._zero_patterns.items()} or None,
-            "facilities": {
-                name: {place: list(codes) for place, codes in table.items()}
-                for name, table in self._facilities.items()
-            }
-            or None,
-            "rounding": None if self._rounding is None else list(self._rounding),
+            "invariants": self._invariants,
+            "zero_patterns": self._zero_patterns or None,
+            "facilities": self._facilities or None,
+            "rounding": self._rounding,
         }
-        stated = {k: settings_documents(v) for k, v in given.items() if v is not None}
+        stated = {k: v for k, v in given.items() if v is not None}
         super().__init__(MechanismSpec("topdown", stated))
-        self._last: tuple[Workload, Settings] | None = None
+        self._last: tuple[Workload, TreeSettings] | None = None
         self._solve: Solve = solve_family
 
-    def _settings(self, workload: Workload) -> Settings:
+    def _settings(self, workload: Workload) -> TreeSettings:
         """Return the settings for a workload; the last ones are kept for the next truth."""
         if self._last is None or self._last[0] is not workload:
             self._last = workload, self._resolve(workload)
         return self._last[1]
 
-    def _resolve(self, workload: Workload) -> Settings:
+    def _resolve(self, workload: Workload) -> TreeSettings:
         """Return the settings, resolved for a workload."""
-        if not isinstance(workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
+        check.instance(workload, Workload, "workload")
         schema = workload.schema
         if schema.size > MAX_CELLS:
             raise ArgumentError(
@@ -590,7 +521,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         measurements: Workload,
         budget: strategy.Budget,
         redistricting: bool,
-    ) -> Settings:
+    ) -> TreeSettings:
         geography = workload.schema.geography
         levels = [level for level in geography.levels if level in budget]
         invariants = self._invariants
@@ -609,7 +540,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
                 f"got {shown(levels[-1])}"
             )
         check_codes(workload, self._zero_patterns)
-        return Settings(
+        return TreeSettings(
             known,
             budget,
             invariants,
@@ -620,22 +551,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table, exactly.
-
-        Parameters
-        ----------
-        workload : Workload
-            Tables that are to be published.
-
-        Returns
-        -------
-        dict of (level, table) to NoiseSpec
-            Discrete Gaussian with ``sigma2 = Delta**2 / (2 rho)``, the same in every node.
-
-        Raises
-        ------
-        ArgumentError
-            If the parameters do not fit the workload.
+        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho).
 
         Examples
         --------
@@ -663,15 +579,15 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             self._release_spec(settings, workload), levels, workload, rows, self._solve
         )
 
-    def _release_spec(self, settings: Settings, workload: Workload) -> MechanismSpec:
+    def _release_spec(self, settings: TreeSettings, workload: Workload) -> MechanismSpec:
         """Return the spec with the budget of every table, which builds the same mechanism."""
         stated: dict[str, Any] = {
             key: value
             for key, value in self._spec.parameters.items()
             if key not in ("rho", "level_shares", "query_shares")
         }
-        stated["budget"] = settings_documents(settings.budget)
-        stated["invariants"] = [list(key) for key in settings.invariants]
+        stated["budget"] = settings.budget
+        stated["invariants"] = settings.invariants
         exact = {key: TrueCounts() for key in settings.invariants if key in workload.tables}
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayesrisk._files.text import shown
 from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
-from bayesrisk.readers.nmf.reader import Scales, budget_chain, files_of
+from bayesrisk.readers.nmf.reader import ENDINGS, SIGNS, Scales, budget_chain, files_of
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
     ROW,
@@ -37,13 +36,6 @@ from bayesrisk.readers.nmf.rows import (
 if TYPE_CHECKING:
     from bayesrisk.readers.nmf.reader import NoisyMeasurements
 
-# -----------------------------------------------------------------------------
-# All rows of the units in a range: what a shard of a long run reads.
-
-
-#: How names of queries end, by the kind of the folder.
-ENDINGS = {"DPQuery": "_dpq", "Constraint": "_con"}
-SIGNS = ("=", "<=", ">=")
 _MOST = 2**21  # cells of a row where the axes are not known
 _NAMES = 2**17  # rows of short columns in memory
 
@@ -165,29 +157,7 @@ def rows_between(
     high: str,
     queries: tuple[str, ...] | None = None,
 ) -> dict[str, QueryRows]:
-    """Return the rows of all queries, or of some, in the units of a range, by query.
-
-    Parameters
-    ----------
-    nmf : NoisyMeasurements
-        The folder.
-    level, kind : str
-        Level, and ``DPQuery`` or ``Constraint``.
-    low, high : str
-        Beginnings of the first and the last geocode.
-    queries : tuple of str, optional
-        Names without their ending.
-
-    Returns
-    -------
-    dict of str to QueryRows
-        All rows, in memory at once.
-
-    Raises
-    ------
-    DataError
-        If a row breaks the format, or a unit occurs twice for a query.
-    """
+    """Return the rows of all queries, or of some, in the units of a range, by query."""
     axes = tuple(nmf.universe.axes)
     extra = "sign" if kind == "Constraint" else "variance"
     columns = ("geocode", "query_name", *axes, "query_shape", "value", extra)
@@ -222,22 +192,15 @@ def rows_between(
 def _one_sign(rows: Rows) -> str:
     """Return the sign of a constraint's rows, which must be the same in all."""
     signs = rows.text("sign")
-    bad = ~np.isin(signs, SIGNS) | (signs != signs[0])
-    if bad.any():
-        place = int(bad.argmax())
-        wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
-        raise rows.refuse(place, "sign", f"must be one of {wanted}, got {shown(str(signs[place]))}")
+    wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
+    rows.check("sign", np.isin(signs, SIGNS) & (signs == signs[0]), f"be one of {wanted}", signs)
     return str(signs[0])
 
 
 def _refuse_negative(rows: Rows, values: NDArray[np.int64]) -> None:
     """Refuse a bound on a count that no count meets, or every one."""
-    bad = (values < 0).any(axis=1)
-    if bad.any():
-        place = int(bad.argmax())
-        raise rows.refuse(
-            place, "value", f"must be >= 0 in a constraint, got {int(values[place].min())}"
-        )
+    least = values.min(axis=1)
+    rows.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
 
 
 def _joined(parts: list[QueryRows], where: str) -> QueryRows:
@@ -257,9 +220,6 @@ def _joined(parts: list[QueryRows], where: str) -> QueryRows:
     return parts[0]._replace(
         geocodes=codes, values=values, sigma2=noise[order] if noise.size else noise
     )
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Place of a unit in rows that do not have it.
@@ -379,16 +339,6 @@ def cell_bounds(
         Of two that say the same the first is named.
     where : str
         For messages.
-
-    Returns
-    -------
-    CellBounds
-        Bounds, the same rows of constraints being looked at once.
-
-    Raises
-    ------
-    DataError
-        If the constraints of a unit contradict each other; unit and constraints are named.
     """
     table, columns = _stacked(atoms, units, rows)
     distinct, pattern = np.unique(table, axis=0, return_inverse=True)

@@ -49,7 +49,6 @@ from bayesrisk.readers.nmf.rows import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # Variance and scale of the noise in noisy measurement files.
 #
 # The files give the variance of the discrete Gaussian, rounded to single precision; inference wants
@@ -144,12 +143,6 @@ class Scales:
 
     A unit without siblings hands its budget to its parent, and that one perhaps to its own: with
     a table of budgets a row's share is the level's own and those of one, two, ... levels below.
-
-    Parameters
-    ----------
-    chain : sequence of Fraction or None
-        Budgets of the level and those below; the noise has ``sigma2 = 1 / rho``.  None: invert
-        the variance, which is known to single precision only.
     """
 
     def __init__(self, chain: Sequence[Fraction] | None) -> None:
@@ -179,12 +172,7 @@ class Scales:
         return result
 
 
-# -----------------------------------------------------------------------------
-
-
-# -----------------------------------------------------------------------------
 # Folders of a noisy measurement file, and units that occur twice.
-
 
 #: Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
@@ -326,11 +314,9 @@ def check_units(
         raise DataError(f"{file}: column 'geocode': must start with {state!r}, the folder's state")
 
 
-# -----------------------------------------------------------------------------
-
-
-_SUFFIXES = {"DPQuery": "_dpq", "Constraint": "_con"}
-_SIGNS = ("=", "<=", ">=")
+#: How names of queries end, by the kind of the folder.
+ENDINGS = {"DPQuery": "_dpq", "Constraint": "_con"}
+SIGNS = ("=", "<=", ">=")
 _UNKNOWN_SIZE = 2**21  # cells of a row where the axes are not known
 _NAME_ROWS = 2**17
 
@@ -395,15 +381,10 @@ class NoisyMeasurements:
         -------
         NoisyMeasurements
             The folder, of which only the columns of one file and a row of each level were read.
-
-        Raises
-        ------
-        DataError
-            If it is not such a folder.
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
-        kinds = ((level, kind) for level in levels for kind in _SUFFIXES)
+        kinds = ((level, kind) for level in levels for kind in ENDINGS)
         found = (file for level, kind in kinds for file, _ in files_of(path, level, kind))
         first = next(found, None)
         if first is None:
@@ -416,23 +397,7 @@ class NoisyMeasurements:
         return check.choice(level, "level", self.levels)
 
     def n_rows(self, level: str) -> dict[Path, int]:
-        """Return the number of rows of each file of noisy answers, from their footers.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        dict of pathlib.Path to int
-            Rows by file, in the order in which they are read.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged.
-        """
+        """Return the number of rows of each file of noisy answers, from their footers."""
         found = {}
         for file, _ in files_of(self.folder, self._level(level), "DPQuery"):
             with opened(file) as source:
@@ -442,7 +407,7 @@ class NoisyMeasurements:
     def _names(self, level: str, kind: str) -> tuple[str, ...]:
         """Return the names of the queries of a level, without their ending, sorted."""
         names: set[str] = set()
-        suffix = _SUFFIXES[kind]
+        suffix = ENDINGS[kind]
         for file, _ in files_of(self.folder, self._level(level), kind):
             with opened(file) as source:
                 check_columns(source.schema_arrow, file, tuple(self.universe.axes), ("query_name",))
@@ -453,43 +418,11 @@ class NoisyMeasurements:
         return tuple(sorted(name.removesuffix(suffix) for name in names))
 
     def queries(self, level: str) -> tuple[str, ...]:
-        """Return the names of the queries with noisy answers at a level.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        tuple of str
-            Names without the ending ``_dpq``, sorted.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a name does not end in ``_dpq``.
-        """
+        """Return the sorted names of the queries of a level, without ``_dpq``."""
         return self._names(level, "DPQuery")
 
     def constraints(self, level: str) -> tuple[str, ...]:
-        """Return the names of the constraints of a level.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        tuple of str
-            Names without the ending ``_con``, sorted.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a name does not end in ``_con``.
-        """
+        """Return the sorted names of the constraints of a level, without ``_con``."""
         return self._names(level, "Constraint")
 
     def _check_query(self, level: str, kind: str, query: str) -> None:
@@ -517,8 +450,8 @@ class NoisyMeasurements:
             for rows in rows_of_query(
                 file,
                 columns,
-                query + _SUFFIXES[kind],
-                suffix=_SUFFIXES[kind],
+                query + ENDINGS[kind],
+                suffix=ENDINGS[kind],
                 cells=BATCH_CELLS,
                 most=self.universe.size or _UNKNOWN_SIZE,
             ):
@@ -535,26 +468,10 @@ class NoisyMeasurements:
                 yield rows, codes, shape
 
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
-        """Yield the noisy answers to a query, batch by batch.
+        """Yield the noisy answers to one of :meth:`queries`, rows of one file at a time.
 
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-        query : str
-            One of :meth:`queries`.
-
-        Yields
-        ------
-        MeasurementBatch
-            Rows of one file, about 2**20 cells.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such level or query, or the budget does not have it.
-        DataError
-            If a row breaks the format: file, row and column are named.
+        A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
+        file, row and column.
         """
         self._check_query(level, "DPQuery", query)
         chain = None if self.budget is None else budget_chain(self.budget, level, query)
@@ -567,59 +484,18 @@ class NoisyMeasurements:
             )
 
     def iter_constraints(self, level: str, query: str) -> Iterator[ConstraintBatch]:
-        """Yield the constraints of a name, batch by batch.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-        query : str
-            One of :meth:`constraints`.
-
-        Yields
-        ------
-        ConstraintBatch
-            Rows of one file.
-
-        Raises
-        ------
-        DataError
-            If a row breaks the format: file, row and column are named.
-        """
+        """Yield the rows of one of :meth:`constraints`, those of one file at a time."""
         self._check_query(level, "Constraint", query)
         for rows, codes, shape in self._rows(level, "Constraint", query, "sign"):
             signs = rows.text("sign")
-            bad = ~np.isin(signs, _SIGNS)
-            if bad.any():
-                place = int(bad.argmax())
-                raise rows.refuse(
-                    place,
-                    "sign",
-                    f"must be one of {', '.join(_SIGNS)}, got {shown(str(signs[place]))}",
-                )
+            rows.check("sign", np.isin(signs, SIGNS), f"be one of {', '.join(SIGNS)}", signs)
             values = rows.values(shape)
             yield ConstraintBatch(
                 level, query, shape, codes, values, signs, rows.file, rows.numbers
             )
 
     def iter_units(self, level: str) -> Iterator[NDArray[np.str_]]:
-        """Yield the geocodes of all units of a level, from the constraints, state by state.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Yields
-        ------
-        ndarray of str
-            Sorted geocodes, each once.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a geocode is not one of the level.
-        """
+        """Yield the geocodes of all units of a level, from the constraints, state by state."""
         files: dict[str | None, list[Path]] = {}
         for file, state in files_of(self.folder, self._level(level), "Constraint"):
             files.setdefault(state, []).append(file)
@@ -638,24 +514,7 @@ class NoisyMeasurements:
             yield codes
 
     def units(self, level: str) -> NDArray[np.str_]:
-        """Return the geocodes of all units of a level, those without a noisy answer too.
-
-        Parameters
-        ----------
-        level : str
-            One of ``levels``.
-
-        Returns
-        -------
-        ndarray of str
-            Geocodes, each once; in memory at once, so for a nation of blocks
-            use :meth:`iter_units`.
-
-        Raises
-        ------
-        DataError
-            If a file is damaged or a geocode is not one of the level.
-        """
+        """Return the geocodes of all units of a level, those without a noisy answer too."""
         return np.concatenate(list(self.iter_units(level)))
 
     def cells(self, shape: tuple[int, ...]) -> Mapping[str, NDArray[np.int64]]:
@@ -670,11 +529,6 @@ class NoisyMeasurements:
         -------
         mapping of str to ndarray of int64
             For each axis, the position of cell 0, 1, ...
-
-        Raises
-        ------
-        ArgumentError
-            If it does not have one entry for each axis.
         """
         axes = tuple(self.universe.axes)
         if len(shape) != len(axes):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from bayesrisk._files.parquet import check_kinds, check_lists, check_pages, is_text, plain_kind
+from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
 from bayesrisk._files.parquet import opened as parquet_file
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
@@ -25,7 +25,6 @@ from bayesrisk._validation import MAX_COUNT
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import first_fault
 
-# -----------------------------------------------------------------------------
 # Histograms of the 2020 noisy measurement files: axes, recodes, and the shape of a query.
 #
 # A row of a file names, for each axis, how it is answered: ``*`` (summed out), ``detailed`` or the
@@ -173,7 +172,6 @@ def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
     return tuple(group for group in groups if group is not None)
 
 
-# -----------------------------------------------------------------------------
 # What the reader of noisy measurement files hands out: rows of one query, as arrays.
 
 
@@ -244,9 +242,6 @@ class ConstraintBatch:
     signs: NDArray[np.str_]
     file: Path
     rows: NDArray[np.int64]
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Cells in a batch; the largest row may hold more.
@@ -339,11 +334,8 @@ def batches(
     with opened(file) as source:
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
-        if lists := [name for name in columns if name in _LISTS]:
-            check_lists(file, lists)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
         found = _groups(source, within)
-        check_pages(file, columns, found)
         for groups in _runs(found):
             start = sum(sizes[: groups[0]])
             for batch in source.iter_batches(
@@ -368,15 +360,7 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 
 
 class Rows:
-    """The rows of one query in one file, checked, as NumPy arrays.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        Where they are from, for messages.
-    table : pyarrow.RecordBatch
-        The rows, with their numbers in a column of our own.
-    """
+    """The rows of one query in one file, checked, as NumPy arrays."""
 
     def __init__(self, file: Path, table: pa.RecordBatch) -> None:
         self.file = file
@@ -387,6 +371,16 @@ class Rows:
         """Return the error about one row."""
         row = int(self.numbers[place]) + 1
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
+
+    def check(
+        self, column: str, good: NDArray[np.bool_], rule: str, values: Sequence[Any] | NDArray[Any]
+    ) -> None:
+        """Raise for the first row that is not good, with its value."""
+        if not good.all():
+            place = int(good.argmin())
+            value = values[place]
+            text = shown(str(value)) if isinstance(value, str) else shown(value)
+            raise self.refuse(place, column, f"must {rule}, got {text}")
 
     def by_query(self, suffix: str) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of each query, by its name without its ending."""
@@ -406,15 +400,8 @@ class Rows:
         """Return the scale of each row's noise; refuse a variance that a budget excludes."""
         variance = self.variance()
         found = scales(variance)
-        bad = np.isnan(found)
-        if bad.any():
-            place = int(bad.argmax())
-            allowed = getattr(scales, "allowed", None)
-            raise self.refuse(
-                place,
-                "variance",
-                f"must be one that the budget gives, {allowed}, got {variance[place]}",
-            )
+        rule = f"be one that the budget gives, {getattr(scales, 'allowed', None)}"
+        self.check("variance", ~np.isnan(found), rule, variance.tolist())
         return found
 
     def text(self, name: str) -> NDArray[np.str_]:
@@ -438,15 +425,8 @@ class Rows:
                 place, "geocode", f"a {level} must have {rule}, got {shown(str(codes[place]))}"
             )
         if state is not None:
-            elsewhere = codes.astype(f"U{len(state)}") != state
-            if elsewhere.any():
-                place = int(elsewhere.argmax())
-                raise self.refuse(
-                    place,
-                    "geocode",
-                    f"must start with {state!r}, the folder's state, "
-                    f"got {shown(str(codes[place]))}",
-                )
+            here = codes.astype(f"U{len(state)}") == state
+            self.check("geocode", here, f"start with {state!r}, the folder's state", codes)
         return codes
 
     def _lists(self, name: str) -> tuple[Any, NDArray[np.int64]]:
@@ -468,28 +448,13 @@ class Rows:
         """Return the shape that all rows have; it fits what the row says of each axis."""
         flat, lengths = self._lists("query_shape")
         axes = tuple(universe.axes)
-        wrong = lengths != len(axes)
-        if wrong.any():
-            place = int(wrong.argmax())
-            raise self.refuse(
-                place,
-                "query_shape",
-                f"must have one entry for each of the {len(axes)} axes, got {lengths[place]}",
-            )
+        rule = f"have one entry for each of the {len(axes)} axes"
+        self.check("query_shape", lengths == len(axes), rule, lengths.tolist())
         shapes = flat.reshape(-1, len(axes))
-        bad = (shapes < 1).any(axis=1)
-        if bad.any():
-            place = int(bad.argmax())
-            raise self.refuse(place, "query_shape", f"must be >= 1, got {shapes[place].tolist()}")
-        other = (shapes != shapes[0]).any(axis=1)
-        if other.any():
-            place = int(other.argmax())
-            raise self.refuse(
-                place,
-                "query_shape",
-                f"must be {shapes[0].tolist()} as in the query's other rows, "
-                f"got {shapes[place].tolist()}",
-            )
+        listed = shapes.tolist()
+        self.check("query_shape", (shapes >= 1).all(axis=1), "be >= 1", listed)
+        same = (shapes == shapes[0]).all(axis=1)
+        self.check("query_shape", same, f"be {listed[0]} as in the query's other rows", listed)
         shape = tuple(int(extent) for extent in shapes[0])
         for axis, extent in zip(axes, shape, strict=True):
             self._check_axis(universe, axis, extent)
@@ -528,14 +493,8 @@ class Rows:
         """Return the answers, one row each, in the order of the shape."""
         flat, lengths = self._lists("value")
         cells = prod(shape)
-        wrong = lengths != cells
-        if wrong.any():
-            place = int(wrong.argmax())
-            raise self.refuse(
-                place,
-                "value",
-                f"must hold {cells} numbers for query_shape {list(shape)}, got {lengths[place]}",
-            )
+        rule = f"hold {cells} numbers for query_shape {list(shape)}"
+        self.check("value", lengths == cells, rule, lengths.tolist())
         values: NDArray[np.int64] = flat.reshape(-1, cells)
         if int(values.max()) > MAX_COUNT or int(values.min()) < -MAX_COUNT:
             place = int((np.abs(values) > MAX_COUNT).any(axis=1).argmax())
@@ -546,11 +505,8 @@ class Rows:
         """Return the variances, positive and no larger than any noise can have."""
         column = self._table.column("variance")
         values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-        bad = ~((values > 0.0) & (values <= MAX_VARIANCE))
-        if bad.any():
-            place = int(bad.argmax())
-            bound = f"<= {MAX_VARIANCE:g}" if values[place] > 0.0 else "> 0"
-            raise self.refuse(place, "variance", f"must be {bound}, got {values[place]}")
+        self.check("variance", values > 0.0, "be > 0", values.tolist())
+        self.check("variance", values <= MAX_VARIANCE, f"be <= {MAX_VARIANCE:g}", values.tolist())
         return values
 
 

@@ -29,7 +29,6 @@ from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, query_groups
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # Invented geography and people for a small noisy measurement file.
 
 
@@ -174,9 +173,6 @@ def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> 
         weights = rng.standard_gamma(_CONCENTRATION * shares)
         counts[i] = rng.multinomial(size[i], weights / weights.sum())
     return counts
-
-
-# -----------------------------------------------------------------------------
 
 
 _ROW_GROUP = 4096
@@ -435,11 +431,6 @@ def write_nmf(
     -------
     SyntheticMeasurements
         Folder, units and true counts.
-
-    Raises
-    ------
-    OutputError
-        If the folder exists or cannot be written.
 
     Examples
     --------

@@ -21,10 +21,10 @@ from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
+    TextForm,
     characters,
     check_distinct,
     check_state,
-    check_total,
     combined,
     csv_pieces,
     header_of,
@@ -32,10 +32,10 @@ from bayesrisk.readers.text.tables import (
     piece_of_tables,
     place_texts,
     state_code,
+    table_counts,
 )
 from bayesrisk.tables import PublishedTables, Workload
 
-# -----------------------------------------------------------------------------
 # The codebook beside an NHGIS extract: which column is which published cell.
 
 
@@ -146,43 +146,12 @@ def read_codebook(source: Source) -> Codebook:
     return Codebook(found, tuple(sources), year, dataset, name)
 
 
-def describe(tables: dict[str, tuple[str, int]], data: str, about: Product) -> str:
-    """Return a codebook in the form of NHGIS, for tables with their code and number of cells."""
-    name, dataset = DATASETS[about.ending]
-    rule = "-" * 80
-    lines = [
-        rule,
-        f"Codebook for NHGIS data file '{data}'",
-        rule,
-        " ",
-        "Data Summary",
-        rule,
-        " ",
-        f"Year:             {about.year}",
-        f"Dataset:          {about.year} Census: {about.title}",
-        f"   NHGIS code:    {name}",
-        f"   NHGIS ID:      {dataset}",
-        " ",
-        rule,
-        "Data Dictionary",
-        rule,
-        " ",
-    ]
-    for place, (table, (code, cells)) in enumerate(tables.items(), 1):
-        lines += [f"Table {place}:     {table}", f"Source code: {table}", f"NHGIS code:  {code}"]
-        lines += [f"    {code}{number:03d}:      {number}" for number in range(1, cells + 1)]
-        lines.append(" ")
-    return "\n".join(lines) + "\n"
-
-
 def as_source(path: str | Path) -> Source:
     """Return a codebook file that the caller names."""
     return list_sources(path)[0]
 
 
-# -----------------------------------------------------------------------------
 # The files of an NHGIS extract: which are there, of what level and data set, with which tables.
-
 
 _NAME = re.compile(
     r"(?:.*_)?(?P<dataset>ds\d+)_(?P<year>[^_]+(?:_\d{4})?)_(?P<level>[a-z_]+?)(?:_[EM]|_\d+)?\.csv"
@@ -404,9 +373,6 @@ def described(extract: Extract, values: list[str]) -> int:
     return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
 
 
-# -----------------------------------------------------------------------------
-
-
 CHUNK = 2**15  # places in memory at a time, where the caller does not say
 #: Characters of the join code that make up the published code, by its length and level: a letter
 #: and a zero after state and county pad it.
@@ -426,7 +392,6 @@ _PARTS = {
     "BLKGRPA": (11, 12),
     "BLOCKA": (11, 15),
 }
-_LARGEST = 2**52
 
 
 def iter_nhgis(
@@ -546,7 +511,9 @@ def _level_pieces(
                 found = _geoids(piece, level, state, extract.product.year)
                 piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
             for key, cells in names.items():
-                counts[key], missing[key] = _counts(piece, workload, key, cells, faults)
+                size = len(workload.tables[key].cells)
+                total = cells[size] if len(cells) > size else None
+                counts[key], missing[key] = table_counts(piece, cells[:size], total, key[1], faults)
         seen.append(geoids.astype(np.int64))
         _check_once(seen[-1:], pieces[0].start, first)
         yield _tables(workload, level, geoids, counts, missing)
@@ -575,7 +542,7 @@ def _pieces(
         wanted=[*wanted, *values],
         whole=() if faults.kept else values,
         chunk=chunk,
-        skip=described(extract, values),
+        form=TextForm(skip=described(extract, values)),
     )
 
 
@@ -617,32 +584,11 @@ def read_nhgis(
     PublishedTables
         Counts at every place of the file.
 
-    Raises
-    ------
-    ArgumentError
-        As for :func:`iter_nhgis`.
-    DataError
-        As for :func:`iter_nhgis`.
-
-    Warns
-    -----
-    CodebookWarning, DataWarning
-        As for :func:`iter_nhgis`.
-
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import pandas as pd
-    >>> from bayesrisk.readers import read_nhgis, write_nhgis
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010001001000"] * 2, "sex": [0, 1], "age": [30, 4],
-    ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate(records, Workload.named("sf1-block"))
-    >>> with TemporaryDirectory() as folder:
-    ...     write_nhgis(tables, folder + "/nhgis0001_csv.zip")
-    ...     read_nhgis(folder + "/nhgis0001_csv.zip", workload=tables.workload) == tables
-    True
+    >>> from bayesrisk import readers, tables
+    >>> work = tables.Workload.named("sf1-block")
+    >>> readers.read_nhgis("nhgis0001_csv.zip", workload=work)  # doctest: +SKIP
     """
     pieces = iter_nhgis(
         path, workload=workload, codebook=codebook, dataset=dataset, state=state, on_error=on_error
@@ -699,18 +645,3 @@ def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[n
         piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")
     check_state(piece, "GISJOIN", code, state)
     return place_texts(code)
-
-
-def _counts(
-    piece: Piece, workload: Workload, key: tuple[str, str], names: list[str], faults: Faults
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the counts of a table, and which are missing, compared with their total."""
-    size = len(workload.tables[key].cells)
-    values = np.empty((len(piece), size), dtype=np.int64)
-    missing = np.empty(values.shape, dtype=np.bool_)
-    for place, name in enumerate(names[:size]):
-        values[:, place], missing[:, place] = faults.counts_of(piece, name, _LARGEST)
-    for name in names[size:]:
-        total = faults.counts_of(piece, name, _LARGEST)
-        check_total(piece, name, total, (values, missing), key[1])
-    return values, missing

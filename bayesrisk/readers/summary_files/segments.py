@@ -4,7 +4,7 @@ A record number says which place a line of a segment is of.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
@@ -27,25 +26,25 @@ from bayesrisk.readers.summary_files.sf1_cells import (
     SUMMARY_LEVELS,
     Block,
     Header,
-    numbered,
     read_header,
 )
 from bayesrisk.readers.text.source import Source, find_source, first_lines, list_sources
 from bayesrisk.readers.text.tables import (
     STATES,
     Faults,
+    Lines,
     Piece,
-    characters,
-    check_state,
-    check_total,
+    TextForm,
+    combined,
     csv_pieces,
     digit_matrix,
+    line_pieces,
     piece_of_tables,
     place_texts,
+    table_counts,
 )
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-# -----------------------------------------------------------------------------
 # The geographic header of a state's summary files of 2020: which record is which place.
 #
 # Fields between ``|`` in the order of the Bureau's layout; those after BLOCK are not read.
@@ -59,15 +58,15 @@ _NAMES = (
 #: The first columns, in their order, of 97.
 FIELDS = tuple(_NAMES.split())
 COLUMNS = 97
-_CHUNK = 2**15
-_WIDTHS = {"STATE": 2, "COUNTY": 3, "TRACT": 6, "BLKGRP": 1, "BLOCK": 4}
-_WHOLE = "00"  # geographic component and variant: the whole place, not a part of it
+#: Places in memory at a time, where the caller does not say.
+CHUNK = 2**15
+_BYTES = 2**24  # of a header of fixed width in memory at a time
 
 
-def read_header_2020(
-    source: Source, levels: tuple[str, ...], state: str | None, summary: Mapping[str, str]
-) -> Header:
-    """Return the records of a geographic header; each number and each place once."""
+def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
+    """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
+    if year == 2010:
+        return line_pieces(source, cells.FIELDS, _BYTES)
     _, line = first_lines(source, None)
     held = line.count(b"|") + 1
     if not len(FIELDS) <= held <= MAX_COLUMNS:
@@ -75,68 +74,21 @@ def read_header_2020(
             f"{source.name}: must have {len(FIELDS)} to {MAX_COLUMNS} fields between '|', got "
             f"{held}"
         )
-    names = [*FIELDS, *(str(i) for i in range(len(FIELDS) + 1, held + 1))]
-    wanted = ["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *_WIDTHS]
-    records, found, codes = [], [], []
-    for piece in csv_pieces(
-        source, names, wanted=wanted, whole=["LOGRECNO"], chunk=_CHUNK, header=False,
-        delimiter="|", quotes=False,
-    ):  # fmt: skip
-        record = piece.whole("LOGRECNO", 1, 9_999_999)
-        level = _level_of(piece, levels, summary)
-        code = np.full(len(piece), -1, dtype=np.int64)
-        for place, name in enumerate(levels):
-            rows = np.flatnonzero(level == place)
-            code[rows] = _codes(piece.take(rows), name, state)
-        if record.size:
-            records.append(record)
-            found.append(level)
-            codes.append(code)
-    return numbered(source.name, levels, summary, records, found, codes, "row")
+    return csv_pieces(
+        source,
+        [*FIELDS, *(str(i) for i in range(len(FIELDS) + 1, held + 1))],
+        wanted=["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *PARTS["block"], "BLKGRP"],
+        whole=["LOGRECNO"],
+        chunk=CHUNK,
+        form=TextForm("|", header=False, quotes=False),
+    )
 
 
-def _level_of(
-    piece: Piece, levels: tuple[str, ...], summary: Mapping[str, str]
-) -> NDArray[np.int8]:
-    whole = pc.and_(
-        pc.equal(piece.table.column("GEOVAR"), _WHOLE),
-        pc.equal(piece.table.column("GEOCOMP"), _WHOLE),
-    ).to_numpy()
-    found = np.full(len(piece), -1, dtype=np.int8)
-    for place, level in enumerate(levels):
-        here = pc.equal(piece.table.column("SUMLEV"), summary[level]).to_numpy()
-        found[here & whole] = place
-    return found
-
-
-def _codes(chosen: Piece, level: str, state: str | None) -> NDArray[np.int64]:
-    """Return the codes of places of one level as numbers."""
-    code = np.zeros(len(chosen), dtype=np.int64)
-    fields: dict[str, NDArray[np.uint8]] = {}
-    wanted = (*PARTS[level], "BLKGRP") if level == "block" else PARTS[level]
-    for name in wanted:
-        field = characters(chosen.digits(name, _WIDTHS[name]), _WIDTHS[name])
-        if field is None:
-            raise chosen.fail(name, 0, f"{_WIDTHS[name]} digits")
-        fields[name] = field
-    if "STATE" in fields:
-        check_state(chosen, "STATE", fields["STATE"], state)
-    for name in PARTS[level]:
-        for place in range(fields[name].shape[1]):
-            code = code * 10 + (fields[name][:, place] - np.uint8(48))
-    if level == "block":
-        same = fields["BLKGRP"][:, 0] == fields["BLOCK"][:, 0]
-        chosen.check("BLKGRP", same, "the first digit of BLOCK")
-    return code
-
-
-# -----------------------------------------------------------------------------
 # The summary files that are read: names of files, geographic header, and where each cell stands.
 #
 # Positions of 2010 are those of ``sf1_codebook.csv``.  Those of 2020 follow the technical
 # documentation of the redistricting file (P.L. 94-171) and of the Demographic and Housing
 # Characteristics File (DHC): fields between ``|``, five keys first, tables one after another.
-
 
 _ITERATIONS = "ABCDEFGHIJKLMNO"
 
@@ -282,13 +234,7 @@ DHC = Product(
 PRODUCTS = (SF1, PL94, DHC)
 
 
-# -----------------------------------------------------------------------------
-
-
-#: Places in memory at a time, where the caller does not say.
-CHUNK = 2**15
 _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
-_LARGEST = 2**52
 _NOT_THERE = "."  # in the files of 2020: not published at this level
 
 
@@ -306,13 +252,19 @@ def iter_segments(
     what = f"geographic header (<st>geo{product.year}.{product.ending})"
     source = find_source(path, lambda base: product.geography.fullmatch(base) is not None, what)
     state = source.base[:2]
-    read = read_header if product.year == 2010 else read_header_2020
-    header = read(source, workload.levels, STATES.get(state.upper()), product.summary_levels)
+    header = read_header(
+        source.name,
+        _header_pieces(source, product.year),
+        workload.levels,
+        STATES.get(state.upper()),
+        product.summary_levels,
+        ("GEOCOMP",) if product.year == 2010 else ("GEOVAR", "GEOCOMP"),
+    )
     segments = {n: _segment_source(path, state, n, product) for n in _segments(workload, product)}
     with ExitStack() as stack:
         cursors = {
             number: stack.enter_context(
-                _Segment(product, segment, number, state, workload, header, rows, faults)
+                _Segment(product, segment, number, workload, header, rows, faults)
             )
             for number, segment in segments.items()
         }
@@ -343,13 +295,12 @@ class _Segment:
         product: Product,
         source: Source,
         number: int,
-        state: str,
         workload: Workload,
         header: Header,
         chunk: int,
         faults: Faults,
     ) -> None:
-        self.source, self.number, self.state = source, number, state.upper()
+        self.source, self.number, self.state = source, number, source.base[:2].upper()
         self.product, self.header, self.faults = product, header, faults
         self.tables = {
             key: t
@@ -394,9 +345,11 @@ class _Segment:
             wanted=["STUSAB", *keys, *self.columns],
             whole=keys if self.faults.kept else [*keys, *self.columns],
             chunk=chunk,
-            header=False,
-            delimiter=self.product.delimiter,
-            nulls=(_NOT_THERE,) if self.product.year == 2020 else (),
+            form=TextForm(
+                self.product.delimiter,
+                header=False,
+                nulls=(_NOT_THERE,) if self.product.year == 2020 else (),
+            ),
         ):
             self._check(piece)
             yield piece
@@ -440,6 +393,13 @@ class _Segment:
     def _end(piece: Piece) -> int:
         return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
+    def counts(self, piece: Piece, table: Table) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return the counts of a table in some rows, and which are missing."""
+        first = self.product.codebook[table.name].column
+        columns = [str(first + number - 1) for number in self.product.numbers(table)]
+        total = str(first) if self.product.has_total(table) else None
+        return table_counts(piece, columns, total, table.name, self.faults)
+
     def finish(self) -> None:
         """Read on to the end of the file: what follows is checked too."""
         for _ in self._pieces:
@@ -471,34 +431,198 @@ def _piece(
                     f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
                     "the file whole?"
                 )
-            counts[name, title], hidden[name, title] = _counts(
-                piece.take(wanted), table, cursor.product, cursor.faults
-            )
+            counts[name, title], hidden[name, title] = cursor.counts(piece.take(wanted), table)
     return piece_of_tables(workload, geoids, counts, hidden)
 
 
-def _counts(
-    piece: Piece, table: Table, product: Product, faults: Faults
-) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the counts of a table and which are missing, compared with their total."""
-    first = product.codebook[table.name].column
-    columns = [str(first + number - 1) for number in product.numbers(table)]
-    values = np.empty((len(piece), len(columns)), dtype=np.int64)
-    missing = np.empty(values.shape, dtype=np.bool_)
-    for place, column in enumerate(columns):
-        values[:, place], missing[:, place] = _whole(piece, column, table, faults)
-    if product.has_total(table):
-        total = _whole(piece, str(first), table, faults)
-        check_total(piece, str(first), total, (values, missing), table.name)
-    return values, missing
+# The public readers of summary files.
 
 
-def _whole(
-    piece: Piece, column: str, table: Table, faults: Faults
-) -> tuple[IntArray, NDArray[np.bool_]]:
-    held = piece.table.column(column)
-    if held.null_count:
-        row = int(np.argmax(held.is_null().to_numpy()))
-        rule = f"a count: '{_NOT_THERE}' says that {table.name} is not published at this level"
-        raise piece.fail(column, row, rule)
-    return faults.counts_of(piece, column, _LARGEST)
+def iter_sf1(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2010 Summary File 1, some places at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        The ZIP archive of a state as published, or a folder with its files: the geographic header
+        (fixed width, latin-1) and the segments that the tables are in (comma-separated).
+    workload : Workload
+        Which tables at which levels, such as ``Workload.named("sf1-block")``; all
+        tables of counts are in ``sf1-tables`` and ``sf1-tract-tables``.
+    on_error : str, optional
+        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
+        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
+        compared with its total.
+    chunk : int, optional
+        Records of places in memory at a time.
+
+    Yields
+    ------
+    PublishedTables
+        Tables of different places; at least one piece.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, a line broken, a place there twice, in another state or without its
+        counts, a count negative and ``on_error`` is ``"refuse"``, or the cells of a table do not
+        add up to its total.
+
+    Warns
+    -----
+    DataWarning
+        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
+        column and reason.
+
+    Notes
+    -----
+    Memory grows with the number of records (17 bytes for each place of the state) and with
+    ``chunk``.  Where a workload holds all leaves of a table, their sum must be the published total:
+    columns that moved do not pass.
+
+    Examples
+    --------
+    >>> from bayesrisk import DataError
+    >>> from bayesrisk.readers import iter_sf1
+    >>> from bayesrisk.tables import Workload
+    >>> try:
+    ...     list(iter_sf1("no-such-file.zip", workload=Workload.named("sf1-block")))
+    ... except DataError as error:
+    ...     print(error)
+    no-such-file.zip: no such file
+    """
+    yield from iter_segments(SF1, path, workload, chunk, on_error)
+
+
+def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2010 Summary File 1 into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_sf1`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "al2010.sf1.zip"
+    >>> readers.read_sf1(file, workload=tables.Workload.named("sf1-block"))  # doctest: +SKIP
+    """
+    return combined(iter_sf1(path, workload=workload, on_error=on_error), workload, path)
+
+
+def iter_pl94(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``.
+    workload : Workload
+        Which tables at which levels: ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or
+        some of them.
+    on_error, chunk
+        As for :func:`iter_sf1`.
+
+    Yields
+    ------
+    PublishedTables
+        As from :func:`iter_sf1`.
+
+    Notes
+    -----
+    Summary levels 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
+    places only (geographic component and variant ``00``).  A count that the file does not publish
+    at a level (``.``) is refused.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> work = tables.Workload.named("pl94-tables")
+    >>> for piece in readers.iter_pl94("vt2020.pl.zip", workload=work):  # doctest: +SKIP
+    ...     print(piece)
+    """
+    yield from iter_segments(PL94, path, workload, chunk, on_error)
+
+
+def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2020 redistricting file into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_pl94`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "vt2020.pl.zip"
+    >>> readers.read_pl94(file, workload=tables.Workload.named("pl94-tables"))  # doctest: +SKIP
+    """
+    return combined(iter_pl94(path, workload=workload, on_error=on_error), workload, path)
+
+
+def iter_dhc(
+    path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
+) -> Iterator[PublishedTables]:
+    """Read tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``.
+    workload : Workload
+        Which tables at which levels: ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or
+        ``dhc-tract`` (PCT12, PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+    on_error, chunk
+        As for :func:`iter_sf1`.
+
+    Yields
+    ------
+    PublishedTables
+        As from :func:`iter_sf1`, of summary levels 040, 050, 140, 150 and 100 (blocks).
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> work = tables.Workload.named("dhc-block")
+    >>> for piece in readers.iter_dhc("vt2020.dhc.zip", workload=work):  # doctest: +SKIP
+    ...     print(piece)
+    """
+    yield from iter_segments(DHC, path, workload, chunk, on_error)
+
+
+def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
+    """Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+
+    Parameters
+    ----------
+    path, workload, on_error
+        As for :func:`iter_dhc`.
+
+    Returns
+    -------
+    PublishedTables
+        Counts at every place of these levels.
+
+    Examples
+    --------
+    >>> from bayesrisk import readers, tables
+    >>> file = "vt2020.dhc.zip"
+    >>> readers.read_dhc(file, workload=tables.Workload.named("dhc-block"))  # doctest: +SKIP
+    """
+    return combined(iter_dhc(path, workload=workload, on_error=on_error), workload, path)

@@ -1,21 +1,20 @@
-"""The geographic header of a state's Summary File 1: which record is which place."""
+"""Cells of the 2010 Summary File 1, and geographic headers: which record is which place."""
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source
-from bayesrisk.readers.text.tables import Lines, Picked, check_distinct, known_states, line_pieces
+from bayesrisk.readers.text.tables import Lines, Piece, check_distinct, check_state
 
-# -----------------------------------------------------------------------------
 # Where the cells of the 2010 Summary File 1 stand: table, number, segment, column.
 #
 # ``sf1_codebook.csv`` has a line for each table of whole counts: its segment, the column of its
@@ -73,9 +72,6 @@ def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
     return f"{found[1]}{int(found[2])}{found[3]}", int(found[4])
 
 
-# -----------------------------------------------------------------------------
-
-
 #: First character (from 0) and the one after the last of the columns that are used.
 FIELDS = {
     "STUSAB": (6, 8),
@@ -100,8 +96,8 @@ PARTS = {
     "block_group": ("STATE", "COUNTY", "TRACT", "BLKGRP"),
     "block": ("STATE", "COUNTY", "TRACT", "BLOCK"),
 }
-_BYTES = 2**24
-_TOTAL = b"00"  # geographic component: the whole place, not its urban or rural part
+_WIDTHS = {"STATE": 2, "COUNTY": 3, "TRACT": 6, "BLKGRP": 1, "BLOCK": 4}
+_WHOLE = "00"  # geographic component and variant: the whole place, not a part of it
 
 
 @dataclass(frozen=True)
@@ -119,70 +115,65 @@ class Header:
     code: NDArray[np.int64]
 
 
-def _level_of(lines: Lines, levels: Sequence[str], codes: Mapping[str, str]) -> NDArray[np.int8]:
-    everything = Picked(lines, np.arange(len(lines)))
-    summary = everything.text(*FIELDS["SUMLEV"])
-    component = everything.text(*FIELDS["GEOCOMP"])
-    whole = (component == np.frombuffer(_TOTAL, dtype=np.uint8)).all(axis=1)
-    found = np.full(len(lines), -1, dtype=np.int8)
-    for place, level in enumerate(levels):
-        wanted = np.frombuffer(codes[level].encode(), dtype=np.uint8)
-        found[(summary == wanted).all(axis=1) & whole] = place
-    return found
+def read_header(
+    name: str,
+    pieces: Iterable[Piece | Lines],
+    levels: tuple[str, ...],
+    state: str | None,
+    summary: Mapping[str, str],
+    variants: Sequence[str],
+) -> Header:
+    """Return the records of a geographic header, by the codes of their levels.
+
+    ``variants`` are the columns that say whether a record is of a whole place.
+    """
+    records, found, codes = [], [], []
+    what = "line"
+    for piece in pieces:
+        what = "row" if isinstance(piece, Piece) else "line"
+        record = piece.whole("LOGRECNO", 1, 9_999_999)
+        whole = np.logical_and.reduce([piece.equals(column, _WHOLE) for column in variants])
+        level = np.full(len(piece), -1, dtype=np.int8)
+        code = np.full(len(piece), -1, dtype=np.int64)
+        for place, title in enumerate(levels):
+            here = piece.equals("SUMLEV", summary[title]) & whole
+            level[here] = place
+            rows = np.flatnonzero(here)
+            code[rows] = _codes(piece.take(rows), title, state)
+        if record.size:
+            records.append(record)
+            found.append(level)
+            codes.append(code)
+    return _numbered(name, levels, summary, (records, found, codes), what)
 
 
-def _codes(chosen: Picked, level: str, state: str | None) -> NDArray[np.int64]:
+def _codes(chosen: Piece | Lines, level: str, state: str | None) -> NDArray[np.int64]:
     """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
-        field = chosen.digits(name, *FIELDS[name])
+        field = chosen.matrix(name, _WIDTHS[name])
         if name == "STATE":
-            chosen.check(name, known_states(field), "a state or Puerto Rico", field)
-            if state is not None:
-                here = np.frombuffer(state.encode(), dtype=np.uint8)
-                chosen.check(name, (field == here).all(axis=1), f"{state}, by the name", field)
+            check_state(chosen, name, field, state)
+        if name == "BLOCK":
+            group = chosen.matrix("BLKGRP", 1)
+            chosen.check("BLKGRP", group[:, 0] == field[:, 0], "the first digit of BLOCK")
         for place in range(field.shape[1]):
             code = code * 10 + (field[:, place] - np.uint8(48))
-    if level == "block":
-        group = chosen.digits("BLKGRP", *FIELDS["BLKGRP"])
-        block = chosen.text(*FIELDS["BLOCK"])
-        chosen.check("BLKGRP", group[:, 0] == block[:, 0], "the first digit of BLOCK", group)
     return code
 
 
-def read_header(
-    source: Source, levels: tuple[str, ...], state: str | None, summary: Mapping[str, str]
-) -> Header:
-    """Return the records of a geographic header of fixed width, by the codes of their levels."""
-    records, found, codes = [], [], []
-    for lines in line_pieces(source, _BYTES):
-        everything = Picked(lines, np.arange(len(lines)))
-        record = everything.whole("LOGRECNO", *FIELDS["LOGRECNO"], 1, 9_999_999)
-        level = _level_of(lines, levels, summary)
-        code = np.full(len(lines), -1, dtype=np.int64)
-        for place, name in enumerate(levels):
-            rows = np.flatnonzero(level == place)
-            code[rows] = _codes(lines.take(rows), name, state)
-        records.append(record)
-        found.append(level)
-        codes.append(code)
-    return numbered(source.name, levels, summary, records, found, codes, "line")
-
-
-def numbered(
+def _numbered(
     name: str,
     levels: tuple[str, ...],
     summary: Mapping[str, str],
-    records: Sequence[NDArray[np.int64]],
-    found: Sequence[NDArray[np.int8]],
-    codes: Sequence[NDArray[np.int64]],
+    parts: tuple[list[Any], list[Any], list[Any]],
     what: str,
 ) -> Header:
     """Return pieces of a header as one; each place must be there once, and one of each level."""
-    if not records:
+    if not parts[0]:
         raise DataError(f"{name}: must have at least one {what}, got none")
-    number = np.concatenate(records)
-    header = Header(name, levels, number, np.concatenate(found), np.concatenate(codes))
+    number, level_of, code = (np.concatenate(part) for part in parts)
+    header = Header(name, levels, number, level_of, code)
     for place, level in enumerate(levels):
         rows = np.flatnonzero(header.level == place)
         if not rows.size:

@@ -9,25 +9,23 @@ is 1 MiB long at most: 22,795 members.
 
 import gzip
 import io
-import posixpath
-import re
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from xml.parsers import expat
 
 import pyarrow as pa
 import pyarrow.csv
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.delimited import MAX_LINE, TextStream, check_ratio
-from bayesrisk._files.text import check_held, shown
+from bayesrisk._files.delimited import TextStream, check_ratio
+from bayesrisk._files.text import check_held
 from bayesrisk._files.text import named as named
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
@@ -227,282 +225,37 @@ def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
     raise DataError(f"{source.name}: must have a header line among the first {_COMMENTS}")
 
 
-# -----------------------------------------------------------------------------
-# XML from elsewhere, a piece at a time: no document type, and with it no entity; bounded tags.
-
-
-_DEPTH = 64
-
-
-def plain_name(tag: str) -> str:
-    """Return a name without its prefix."""
-    return tag.rsplit(":", 1)[-1]
-
-
-def parse(
-    name: str,
-    pieces: Iterable[bytes],
-    *,
-    start: Callable[[str, dict[str, str]], None],
-    end: Callable[[str], None] = lambda tag: None,
-    text: Callable[[str], None] = lambda data: None,
-) -> Iterator[None]:
-    """Tell of tags and text as they come; yield after each piece.
-
-    Names of tags and attributes are told without their prefix.
-    """
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    depth = 0
-
-    def refuse(doctype: str, *_: Any) -> None:
-        raise DataError(f"{name}: must have no document type, got {shown(doctype)}")
-
-    def opening(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEPTH:
-            raise DataError(f"{name}: tags must be at most {_DEPTH} deep")
-        start(plain_name(tag), {plain_name(key): value for key, value in attributes.items()})
-
-    def closing(tag: str) -> None:
-        nonlocal depth
-        depth -= 1
-        end(plain_name(tag))
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler, parser.EndElementHandler = opening, closing
-    parser.CharacterDataHandler = text
-    fed = 0
-    try:
-        for piece in pieces:
-            parser.Parse(piece, False)
-            fed += len(piece)
-            if fed - parser.CurrentByteIndex > MAX_LINE:
-                raise DataError(f"{name}: tags must be at most {MAX_LINE} bytes long, got more")
-            yield
-        parser.Parse(b"", True)
-    except (expat.ExpatError, LookupError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{name}: cannot be read: {error}") from error
-    yield
-
-
-# -----------------------------------------------------------------------------
-# The first sheet of an Excel workbook, row by row, in memory that does not grow with it.
-#
-# A workbook is an archive of XML files: one lists the sheets, one holds the texts that cells share,
-# and each sheet has its rows.  Cells are read as the text that stands in them.
-
-
-#: Bytes of a part that is held in memory: the shared texts are the longest.
-_MEMBER = 2**25
-_ROWS, _COLUMNS = 2**20, 2**14  # of a sheet, as Excel has it
-_PIECE = 2**16
-_CELL = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
-
-
 def sheet_rows(source: Source) -> Iterator[list[str]]:
-    """Yield the rows of the first sheet; a cell that is not there is an empty text, or left out."""
+    """Yield the rows of the first sheet of an Excel workbook as text; a blank cell is empty."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{source.name}: an Excel workbook needs openpyxl: pip install 'bayesrisk[excel]', or "
+            "save it as CSV"
+        ) from error
+    check_length(source.path)
     with open_archive(source.path) as archive:
-        whole = "_rels/.rels" in archive.namelist()
-    book = _targets(source, "", "_rels/.rels", "officeDocument") if whole else {}
-    if not book:
-        raise DataError(f"{source.name}: cannot be read: must be an Excel workbook")
-    main = next(iter(book.values()))
-    links = posixpath.join(posixpath.dirname(main), "_rels", posixpath.basename(main) + ".rels")
-    base = posixpath.dirname(main)
-    sheets = _targets(source, base, links, "worksheet")
-    first = next((sheets[key] for key in _sheet_ids(source, main) if key in sheets), None)
-    if first is None:
-        raise DataError(f"{source.name}: must have a sheet, got none")
-    texts = list(_targets(source, base, links, "sharedStrings").values())
-    shared = _shared_texts(_sheet_member(source, texts[0])) if texts else []
-    yield from _rows(_sheet_member(source, first), shared)
+        for info in archive.infolist():
+            _member(archive, info.filename, f"{source.name}/{info.filename}")
+    # Every kind of error means that it is no workbook.
+    with named(source.name, also=(Exception,)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions that are not kept
+            book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # they are often wrong
+            for row in sheet.iter_rows(values_only=True):
+                yield [_cell_text(value) for value in row]
+        finally:
+            book.close()
 
 
-def _sheet_member(source: Source, name: str) -> Source:
-    return Source(source.path, name)
-
-
-def _targets(source: Source, base: str, links: str, kind: str) -> dict[str, str]:
-    """Return the parts of a kind that a list of links names, by their keys."""
-    found: dict[str, str] = {}
-
-    def start(tag: str, about: dict[str, str]) -> None:
-        if tag == "Relationship" and about.get("Type", "").endswith(f"/{kind}"):
-            found[about.get("Id", "")] = posixpath.normpath(
-                posixpath.join("/" + base, about.get("Target", ""))
-            ).lstrip("/")
-
-    part = _sheet_member(source, links)
-    for _ in parse(part.name, [part.read(_MEMBER)], start=start):
-        pass
-    return found
-
-
-def _sheet_ids(source: Source, main: str) -> list[str]:
-    """Return the keys of the sheets, in their order."""
-    found: list[str] = []
-
-    def start(tag: str, about: dict[str, str]) -> None:
-        if tag == "sheet":
-            found.append(about.get("id", ""))
-
-    part = _sheet_member(source, main)
-    for _ in parse(part.name, [part.read(_MEMBER)], start=start):
-        pass
-    return found
-
-
-class _Texts:
-    """Collects the text of some tags, but for what tells how it is pronounced."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.parts: list[str] = []
-        self.open = False
-        self.phonetic = False
-        self.length = 0
-
-    def start(self, tag: str) -> None:
-        self.phonetic = self.phonetic or tag == "rPh"
-        self.open = tag in ("t", "v") and not self.phonetic
-
-    def end(self, tag: str) -> None:
-        self.open = False
-        self.phonetic = self.phonetic and tag != "rPh"
-
-    def text(self, data: str) -> None:
-        if self.open:
-            self.parts.append(data)
-            self.length += len(data)
-            if self.length > MAX_LINE:
-                raise DataError(
-                    f"{self.name}: rows must be at most {MAX_LINE} characters long, got more"
-                )
-
-    def taken(self) -> str:
-        whole = "".join(self.parts)
-        self.parts = []
-        return whole
-
-
-def _shared_texts(part: Source) -> list[str]:
-    """Return the texts that cells share."""
-    found: list[str] = []
-    texts = _Texts(part.name)
-
-    def end(tag: str) -> None:
-        texts.end(tag)
-        if tag == "si":
-            found.append(texts.taken())
-            texts.length = 0
-
-    for _ in parse(
-        part.name,
-        [part.read(_MEMBER)],
-        start=lambda tag, about: texts.start(tag),
-        end=end,
-        text=texts.text,
-    ):
-        pass
-    return found
-
-
-class _Sheet:
-    """The rows of a sheet that have been read and not yet been taken."""
-
-    def __init__(self, name: str, shared: list[str]) -> None:
-        self.name, self.shared = name, shared
-        self.texts = _Texts(name)
-        self.rows: list[list[str]] = []
-        self.count = 0
-        self.row: list[str] | None = None
-        self.kind, self.column = "n", 0
-
-    def start(self, tag: str, about: dict[str, str]) -> None:
-        self.texts.start(tag)
-        if tag == "row":
-            self.row, self.texts.length = [], 0
-            self._number(about.get("r"))
-        elif tag == "c" and self.row is not None:
-            self.kind = about.get("t", "n")
-            self.column = self._column(about.get("r"))
-
-    def _number(self, number: str | None) -> None:
-        """Count a row; those left out are empty ones."""
-        following = self.count + 1
-        plain = number is not None and number.isascii() and number.isdigit() and len(number) < 9
-        place = int(number) if number is not None and plain else following
-        if not following <= place <= _ROWS or (number is not None and not plain):
-            raise DataError(
-                f"{self.name}: row {shown(number)}: must be row {following} or one after it, and "
-                f"at most {_ROWS}"
-            )
-        self.rows += [[] for _ in range(place - following)]
-        self.count = place
-
-    def _column(self, place: str | None) -> int:
-        """Return the column of a cell, from 0; by default the next one."""
-        row = self.row or []
-        if place is None:
-            column = len(row)
-        else:
-            found = _CELL.fullmatch(place)
-            column = 0
-            for letter in found[1] if found else "":
-                column = 26 * column + ord(letter) - ord("A") + 1
-            column -= 1
-        if not len(row) <= column < _COLUMNS:
-            raise DataError(
-                f"{self.name}: row {self.count}, cell {shown(place)}: must be the next of at most "
-                f"{_COLUMNS}"
-            )
-        return column
-
-    def end(self, tag: str) -> None:
-        self.texts.end(tag)
-        if self.row is None:
-            return
-        if tag == "c":
-            self.row += [""] * (self.column - len(self.row))
-            self.row.append(self._value(self.texts.taken()))
-        elif tag == "row":
-            self.rows.append(self.row)
-            self.row = None
-
-    def _value(self, text: str) -> str:
-        if self.kind == "s":
-            if not (text.isascii() and text.isdigit() and len(text) < 9):
-                text = "-1"
-            if not 0 <= int(text) < len(self.shared):
-                raise DataError(
-                    f"{self.name}: row {self.count}: must name one of {len(self.shared)} shared "
-                    "texts"
-                )
-            return self.shared[int(text)]
-        if self.kind == "n" and any(mark in text for mark in ".eE"):
-            try:
-                number = float(text)
-            except ValueError:
-                return text
-            return str(int(number)) if number.is_integer() else str(number)
-        return text
-
-
-def _rows(part: Source, shared: list[str]) -> Iterator[list[str]]:
-    sheet = _Sheet(part.name, shared)
-    with part.raw() as (stream, _):
-        pieces = iter(lambda: stream.read(_PIECE), b"")
-        for _ in parse(part.name, pieces, start=sheet.start, end=sheet.end, text=sheet.texts.text):
-            yield from sheet.rows
-            sheet.rows.clear()
-
-
-# -----------------------------------------------------------------------------
-# New files, written whole or not at all.
+def _cell_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:

@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, Da
 from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
 from bayesrisk.tables import PublishedTables, Records, Workload
 
-# -----------------------------------------------------------------------------
 # Comma-separated text in pieces of columns, and the checks of a column: file, row, column, value.
 #
 # Rows are counted from 1, the header not among them.  Text stays text until a column is asked for
@@ -102,6 +101,18 @@ class Piece:
         self.check(column, good, rule)
         return values
 
+    def matrix(self, column: str, width: int) -> ByteArray:
+        """Return a column of digits, all of one width, a row of characters each."""
+        found = characters(self.digits(column, width), width)
+        if found is None:
+            raise self.fail(column, 0, f"{width} digits")
+        return found
+
+    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
+        """Return which values are a text."""
+        same: NDArray[np.bool_] = pc.equal(self.table.column(column), text).to_numpy()
+        return same
+
     def take(self, rows: IntArray) -> "Piece":
         """Return some of the rows; messages tell their own numbers."""
         places = rows if self.places is None else self.places[rows]
@@ -142,15 +153,21 @@ class Faults:
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
-    def counts_of(self, piece: Piece, column: str, high: int) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Return counts, 0 where they are missing, and where they are."""
-        rule = f"a whole number in [0, {high}]"
+    def counts_of(
+        self, piece: Piece, column: str, table: str
+    ) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return counts of a table, 0 where they are missing, and where they are."""
         values = piece.table.column(column)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            rule = f"a count: '.' says that {table} is not published at this level"
+            raise piece.fail(column, row, rule)
+        rule = f"a whole number in [0, {check.MAX_COUNT}]"
         if pa.types.is_string(values.type):
             digits = pc.match_substring_regex(values, "^[0-9]{1,18}$")
             values = pc.if_else(digits, values, "-1").cast(pa.int64())
         numbers: IntArray = pc.fill_null(values, -1).to_numpy().astype(np.int64)
-        good = (numbers >= 0) & (numbers <= high)
+        good = (numbers >= 0) & (numbers <= check.MAX_COUNT)
         bad = self.missing(piece, column, good, rule)
         return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
 
@@ -220,6 +237,25 @@ def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
     return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
 
 
+@dataclass(frozen=True)
+class TextForm:
+    """How columns of text are written.
+
+    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
+    ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
+    header that does not name them, must be empty.
+    """
+
+    delimiter: str = ","
+    comment: str | None = None
+    header: bool = True
+    quotes: bool = True
+    nulls: Sequence[str] = ()
+    skip: int = 0
+    blank: int = 0
+    kind: pa.DataType = pa.string()  # noqa: RUF009  (a type without state)
+
+
 def csv_pieces(
     source: Source,
     names: list[str],
@@ -227,49 +263,29 @@ def csv_pieces(
     wanted: list[str],
     chunk: int,
     whole: Collection[str] = (),
-    header: bool = True,
-    delimiter: str = ",",
-    comment: str | None = None,
-    skip: int = 0,
-    nulls: Sequence[str] = (),
-    quotes: bool = True,
-    text: Any = pa.string(),  # noqa: B008  (a type without state)
-    blank: int = 0,
+    form: TextForm = TextForm(),
 ) -> Iterator[Piece]:
     """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
 
-    They are text (or bytes, where ``text`` says so), but for those in ``whole``, which are parsed
-    as whole numbers at once, or are missing where the file has one of ``nulls``.  ``blank`` columns
-    at the end, by default those that the header does not name, must be empty.
+    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
     """
-    above = 0
-    if header:
-        comments, line = first_lines(source, comment)
+    delimiter, nulls = form.delimiter, form.nulls
+    above, blank = 0, form.blank
+    if form.header:
+        comments, line = first_lines(source, form.comment)
         above, blank = comments + 1, blank_columns(line, source, delimiter)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
-    again = partial(
-        csv_pieces,
-        source,
-        names,
-        wanted=wanted,
-        chunk=chunk,
-        header=header,
-        delimiter=delimiter,
-        comment=comment,
-        skip=skip,
-        nulls=nulls,
-        quotes=quotes,
-        blank=blank,
-    )
-    kinds = pa.schema([(n, pa.int64() if n in whole else text) for n in [*names, *unnamed]])
+    plain = replace(form, kind=pa.string())
+    again = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
+    kinds = pa.schema([(n, pa.int64() if n in whole else form.kind) for n in [*names, *unnamed]])
     asked = [*wanted, *unnamed]
     schema = pa.schema([kinds.field(name) for name in asked])
     with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
-        for _ in range(above + skip):
+        for _ in range(above + form.skip):
             stream.readline()
-        rest = stream if comment is None else WithoutComments(stream, comment.encode())
+        rest = stream if form.comment is None else WithoutComments(stream, form.comment.encode())
         tables = csv_tables(
-            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=quotes
+            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=form.quotes
         )
         start, held, rows = 0, [schema.empty_table()], 0
         for table in tables:
@@ -328,9 +344,7 @@ def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
     return matrix
 
 
-# -----------------------------------------------------------------------------
 # Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
-
 
 _NEWLINE, _BLANK, _ZERO = 10, 32, 48
 _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
@@ -338,80 +352,71 @@ _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 
 @dataclass(frozen=True)
 class Lines:
-    """Whole lines of a file; a column is given by its first character and the one after it."""
+    """Some lines of a file of fixed width, with the methods of a :class:`Piece`.
+
+    ``fields`` are the columns by name: the first character, from 0, and the one after the last.
+    """
 
     name: str
     before: int
     buffer: ByteArray
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return self.starts.size
-
-    def take(self, rows: NDArray[np.int64]) -> "Picked":
-        """Return some of the lines."""
-        return Picked(self, rows)
-
-    def where(self, row: int) -> str:
-        """Return how a message names a line."""
-        return f"{self.name}: line {self.before + row + 1}"
-
-    def characters(self, rows: NDArray[np.int64], start: int, stop: int) -> ByteArray:
-        """Return columns of some lines, a row each."""
-        short = self.lengths[rows] < stop
-        if short.any():
-            row = int(rows[np.argmax(short)])
-            raise DataError(
-                f"{self.where(row)}: must have at least {stop} characters, got {self.lengths[row]}"
-            )
-        width = stop - start
-        if rows.size == 0:
-            return np.zeros((0, width), dtype=np.uint8)
-        # A view of every window of that width; rows are picked from it in one pass.
-        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
-        picked: ByteArray = windows[self.starts[rows] + start]
-        return picked
-
-
-@dataclass(frozen=True)
-class Picked:
-    """Some lines, of one kind."""
-
-    lines: Lines
+    fields: Mapping[str, tuple[int, int]]
     rows: NDArray[np.int64]
 
     def __len__(self) -> int:
         return self.rows.size
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str, field: ByteArray) -> None:
+    def take(self, rows: NDArray[np.int64]) -> "Lines":
+        """Return some of the lines; messages tell their own numbers."""
+        return replace(self, rows=self.rows[rows])
+
+    def text(self, column: str) -> ByteArray:
+        """Return a column, a row of characters each."""
+        start, stop = self.fields[column]
+        short = self.lengths[self.rows] < stop
+        if short.any():
+            row = int(self.rows[np.argmax(short)])
+            raise DataError(
+                f"{self.name}: line {self.before + row + 1}: must have at least {stop} "
+                f"characters, got {self.lengths[row]}"
+            )
+        if self.rows.size == 0:
+            return np.zeros((0, stop - start), dtype=np.uint8)
+        # A view of every window of that width; rows are picked from it in one pass.
+        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, stop - start)
+        picked: ByteArray = windows[self.starts[self.rows] + start]
+        return picked
+
+    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
         """Raise for the first line that is not good."""
         if not good.all():
             row = int(np.argmin(good))
-            text = field[row].tobytes().decode("latin-1")
+            text = self.take(np.array([row])).text(column).tobytes().decode("latin-1")
             raise DataError(
-                f"{self.lines.where(int(self.rows[row]))}, column {column!r}: must be {rule}, "
-                f"got {shown(text)}"
+                f"{self.name}: line {self.before + int(self.rows[row]) + 1}, column {column!r}: "
+                f"must be {rule}, got {shown(text)}"
             )
 
-    def text(self, start: int, stop: int) -> ByteArray:
-        """Return a column as characters."""
-        return self.lines.characters(self.rows, start, stop)
+    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
+        """Return which values are a text."""
+        wanted = np.frombuffer(text.encode(), dtype=np.uint8)
+        same: NDArray[np.bool_] = (self.text(column) == wanted).all(axis=1)
+        return same
 
-    def digits(self, column: str, start: int, stop: int) -> ByteArray:
-        """Return a column in which every character is a digit."""
-        field = self.text(start, stop)
+    def matrix(self, column: str, width: int) -> ByteArray:
+        """Return a column of digits, a row of characters each."""
+        field = self.text(column)
         good = np.logical_and.reduce((field - np.uint8(_ZERO)) <= 9, axis=1)
-        self.check(column, good, f"{stop - start} digits", field)
+        self.check(column, good, f"{width} digits")
         return field
 
-    def whole(self, column: str, start: int, stop: int, low: int, high: int) -> NDArray[np.int64]:
+    def whole(self, column: str, low: int, high: int) -> NDArray[np.int64]:
         """Return a column of whole numbers, filled up on the left with blanks or zeros."""
-        field = self.text(start, stop)
-        rule = f"a whole number in [{low}, {high}]"
-        value, good = parse_whole(field)
+        value, good = parse_whole(self.text(column))
         good &= (value >= low) & (value <= high)
-        self.check(column, good, rule, field)
+        self.check(column, good, f"a whole number in [{low}, {high}]")
         return value
 
 
@@ -431,7 +436,9 @@ def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     return value, good
 
 
-def line_pieces(source: Source, size: int) -> Iterator[Lines]:
+def line_pieces(
+    source: Source, fields: Mapping[str, tuple[int, int]], size: int
+) -> Iterator[Lines]:
     """Yield the lines of a file in pieces of about ``size`` bytes."""
     before = empty = 0
     for block in blocks(source, size):
@@ -445,11 +452,11 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
         # Lines at the end of a file may be empty.
         empty += ends.size - last
         if last:
-            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
+            rows = np.arange(last)
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last], fields, rows)
         before += ends.size
 
 
-# -----------------------------------------------------------------------------
 # Records that come in pieces: taken apart for writers, put together for readers.
 
 
@@ -492,9 +499,7 @@ def extra_column(records: Records, name: str, largest: int) -> NDArray[np.int64]
     return check.count_array(values, name, lower=0, upper=largest)
 
 
-# -----------------------------------------------------------------------------
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
-
 
 Key = tuple[str, str]
 
@@ -526,7 +531,21 @@ def piece_of_tables(
     )
 
 
-def check_total(
+def table_counts(
+    piece: Piece, columns: Sequence[str], total: str | None, table: str, faults: Faults
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the counts of a table and which are missing, compared with their total."""
+    values = np.empty((len(piece), len(columns)), dtype=np.int64)
+    missing = np.empty(values.shape, dtype=np.bool_)
+    for place, column in enumerate(columns):
+        values[:, place], missing[:, place] = faults.counts_of(piece, column, table)
+    if total is not None:
+        known = faults.counts_of(piece, total, table)
+        _check_total(piece, total, known, (values, missing), table)
+    return values, missing
+
+
+def _check_total(
     piece: Piece,
     column: str,
     total: tuple[NDArray[np.int64], NDArray[np.bool_]],
@@ -584,9 +603,6 @@ def check_distinct(
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 _STATES = (
     "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 "
     "LA22 ME23 MD24 MA25 MI26 MN27 MS28 MO29 MT30 NE31 NV32 NH33 NJ34 NM35 NY36 NC37 ND38 OH39 "
@@ -622,7 +638,7 @@ def known_states(matrix: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def check_state(
-    piece: Piece, column: str, codes: NDArray[np.uint8] | None, state: str | None
+    piece: Piece | Lines, column: str, codes: NDArray[np.uint8] | None, state: str | None
 ) -> None:
     """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
     if codes is None or not len(codes):
@@ -640,18 +656,11 @@ def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> Any
     """
     state_column, county, tract, group, block = columns
     parts = [
-        _matrix(piece, column, width)
+        piece.matrix(column, width)
         for column, width in zip((state_column, county, tract, block), _WIDTHS, strict=True)
     ]
     whole = np.hstack(parts)
-    same = _matrix(piece, group, 1)[:, 0] == whole[:, 11]
+    same = piece.matrix(group, 1)[:, 0] == whole[:, 11]
     piece.check(group, same, f"the first digit of {block!r}")
     check_state(piece, state_column, whole, state)
     return texts(whole)
-
-
-def _matrix(piece: Piece, column: str, width: int) -> NDArray[np.uint8]:
-    matrix = characters(piece.digits(column, width), width)
-    if matrix is None:
-        raise piece.fail(column, 0, f"{width} digits")
-    return matrix

@@ -1,10 +1,9 @@
 """Options of claims, checked once; frames of codes to patterns and back."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,92 +14,17 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.search.decide import Study
+from bayesrisk.reconstruction.claims.search.decide import BlockStudy
 from bayesrisk.reconstruction.claims.search.lattice import subsets
-from bayesrisk.reconstruction.claims.search.space import ClaimSpace, claim_space
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
-from bayesrisk.tables import Table
 from bayesrisk.tables.published import PublishedTables, assumed_true
-from bayesrisk.tables.schema import Schema, household_cells
-
-# -----------------------------------------------------------------------------
-# Cells of a schema that a record can lie in.
-
-
-#: Most possible cells that are listed.
-MAX_CELLS = 2_000_000
-HOUSEHOLD = "household-dhc"
-TENURES = ("merged", "cash", "four-way")
-_NO_RENT = 4
-
-
-def possible_cells(schema: Schema, *, structural_rules: bool, tenure: str) -> IntArray:
-    """Return the cells that a record can lie in.
-
-    Parameters
-    ----------
-    schema : Schema
-        What the records have.
-    structural_rules : bool
-        For household schemas, whether only combinations that can exist count; else every
-        combination of an occupied unit's codes, and the vacant units.
-    tenure : str
-        ``"cash"`` leaves out households that pay no rent.
-
-    Returns
-    -------
-    ndarray of int64
-        Schema cells, sorted.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two million.
-    """
-    if schema.name != HOUSEHOLD:
-        if schema.size > MAX_CELLS:
-            raise ArgumentError(
-                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
-                "give the possible ones as cells"
-            )
-        return np.arange(schema.size, dtype=np.int64)
-    cells = household_cells() if structural_rules else _any_household(schema)
-    if tenure == "cash":
-        cells = cells[schema.indices(cells)["tenure"] != _NO_RENT]
-    return cells
-
-
-def _any_household(schema: Schema) -> IntArray:
-    """Return every combination of the codes of occupied units, and the vacant units."""
-    homes = np.zeros(1, np.int64)
-    for name in schema.names:
-        attribute = schema.attribute(name)
-        code = np.arange(1, attribute.size) if name != "vacancy" else np.zeros(1, np.int64)
-        homes = (homes[:, None] * attribute.size + code).ravel()
-    vacant = np.arange(1, schema.attribute("vacancy").size)
-    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": vacant})
-    return np.sort(np.concatenate([homes, empty]))
-
-
-# -----------------------------------------------------------------------------
-
 
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.
 _MOST_CLAIMS = 2**62
 _OCCUPIED = {"vacancy": [0]}
-
-
-class _Kept(NamedTuple):
-    """A space that was made, and what for."""
-
-    key: tuple[Any, ...]
-    tables: tuple[Table, ...]
-    space: ClaimSpace
-
-
-_KEPT: deque[_Kept] = deque(maxlen=4)
 
 
 @dataclass(frozen=True)
@@ -198,27 +122,18 @@ class ClaimOptions:
 
 
 @dataclass(frozen=True)
-class About:
-    """What a call is about.
+class ResolvedOptions:
+    """Options that were checked against tables.
 
-    Attributes
-    ----------
-    level : str
-        Level of the places.
-    columns : tuple of str
-        Columns of claims.
-    among : Mapping of str to tuple
-        Codes of the records that claims are about.
-    study : Study
-        How places are studied.
-    taken_as_true : bool
-        Whether some counts are of a release that does not say that they are true.
+    ``level`` is that of the places, ``columns`` are those of claims, ``among`` the codes of the
+    records that claims are about, ``study`` how places are studied; ``taken_as_true`` says
+    whether some counts are of a release that does not say that they are true.
     """
 
     level: str
     columns: tuple[str, ...]
     among: Mapping[str, tuple[int, ...]]
-    study: Study
+    study: BlockStudy
     taken_as_true: bool
 
     @property
@@ -289,45 +204,54 @@ class About:
         return [(patterns[at == place], times[at == place]) for place in range(places.size)]
 
 
-def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
-    """Return what a call is about: options that fit the tables."""
+def resolve_options(tables: PublishedTables, options: ClaimOptions) -> ResolvedOptions:
+    """Return options that were checked against tables, with the space that claims are in."""
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload
     about = workload.schema
-    chosen_level = workload.levels[-1] if options.level is None else options.level
-    check.choice(chosen_level, "level", workload.levels)
-    keys = [(chosen_level, name) for name in workload.at(chosen_level)]
+    level = workload.levels[-1] if options.level is None else options.level
+    check.choice(level, "level", workload.levels)
+    keys = [key for key in workload.tables if key[0] == level]
     assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
-    chosen = about.names if options.columns is None else _columns(options.columns, about)
-    if len(chosen) > _MOST_COLUMNS:
-        raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(chosen)}")
-    most = len(chosen)
-    if options.max_columns is not None:
-        most = options.max_columns
+    asked = about.names if options.columns is None else options.columns
+    for name in asked:
+        check.choice(name, "columns", about.names)
+    if not asked:
+        raise ArgumentError("columns must be a list of at least one name, got none")
+    if len(set(asked)) < len(asked):
+        raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
+    if len(asked) > _MOST_COLUMNS:
+        raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(asked)}")
     if about.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
             f"tenure must be merged for schema {about.name!r}, got {shown(options.tenure)}"
         )
-    kept = _among(about, options.among)
-    space = _space(
-        about,
-        tuple(workload.at(chosen_level).values()),
-        structural_rules=options.structural_rules,
-        tenure=options.tenure,
-        cells=options.cells,
-        among=kept,
-    )
-    values = [
-        int(size) + 1 for name, size in zip(about.names, space.sizes, strict=True) if name in chosen
-    ]
+    among = options.among
+    if among is None:
+        among = _OCCUPIED if about.name == HOUSEHOLD else {}
+    kept = {}
+    for name, codes in check.mapping(among, "among").items():
+        attribute = about.attributes[about.names.index(check.choice(name, "among", about.names))]
+        given = check.items(codes, f"among[{name!r}]")
+        lowest, highest = attribute.first, attribute.last
+        array = check.count_array(given, f"among[{name!r}]", lower=lowest, upper=highest)
+        kept[name] = tuple(array.tolist())
+    listed = None
+    if options.cells is not None:
+        listed = np.unique(check.count_array(options.cells, "cells", lower=0, upper=about.size - 1))
+    columns = tuple(name for name in about.names if name in asked)
+    rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
+    space = claim_space(about, tuple(workload.tables[key] for key in keys), rules, cells=listed)
+    values = [int(space.sizes[about.names.index(name)]) + 1 for name in columns]
     if prod(values) > _MOST_CLAIMS:
         raise ArgumentError(
             f"columns must have at most 2**62 partial assignments, got {prod(values)}"
         )
-    how = Study(
+    most = len(columns) if options.max_columns is None else options.max_columns
+    study = BlockStudy(
         space,
-        subsets([about.names.index(name) for name in chosen], min(most, len(chosen))),
+        subsets([about.names.index(name) for name in columns], min(most, len(columns))),
         make_solver(options.solver),
         options.time_limit,
         options.n_solutions,
@@ -335,65 +259,4 @@ def about_claims(tables: PublishedTables, options: ClaimOptions) -> About:
         verify=True,
         refuted=options.refuted,
     )
-    return About(chosen_level, chosen, kept, how, assumed)
-
-
-def _among(about: Schema, among: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
-    """Return the codes of the records that claims are about."""
-    given = among
-    if given is None:
-        given = _OCCUPIED if about.name == HOUSEHOLD else {}
-    found = {}
-    for name, codes in check.mapping(given, "among").items():
-        check.choice(name, "among", about.names)
-        attribute = about.attribute(name)
-        limits = {"lower": attribute.first, "upper": attribute.last}
-        array = check.count_array(
-            check.items(codes, f"among[{name!r}]"), f"among[{name!r}]", **limits
-        )
-        found[name] = tuple(array.tolist())
-    return found
-
-
-def _columns(columns: Sequence[str], about: Schema) -> tuple[str, ...]:
-    columns = check.texts(columns, "columns")
-    if not columns:
-        raise ArgumentError("columns must be a list of at least one name, got none")
-    for name in columns:
-        check.choice(name, "columns", about.names)
-    if len(set(columns)) < len(columns):
-        raise ArgumentError(f"columns must differ, got {', '.join(columns)}")
-    return tuple(name for name in about.names if name in columns)
-
-
-def _same_tables(some: tuple[Table, ...], other: tuple[Table, ...]) -> bool:
-    return len(some) == len(other) and all(
-        a is b or a == b for a, b in zip(some, other, strict=True)
-    )
-
-
-def _space(
-    about: Schema,
-    tables: tuple[Table, ...],
-    *,
-    structural_rules: bool,
-    tenure: str,
-    cells: Sequence[int] | None,
-    among: Mapping[str, tuple[int, ...]],
-) -> ClaimSpace:
-    """Return the space of claims; the last few of the package's own rules are kept."""
-    listed = None
-    if cells is not None:
-        listed = np.unique(check.count_array(cells, "cells", lower=0, upper=about.size - 1))
-    key = (about, structural_rules, tenure, tuple(among.items()))
-    for found in _KEPT:
-        if listed is None and found.key == key and _same_tables(found.tables, tables):
-            return found.space
-    possible = listed
-    if possible is None:
-        possible = possible_cells(about, structural_rules=structural_rules, tenure=tenure)
-    single = ["tenure"] if tenure == "four-way" else []
-    space = claim_space(about, tables, cells=possible, single_codes=single, among=among)
-    if listed is None:
-        _KEPT.append(_Kept(key, tables, space))
-    return space
+    return ResolvedOptions(level, columns, kept, study, assumed)

@@ -14,7 +14,11 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.options import HOUSEHOLD, About, ClaimOptions, about_claims
+from bayesrisk.reconstruction.claims.options import (
+    ClaimOptions,
+    ResolvedOptions,
+    resolve_options,
+)
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
@@ -23,6 +27,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
     study,
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import Release
 from bayesrisk.tables.published import PublishedTables
@@ -193,7 +198,9 @@ class Claims:
         return found
 
 
-def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims]) -> Claims:
+def collected(
+    tables: PublishedTables, about: ResolvedOptions, found: Sequence[BlockClaims]
+) -> Claims:
     """Return the claims of all places as frames."""
     places = tables.geoids[about.level]
     per_claim = np.repeat(places, [len(f.patterns) for f in found])
@@ -238,14 +245,14 @@ def collected(tables: PublishedTables, about: About, found: Sequence[BlockClaims
 
 
 def _joined(parts: Sequence[NDArray[np.int16]], width: int) -> NDArray[np.int16]:
-    return np.concatenate([np.zeros((0, width), np.int16), *parts])
+    return np.concatenate([np.zeros((0, width), np.int16), *(p for p in parts if len(p))])
 
 
 def _flat(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
 
 
-def _decoded(about: About, patterns: NDArray[np.int16]) -> pd.DataFrame:
+def _decoded(about: ResolvedOptions, patterns: NDArray[np.int16]) -> pd.DataFrame:
     """Return groups of codes as codes, missing for any."""
     space, found = about.study.space, {}
     for name in about.columns:
@@ -280,12 +287,6 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     Claims
         Claims with status, and a status of every place.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a column is unknown, there are too many cells, or counts
-        of a release need not be true and ``taken_as_true`` is not set.
-
     Notes
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
@@ -307,7 +308,7 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
 
@@ -339,7 +340,7 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
     """
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     how = replace(about.study, verify=False, refuted=False)
     found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
     return collected(tables, about, found)
@@ -365,11 +366,6 @@ def verify_claims(
     Claims
         The same claims, place after place, with their status.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a column or place is unknown, or a code is.
-
     Examples
     --------
     >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -385,7 +381,7 @@ def verify_claims(
     check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    about = about_claims(tables, ClaimOptions.given(options))
+    about = resolve_options(tables, ClaimOptions.given(options))
     asked = about.patterns(tables, frame)
     how = replace(about.study, verify=True, refuted=True)
     found = [
@@ -606,12 +602,6 @@ class ClaimsAttack:
         -------
         Claims
             What is certain of the tables: of the people, if published counts are true counts.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is out of range for these tables, or their counts need not be true and
-            ``taken_as_true`` is not set.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

@@ -8,7 +8,6 @@ people empty wherever one is present: a few cases instead of a switch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -123,8 +122,6 @@ class OccupancyDetection:
         pandas.DataFrame
             Columns ``block, subsidised, status, way, conflict``.
         """
-        import pandas as pd  # slow to import
-
         columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
         for name in ("status", "way", "conflict"):
             columns[name] = list(getattr(self, name))
@@ -132,7 +129,7 @@ class OccupancyDetection:
         return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
 
 
-class _Answer(NamedTuple):
+class _BlockAnswer(NamedTuple):
     """Whether there is an assignment (None: unknown), how that was decided, and why not."""
 
     found: bool | None
@@ -184,7 +181,7 @@ class _Detector:
         way = "program" if "program" in (within.way, base.way) else "relaxation"
         return Status.VIOLATION, way, ""
 
-    def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _Answer:
+    def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _BlockAnswer:
         """Return whether some case has an assignment within the columns allowed."""
         found: bool | None = False
         way, tables = "relaxation", frozenset[str]()
@@ -197,16 +194,16 @@ class _Detector:
             found = None if answer.found is None else found
             way = "program" if answer.way == "program" else way
             tables |= answer.tables
-        return _Answer(found, way, tables)
+        return _BlockAnswer(found, way, tables)
 
-    def _case(self, block: int, case: _Case, allowed: NDArray[np.bool_]) -> _Answer:
+    def _case(self, block: int, case: _Case, allowed: NDArray[np.bool_]) -> _BlockAnswer:
         row_low, row_high = self._low[block].copy(), self._high[block]
         row_low[list(case.empty)] = 0
         row_low[list(case.present)] = 1
         high = np.where(allowed & ~case.absent, self._columns, 0)
         if np.any(row_low > row_high):
             names = {_ROWS[i] for i in np.flatnonzero(row_low > row_high)}
-            return _Answer(False, "relaxation", frozenset(names | {"H3"}))
+            return _BlockAnswer(False, "relaxation", frozenset(names | {"H3"}))
         self._warm.rebound(row_low, row_high)
         for direction in (self._zeros, *self._directions):
             if direction is not self._zeros:
@@ -220,20 +217,20 @@ class _Detector:
             if inside and np.all((whole >= 0) & (whole <= high)):
                 if direction is not self._zeros:
                     self._warm.aim(self._zeros)
-                return _Answer(True, "relaxation")
+                return _BlockAnswer(True, "relaxation")
         if answer.values is not None:
             self._warm.aim(self._zeros)
         model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
         ray = answer.ray
         if ray is not None and proves_infeasible(model, self._transposed, self._zeros, high, ray):
             used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())
-            return _Answer(False, "relaxation", frozenset(_ROWS[i] for i in used))
+            return _BlockAnswer(False, "relaxation", frozenset(_ROWS[i] for i in used))
         result = self._solver.solve(model, self._zeros, limits=self._limits)
         if result.values is not None:
-            return _Answer(True, "program")
+            return _BlockAnswer(True, "program")
         if result.status == Status.INFEASIBLE:
-            return _Answer(False, "program", frozenset(_ROWS))
-        return _Answer(None, "none")
+            return _BlockAnswer(False, "program", frozenset(_ROWS))
+        return _BlockAnswer(None, "none")
 
 
 def _matrix(adults: int) -> sp.csr_array:
@@ -321,26 +318,19 @@ def detect_occupancy(
     least = check.integer(adults, "adults", lower=0, upper=1)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    answers = list(
-        _decisions(blocks, least, check.flag(open_end, "open_end"), make_solver(solver), time_limit)
-    )
+    open_end, backend = check.flag(open_end, "open_end"), make_solver(solver)
+    answers = []
+    if len(blocks):
+        detector = _Detector(
+            blocks,
+            adults=least,
+            open_end=open_end,
+            solver=backend,
+            limits=Limits(seconds=time_limit),
+        )
+        answers = [detector.decide(block) for block in range(len(blocks))]
     status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
     return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, conflict)
-
-
-def _decisions(
-    blocks: OccupancyStatistics,
-    adults: int,
-    open_end: bool,
-    solver: SolverBackend,
-    seconds: float | None,
-) -> Iterator[tuple[str, str, str]]:
-    if not len(blocks):
-        return
-    limits = Limits(seconds=seconds)
-    detector = _Detector(blocks, adults=adults, open_end=open_end, solver=solver, limits=limits)
-    for block in range(len(blocks)):
-        yield detector.decide(block)
 
 
 # -----------------------------------------------------------------------------
@@ -400,13 +390,6 @@ class OccupancyAttack:
         OccupancyDetection
             A status for each block: proved of the tables, and of the households if published
             counts are true counts.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is out of range, a table is missing, or counts need not be true.
-        DataError
-            If a count is negative or suppressed.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

@@ -42,20 +42,11 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """The program of one block.
+    """The program of one block: kinds, subsidised classes (bedrooms by class), errors.
 
-    Attributes
-    ----------
-    model : IntegerModel
-        Bounds and rows; variables: kinds, subsidised classes (bedrooms by class), errors.
-    objective : ndarray of int64
-        Log-likelihood in units of 1e-4 (minus error), maximised.
-    kinds : ndarray of int64
-        Positions, in the law, of the kinds of households.
-    class_of : ndarray of int64
-        Class of each kind, as a position among the classes of the program.
-    n_classes : int
-        Number of classes.
+    The objective is the log-likelihood in units of 1e-4 (minus error), maximised.  ``kinds`` are
+    positions in the law; ``class_of`` is the class of each kind, as a position among those of the
+    program.
     """
 
     model: IntegerModel
@@ -80,24 +71,13 @@ def block_program(
     likelihood: bool = True,
     most: int | None = None,
 ) -> BlockProgram:
-    """Return the program of a block.
+    """Return the program of the block at a position.
 
-    Parameters
-    ----------
-    blocks, at
-        Statistics, and which block.
-    law : HouseholdLaw
-        Kinds of households and their weights.
-    every_kind : bool
-        Whether kinds outside the sample may be used.
-    error : str
-        ``none``: tables are right, as :func:`occupancy_statistics` reads them; ``absolute`` or
-        ``squared``: every row but the number of households may be missed, at that cost.  What is
-        missed is the distance to the interval of counts that a published number stands for.
-    likelihood : bool
-        Whether kinds have weights; without, only errors count.
-    most : int, optional
-        Largest error of a row that needs to be looked at, for squared errors.
+    With ``error="none"`` tables are right, as :func:`occupancy_statistics` reads them; with
+    ``absolute`` or ``squared`` every row but the number of households may be missed, at that
+    cost: the distance to the interval of counts that a published number stands for.
+    ``every_kind`` allows kinds outside the sample, ``likelihood`` gives kinds their weights,
+    ``most`` is the largest error of a row that needs to be looked at, for squared errors.
     """
     exact = error == "none"
     usable = np.ones(len(law), dtype=bool) if every_kind else law.in_sample
@@ -247,9 +227,6 @@ def _errors(
         shape=(rows.shape[0], len(place)),
     )
     return columns, np.array(cost, np.int64), np.array(bound, np.int64)
-
-
-# -----------------------------------------------------------------------------
 
 
 _WHOLE = 1e-6

@@ -112,7 +112,7 @@ class OccupancyReconstruction:
         ).astype({"block": "str"})
 
 
-class _Plan(NamedTuple):
+class _SolutionPlan(NamedTuple):
     """How solutions are looked for."""
 
     law: HouseholdLaw
@@ -234,7 +234,7 @@ def reconstruct_occupancy(
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    plan = _Plan(
+    plan = _SolutionPlan(
         law,
         check.integer(count, "count", lower=1, upper=10**6),
         method,
@@ -247,7 +247,9 @@ def reconstruct_occupancy(
     return _collected(blocks, law, [_solve(blocks, i, plan, random) for i in range(len(blocks))])
 
 
-def _solve(blocks: OccupancyStatistics, at: int, plan: _Plan, rng: np.random.Generator) -> _Found:
+def _solve(
+    blocks: OccupancyStatistics, at: int, plan: _SolutionPlan, rng: np.random.Generator
+) -> _Found:
     """Return the solutions of one block; with kinds outside the sample where it needs them."""
     from bayesrisk.reconstruction.occupancy.program import shuffled_assignments
 
@@ -267,7 +269,7 @@ def _solve(blocks: OccupancyStatistics, at: int, plan: _Plan, rng: np.random.Gen
 
 
 def _program(
-    blocks: OccupancyStatistics, at: int, plan: _Plan, *, every_kind: bool
+    blocks: OccupancyStatistics, at: int, plan: _SolutionPlan, *, every_kind: bool
 ) -> BlockProgram:
     """Return the program of a block; squared errors only as far as the best one can reach."""
     about = {"every_kind": every_kind, "likelihood": plan.likelihood}
@@ -290,7 +292,7 @@ def _program(
     return block_program(blocks, at, plan.law, error="squared", most=max(most, 1), **about)
 
 
-def _best(program: BlockProgram, plan: _Plan, rng: np.random.Generator) -> Best:
+def _best(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
     from bayesrisk.reconstruction.occupancy import program as search
 
     if plan.method == "perturbed":
@@ -413,7 +415,7 @@ class OccupancyVariability:
         return pd.DataFrame({**found, **columns}).astype(texts)
 
 
-class _Answer(NamedTuple):
+class _DistanceBounds(NamedTuple):
     status: str
     lower: int
     upper: int
@@ -533,10 +535,10 @@ def _largest(
     full: bool,
     solver: SolverBackend,
     limits: Limits,
-) -> _Answer:
+) -> _DistanceBounds:
     """Return the bounds of the largest distance in one block."""
     if not found.solutions[at]:
-        return _Answer(Status.NOT_RUN, 0, 0)
+        return _DistanceBounds(Status.NOT_RUN, 0, 0)
     n = int(blocks.households[at])
     mine = (found.block == at) & (found.solution == 0)
     cells = _cell(
@@ -551,16 +553,16 @@ def _largest(
     # Where no household need be as in the reconstruction, all can differ.
     shared = solver.solve(model, -(position >= 0).astype(np.int64), limits=limits)
     if shared.value == 0:
-        return _Answer(Status.PROVED, 2 * n, 2 * n)
+        return _DistanceBounds(Status.PROVED, 2 * n, 2 * n)
     overlap, objective = _overlap(model, position, star)
     best = solver.solve(overlap, objective, limits=limits)
     if best.status == Status.INFEASIBLE:
-        return _Answer(Status.NOT_RUN, 0, 0)
+        return _DistanceBounds(Status.NOT_RUN, 0, 0)
     if best.value is None:
-        return _Answer(Status.BOUNDED, 0, 2 * n)
+        return _DistanceBounds(Status.BOUNDED, 0, 2 * n)
     lower, upper = 2 * (n + best.value), 2 * int(min(n + best.bound, n))
     exact = best.status == Status.PROVED
-    return _Answer(Status.PROVED if exact else Status.BOUNDED, lower, upper)
+    return _DistanceBounds(Status.PROVED if exact else Status.BOUNDED, lower, upper)
 
 
 def _model(

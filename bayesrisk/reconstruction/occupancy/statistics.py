@@ -270,13 +270,6 @@ def occupancy_statistics(
     OccupancyStatistics
         One row for each block.
 
-    Raises
-    ------
-    ArgumentError
-        If a table or the level is missing, or counts need not be true.
-    DataError
-        If a count is negative, 2**31 or more, or suppressed.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.

@@ -16,20 +16,22 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.constraints.cells import Queries, entries
-from bayesrisk.reconstruction.constraints.derived_rows import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.problem import Instance, Program, block_bounds, instance
+from bayesrisk.reconstruction.records.components import Farthest, Program, farthest_solutions
+from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
+from bayesrisk.reconstruction.records.problem import (
+    PublishedRows,
+    block_bounds,
+    published_rows,
+)
 from bayesrisk.reconstruction.records.solve import (
-    Farthest,
     Solution,
+    add_nearest,
+    check_solution,
     complete,
-    farthest,
-    first_differences,
-    nearest_records,
-    open_program,
     solve,
 )
+from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
@@ -44,7 +46,7 @@ class Reconstruction:
 
     Attributes
     ----------
-    problem : Instance
+    problem : PublishedRows
         The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
         proved is so only if the published counts were true.
     scope : str
@@ -70,7 +72,7 @@ class Reconstruction:
         Version of bayesrisk.
     """
 
-    problem: Instance
+    problem: PublishedRows
     scope: str
     status: tuple[str, ...]
     conflict: tuple[str, ...]
@@ -141,8 +143,6 @@ class Reconstruction:
             The block and the attributes; ``agebin`` where the tables tell only bins of age
             apart, and ``age`` where a larger place publishes single years.
         """
-        import pandas as pd  # slow to import
-
         block, cell = np.repeat(self.block, self.count), np.repeat(self.cell, self.count)
         columns = {**self.problem.space.columns(cell), **self.extra}
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
@@ -155,8 +155,6 @@ class Reconstruction:
         pandas.DataFrame
             Columns: the block, ``population``, ``status``, ``deviation``, ``conflict``.
         """
-        import pandas as pd  # slow to import
-
         return pd.DataFrame(
             {
                 self.problem.level: self.geoids,
@@ -207,14 +205,6 @@ def reconstruct(
     Reconstruction
         Records, and a status for every block.
 
-    Raises
-    ------
-    ArgumentError
-        If ``scope`` has no tables, the solver is unknown, there are too many cells, or counts
-        that are used need not be true.
-    MissingDependencyError
-        If the solver is not installed.
-
     Notes
     -----
     Abowd et al. (2025), equations 5 (``tract``) and 6 (``block``).  Ages of the block tables of
@@ -250,12 +240,12 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = instance(tables, scope=scope, taken_as_true=taken_as_true)
-    solution = solve(problem, solver=backend, seconds=time_limit)
+    problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
+    solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
     extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        _add_nearest(problem, solution, extra, deviation, backend, time_limit)
+        deviation = add_nearest(problem, solution, extra, backend, time_limit)
     return Reconstruction(
         problem,
         scope,
@@ -268,41 +258,6 @@ def reconstruct(
         deviation,
         backend.name,
     )
-
-
-def _add_nearest(
-    problem: Instance,
-    solution: Solution,
-    extra: dict[str, IntArray],
-    deviation: IntArray,
-    solver: SolverBackend,
-    seconds: float | None,
-) -> None:
-    """Give blocks that no records fit those of least deviation; their finer columns are -1."""
-    matrix = problem.system.queries.matrix()
-    parts = [(solution.block, solution.cell, solution.count)]
-    for b, status in enumerate(solution.status):
-        if status != Status.INFEASIBLE:
-            continue
-        published = problem.published[[b]].toarray().ravel()
-        found = nearest_records(matrix, published, solver=solver, seconds=seconds)
-        if found.status == Status.UNKNOWN:
-            solution.status[b] = Status.UNKNOWN
-            continue
-        solution.status[b], deviation[b] = Status.NEAREST, found.deviation
-        if found.status != Status.PROVED:
-            solution.conflict[b] += f"; the least deviation is at least {found.bound}"
-        parts.append((np.full(found.cell.size, b), found.cell, found.count))
-    block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
-    before = int(solution.count.sum())
-    order = np.lexsort((cell, block))
-    records = np.repeat(np.arange(count.size), count)
-    rank = np.argsort(order)
-    by_place = np.argsort(rank[records], kind="stable")
-    for name, values in extra.items():
-        added = np.full(records.size - before, -1, np.int64)
-        extra[name] = np.concatenate([values, added])[by_place]
-    solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
 
 
 # -----------------------------------------------------------------------------
@@ -327,11 +282,6 @@ class ReconstructionAttack:
         Whether blocks that no records fit get those of the least total deviation.
     taken_as_true : bool, default False
         Whether counts that need not be true are read as if they were (:func:`reconstruct`).
-
-    Raises
-    ------
-    MissingDependencyError
-        If the solver is not installed.
 
     Examples
     --------
@@ -374,11 +324,6 @@ class ReconstructionAttack:
         -------
         Reconstruction
             Records, and a status for every block.
-
-        Raises
-        ------
-        ArgumentError
-            If the release has no tables at the scope, or counts that need not be true.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
@@ -515,8 +460,6 @@ class SolutionVariability:
         pandas.DataFrame
             Columns: the place, ``population``, ``lower``, ``upper``, ``status``, ``seconds``.
         """
-        import pandas as pd  # slow to import
-
         return pd.DataFrame(
             {
                 self.level: self.geoids,
@@ -579,14 +522,6 @@ def solution_variability(
     SolutionVariability
         One interval and status for each place.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, ``solution`` does not fit the tables, or counts that are
-        used need not be true.
-    MissingDependencyError
-        If the solver is not installed.
-
     Notes
     -----
     Abowd et al. (2025), equations 7 and 8; ``tract-joint`` is tighter than equation 8.  An L1
@@ -615,43 +550,32 @@ def solution_variability(
     node_limit = checked_nodes(node_limit, backend.name)
     level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
     known = level if scope == "block" else larger
-    problem = instance(tables, scope=known, taken_as_true=taken_as_true)
-    if solution is None:
-        solution = reconstruct(
-            tables,
-            scope=known,
-            solver=backend,
-            time_limit=time_limit,
-            taken_as_true=taken_as_true,
-        )
-    star = _on(problem, solution)
-    solved = np.array([s in (Status.UNIQUE, Status.FEASIBLE) for s in solution.status])
+    if solution is not None:
+        check.instance(solution, Reconstruction, "solution")
+    problem = published_rows(tables, scope=known, taken_as_true=taken_as_true)
     bounds = block_bounds(problem)
-    solved &= np.isin(bounds.status, (FIXED, OPEN))
+    if solution is None:
+        star = solve(problem, bounds, solver=backend, seconds=time_limit)
+        complete(problem, star)
+    else:
+        star = Solution(
+            list(solution.status), block=solution.block, cell=solution.cell, count=solution.count
+        )
+        check_solution(problem, star, solution.geoids, solution.problem.space)
+    solved = star.solved & np.isin(bounds.status, (FIXED, OPEN))
     if scope == "tract-joint":
-        for group in problem.group.values():  # a place counts when all of its blocks do
-            solved &= ~np.isin(group, group[~solved])
-    program, wrong, low, high = open_program(
-        problem, bounds, solved, bounds_only=scope == "tract-bounds"
+        for place in problem.larger:  # a place counts when all of its blocks do
+            solved &= ~np.isin(place.group, place.group[~solved])
+    program, point, answer = farthest_solutions(
+        problem,
+        bounds,
+        solved,
+        star.histogram(problem),
+        bounds_only=scope == "tract-bounds",
+        solver=backend,
+        limits=Limits(time_limit, nodes=node_limit),
     )
-    value = entries(star, bounds.block, bounds.cell)
-    outside = solved[bounds.block] & ((value < low) | (value > high))
-    point = entries(star, program.block, program.cell)
-    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *_broken(program, point)]
-    if broken:
-        raise ArgumentError(
-            f"solution must fit the tables, got one that breaks those around "
-            f"{level} {problem.geoids[min(broken)]}"
-        )
-    limits = Limits(time_limit, nodes=node_limit)
-    answer = farthest(program, point, solver=backend, limits=limits)
-    if scope == "tract-joint":
-        name, group = next(iter(problem.group.items()))
-        return _result(
-            problem, program, point, answer, solution, solved, scope, name, group, backend
-        )
-    own = np.arange(problem.geoids.size)
-    return _result(problem, program, point, answer, solution, solved, scope, level, own, backend)
+    return _result(problem, program, point, answer, star, solved, scope, backend.name)
 
 
 def checked_nodes(node_limit: int | None, solver: str) -> int | None:
@@ -663,48 +587,9 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
     return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
 
 
-def _broken(program: Program, point: IntArray) -> list[int]:
-    """Return blocks of rows that a point breaks."""
-    p = program.arrays
-    shape = (p.row_low.size, point.size)
-    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=shape)
-    sums = np.asarray(matrix @ point)
-    bad = np.flatnonzero((sums < p.row_low) | (sums > p.row_high))
-    return [int(program.block[p.row_var[p.row_ptr[row]]]) for row in bad]
-
-
-def _on(problem: Instance, solution: Reconstruction) -> sp.csr_array:
-    """Return the histograms of a solution over the cells of this problem, if it is one of it.
-
-    The cells of the solution may be finer: tables of larger places can tell more apart.
-    """
-    check.instance(solution, Reconstruction, "solution")
-    names, space = problem.space.schema.names, solution.problem.space
-    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
-    if not np.array_equal(problem.geoids, solution.geoids) or names != space.schema.names:
-        raise wrong
-    for name in names:
-        fine, coarse = space.bins[name], problem.space.bins[name]
-        if fine.size != coarse.size:
-            raise wrong
-        first = np.unique(fine, return_index=True)[1]
-        if not np.array_equal(coarse[first][fine], coarse):
-            raise wrong
-    cell = space.coarser(solution.cell, problem.space)
-    shape = (problem.geoids.size, problem.space.size)
-    star = sp.csr_array((solution.count, (solution.block, cell)), shape=shape)
-    star.sum_duplicates()
-    published = problem.system.queries
-    found = sp.csr_array(star @ published.matrix().T)
-    for block, text in first_differences(problem.published, found, published).items():
-        if solution.status[block] in (Status.UNIQUE, Status.FEASIBLE):
-            raise ArgumentError(f"solution must fit the tables: {problem.geoids[block]}: {text}")
-    return star
-
-
 def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
     """Return for every place whether one of its published counts is that of all of its records."""
-    matrix = published.matrix()
+    matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
     held = counts[:, np.flatnonzero(ones)].tocoo()
     hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
@@ -712,34 +597,35 @@ def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]
 
 
 def _result(
-    problem: Instance,
+    problem: PublishedRows,
     program: Program,
     point: IntArray,
     answer: Farthest,
-    solution: Reconstruction,
+    star: Solution,
     solved: NDArray[np.bool_],
     scope: str,
-    level: str,
-    place: IntArray,
-    backend: SolverBackend,
+    solver: str,
 ) -> SolutionVariability:
     """Add the components of every place up."""
-    geoids = problem.geoids if scope != "tract-joint" else problem.places[level]
+    level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
+    if scope == "tract-joint":
+        largest = problem.larger[0]
+        level, geoids, place = largest.level, largest.geoids, largest.group
     population = np.zeros(geoids.size, np.int64)
-    np.add.at(population, place, solution.population)
+    np.add.at(population, place[star.block], star.count)
     owner = place[program.block[program.arrays.first_var[:-1]]]
     seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
     known = np.ones(geoids.size, bool)
     np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
     if scope == "tract-joint":
-        known |= _known_totals(problem.couplings[level].queries, problem.coupled[level])
+        known |= _known_totals(largest.coupling.queries, largest.published)
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
     status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
     for b in np.flatnonzero(~solved):
-        reason = solution.status[b]
+        reason = star.status[b]
         status[place[b]] = (
             reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
         )
@@ -747,7 +633,7 @@ def _result(
     lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
-        backend.name, taken_as_true=problem.taken_as_true,
+        solver, taken_as_true=problem.taken_as_true,
     )  # fmt: skip
 
 

@@ -42,15 +42,8 @@ class PulpSolver:
     **options : object
         Options of that solver, as PuLP takes them.
 
-    Attributes
-    ----------
-    name : str
-        ``"pulp:"`` and the solver.
-
     Raises
     ------
-    ArgumentError
-        If PuLP knows no such solver.
     MissingDependencyError
         If it is not installed.
     """
@@ -74,28 +67,7 @@ class PulpSolver:
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
-        """Maximise ``objective`` over the model.
-
-        Parameters
-        ----------
-        model : IntegerModel
-            Bounds and rows.
-        objective : ndarray of int64
-            Coefficients of the variables.
-        limits : Limits, optional
-            Time and gap; a limit of nodes is refused.
-
-        Returns
-        -------
-        SolverResult
-            Checked in integer arithmetic; infeasibility was confirmed without presolve where the
-            solver has such a switch.
-
-        Raises
-        ------
-        ArgumentError
-            If there is a limit of nodes: what solvers say of one cannot be told from a proof here.
-        """
+        """Maximise; infeasibility is confirmed without presolve where there is such a switch."""
         limits = limits or Limits()
         if limits.nodes is not None:
             raise ArgumentError(
@@ -112,7 +84,7 @@ class PulpSolver:
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 
-    def _solver(self, limits: Limits, *, presolve: bool) -> Any:
+    def _solver(self, limits: Limits, *, presolve: bool) -> pulp.LpSolver:
         settings: dict[str, Any] = {"msg": False, **self._options}
         if self._kind in ("HiGHS", "PULP_CBC_CMD", "COIN_CMD"):
             settings |= {"threads": 1, "gapRel": 0.0}
@@ -157,7 +129,7 @@ class PulpSolver:
         return _answer(problem, variables, objective, self._kind, stopped=stopped)
 
 
-def _made(kind: str, **settings: Any) -> Any:
+def _made(kind: str, **settings: Any) -> pulp.LpSolver:
     with warnings.catch_warnings():
         # The bundled CBC says that it will go; it is asked for only where there is no other.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -165,7 +137,12 @@ def _made(kind: str, **settings: Any) -> Any:
 
 
 def _answer(
-    problem: Any, variables: list[Any], objective: IntArray, kind: str, *, stopped: bool
+    problem: pulp.LpProblem,
+    variables: list[pulp.LpVariable],
+    objective: IntArray,
+    kind: str,
+    *,
+    stopped: bool,
 ) -> Raw:
     """Return what the solver said; a time limit is called optimal by ``status`` alone."""
     proved = problem.sol_status == pulp.LpSolutionOptimal

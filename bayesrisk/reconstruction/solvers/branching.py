@@ -77,25 +77,9 @@ def proved_bound(
     """Return an upper bound of the objective that dual values prove, in integer arithmetic.
 
     For any ``y``: ``c x = y (A x) + (c - A' y) x``, each term at most its largest value within
-    the bounds of rows and variables.
-
-    Parameters
-    ----------
-    model : IntegerModel
-        Rows and their bounds.
-    objective : ndarray of int64
-        What is maximised.
-    columns : scipy.sparse.csr_array
-        The rows, transposed.
-    low, high : ndarray of int64
-        Bounds of the variables.
-    duals : ndarray
-        One value for each row; any values give a bound, good ones a good bound.
-
-    Returns
-    -------
-    float
-        The bound, rounded up to a multiple of ``2**-20``; infinite when values are too large.
+    the bounds of rows and variables.  Any dual values give a bound, good ones a good bound,
+    rounded up to a multiple of ``2**-20``; infinite when values are too large.  ``columns`` are
+    the rows, transposed.
     """
     return reduced_values(model, objective, columns, low, high, duals)[0]
 
@@ -142,24 +126,10 @@ def proves_infeasible(
 def branch_and_bound(
     solver: LinearSolver, model: IntegerModel, objective: IntArray, limits: Limits
 ) -> Raw | None:
-    """Maximise an integer model by diving; return None when a general solver had better do it.
+    """Maximise an integer model by diving, ``solver`` being its relaxation.
 
-    Parameters
-    ----------
-    solver : LinearSolver
-        The relaxation of the model.
-    model : IntegerModel
-        Bounds and rows.
-    objective : ndarray of int64
-        What is maximised.
-    limits : Limits
-        Time and gap.
-
-    Returns
-    -------
-    Raw or None
-        A proved answer; None after 60 nodes (fewer for large models), at the time limit, for a
-        model without a solution, or when a bound could not be proved.
+    Return a proved answer; None, when a general solver had better do it, after 60 nodes (fewer for
+    large models), at the time limit, for a model without a solution, or when no bound was proved.
     """
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
     # A better solution is better by one at least.
@@ -215,29 +185,10 @@ def find_at_least(
     nodes: int,
     deadline: Deadline,
 ) -> tuple[str, IntArray | None]:
-    """Look for a solution whose objective is at least a number, by diving.
+    """Look for a solution whose objective is at least a number, by diving; None for any solution.
 
-    Parameters
-    ----------
-    solver : LinearSolver
-        The relaxation of the model, with this objective.
-    model : IntegerModel
-        Bounds and rows.
-    objective : ndarray of int64
-        What is maximised.
-    least : int, optional
-        What is asked for; any solution will do by default.
-    nodes : int
-        Most relaxations that are solved.
-    deadline : Deadline
-        When to stop.
-
-    Returns
-    -------
-    status : str
-        ``found``; ``none``, proved in integer arithmetic; or ``unknown``.
-    values : ndarray of int64 or None
-        The solution, checked against every row.
+    ``solver`` is the relaxation of the model with this objective.  Return ``found``, ``none``
+    (proved in integer arithmetic) or ``unknown``, and the solution, checked against every row.
     """
     columns = model.columns
     stack, proved = [(model.low, model.high, True)], True

@@ -1,7 +1,6 @@
 """HiGHS without a modelling layer."""
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,54 +24,36 @@ _STATUS = highspy.HighsModelStatus
 #: Most coefficients of a model that presolve is let at when there is a time limit.
 _PRESOLVED = 100_000
 
+_FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
+
+
+def _made(**options: Any) -> Any:
+    """Return HiGHS, whose types lack methods, with options."""
+    kind: Any = highspy.Highs
+    highs = kind()
+    for option, value in options.items():
+        highs.setOptionValue(option, value)
+    return highs
+
 
 class HighsSolver:
     """Maximises over an :class:`IntegerModel` with HiGHS, one thread, no relative gap.
 
-    Parameters
-    ----------
-    dive : bool, default True
-        Whether to try branch and bound over the linear relaxation first, which small models
-        need less time for; its bounds are proved in integer arithmetic.
-    **options : object
-        Options of HiGHS by name.
-
-    Attributes
-    ----------
-    name : str
-        ``"highs"``.
+    With ``dive``, branch and bound over the linear relaxation is tried first, which small models
+    need less time for; its bounds are proved in integer arithmetic.  Other options are those of
+    HiGHS.
     """
 
     name = "highs"
 
     def __init__(self, *, dive: bool = True, **options: Any) -> None:
-        highs: Any = highspy.Highs  # has no types
-        self._highs, self._linear = highs(), highs()
-        self._dive = dive
-        fixed = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "random_seed": 0}
-        self._options = {**fixed, **options}
-        for option, value in {**self._options, "presolve": "off"}.items():
-            self._linear.setOptionValue(option, value)
+        self._dive, self._options = dive, {**_FIXED, "mip_rel_gap": 0.0, **options}
+        self._highs, self._linear = _made(), _made(**{**self._options, "presolve": "off"})
 
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
     ) -> SolverResult:
-        """Maximise ``objective`` over the model.
-
-        Parameters
-        ----------
-        model : IntegerModel
-            Bounds and rows.
-        objective : ndarray of int64
-            Coefficients of the variables.
-        limits : Limits, optional
-            Time, gap and nodes; the few nodes of the dive come before those.
-
-        Returns
-        -------
-        SolverResult
-            Checked in integer arithmetic; infeasibility was confirmed without presolve.
-        """
+        """Maximise ``objective``; infeasibility is confirmed without presolve."""
         limits = limits or Limits()
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
@@ -84,14 +65,14 @@ class HighsSolver:
             # Presolve of a large model does not look at the clock.
             quick = limits.seconds is None or model.rows.nnz <= _PRESOLVED
             if quick:
-                raw = self._within(model, objective, limits, deadline, presolve="choose")
+                raw = self._run(model, objective, limits, deadline, presolve="choose")
             if raw is None or raw.status == Status.INFEASIBLE:
                 # Presolve of several versions declares feasible models infeasible now and then.
-                raw = self._within(model, objective, limits, deadline, presolve="off")
+                raw = self._run(model, objective, limits, deadline, presolve="off")
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 
-    def _within(
+    def _run(
         self,
         model: IntegerModel,
         objective: IntArray,
@@ -103,19 +84,14 @@ class HighsSolver:
         """Run in the time that is left."""
         if deadline.late:
             return Raw(Status.UNKNOWN, np.inf, None)
-        left = replace(limits, seconds=deadline.limits.seconds)
-        return self._run(model, objective, left, presolve=presolve)
-
-    def _run(
-        self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: str
-    ) -> Raw:
+        left = deadline.limits.seconds
         highs = self._highs
         highs.clear()
         settings = {
             **self._options,
             "presolve": presolve,
             "mip_abs_gap": limits.gap,
-            "time_limit": highspy.kHighsInf if limits.seconds is None else float(limits.seconds),
+            "time_limit": highspy.kHighsInf if left is None else left,
         }
         if limits.nodes is not None:
             settings["mip_max_nodes"] = limits.nodes
@@ -145,18 +121,7 @@ class _Bounded:
     _deadline: Deadline
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return values and dual values within bounds of the variables, or a ray.
-
-        Parameters
-        ----------
-        low, high : ndarray of int64
-            Bounds of the variables.
-
-        Returns
-        -------
-        Relaxation
-            All None when the solver says neither.
-        """
+        """Return values and duals within bounds of the variables, or a ray; or all None."""
         changed = np.flatnonzero((low != self._low) | (high != self._high))
         if changed.size:
             self._highs.changeColsBounds(
@@ -201,30 +166,14 @@ def stop_at(highs: Any, deadline: Deadline) -> None:
 
 
 def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float64] | None:
-    """Return a point inside the relaxation: what can be positive is, nearly always.
+    """Return a point inside the relaxation, or None: what can be positive is, nearly always.
 
     An interior-point method without a crossover to a vertex ends near the analytic centre of the
     solutions.  This proves nothing; it is a guide.
-
-    Parameters
-    ----------
-    model : IntegerModel
-        Bounds and rows.
-    deadline : Deadline
-        When to stop.
-
-    Returns
-    -------
-    ndarray or None
-        Values of the variables; None when the method did not converge.
     """
     if deadline.late:
         return None
-    made: Any = highspy.Highs  # has no types
-    highs = made()
-    fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-    for option, value in {**fixed, "solver": "ipm", "run_crossover": "off"}.items():
-        highs.setOptionValue(option, value)
+    highs = _made(**_FIXED, presolve="off", solver="ipm", run_crossover="off")
     highs.passModel(translated(model, np.zeros(model.low.size, np.int64), whole=False))
     stop_at(highs, deadline)
     highs.run()
@@ -233,7 +182,7 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     return np.array(highs.getSolution().col_value)
 
 
-def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> Any:
+def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> highspy.HighsLp:
     """Return the model in the form that HiGHS takes, whole-numbered or relaxed."""
     n_rows, n_vars = model.rows.shape
     program = highspy.HighsLp()
@@ -260,15 +209,6 @@ class HighsWarm(_Bounded):
     """The relaxation of one set of rows, again and again with other bounds and objectives.
 
     Every solution starts from the last basis.
-
-    Parameters
-    ----------
-    model : IntegerModel
-        Bounds and rows to begin with.
-    objective : ndarray of int64
-        Coefficients of the variables, maximised.
-    deadline : Deadline, optional
-        When every solution stops; no limit by default.
     """
 
     def __init__(
@@ -278,12 +218,8 @@ class HighsWarm(_Bounded):
         *,
         deadline: Deadline | None = None,
     ) -> None:
-        highs: Any = highspy.Highs  # has no types
         self._deadline = deadline or Deadline()
-        self._highs = highs()
-        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in fixed.items():
-            self._highs.setOptionValue(option, value)
+        self._highs = _made(**_FIXED, presolve="off")
         self._highs.passModel(translated(model, objective, whole=False))
         self._columns = np.arange(model.low.size, dtype=np.int32)
         self._rows = np.arange(model.row_low.size, dtype=np.int32)
@@ -300,7 +236,7 @@ class HighsWarm(_Bounded):
         self.aim(objective)
         return self.relax(self._low, self._high)
 
-    def aim(self, objective: NDArray[Any]) -> None:
+    def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
         self._highs.changeColsCost(self._columns.size, self._columns, objective.astype(np.float64))
 
@@ -324,24 +260,15 @@ _DUAL, _PRIMAL = 1, 4
 class Sifted:
     """The largest objective of a relaxation, found among a part of its variables that grows.
 
-    Parameters
-    ----------
-    model : IntegerModel
-        Bounds and rows; no lower bound is negative.
-    among : ndarray of int64
-        Variables to begin with, increasing; which ones changes only the time.
-    deadline : Deadline, optional
-        When every solution stops; no limit by default.
+    No lower bound of the model is negative; ``among`` are the variables to begin with,
+    increasing: which ones changes only the time.
     """
 
     def __init__(
         self, model: IntegerModel, among: IntArray, *, deadline: Deadline | None = None
     ) -> None:
-        made: Any = highspy.Highs  # has no types
-        self._model, self._deadline, self._highs = model, deadline or Deadline(), made()
-        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in fixed.items():
-            self._highs.setOptionValue(option, value)
+        self._model, self._deadline = model, deadline or Deadline()
+        self._highs = _made(**_FIXED, presolve="off")
         nobody = IntegerModel(
             model.low[:0], model.high[:0], model.rows[:, :0], model.row_low, model.row_high
         )
@@ -351,7 +278,7 @@ class Sifted:
         self._inside, self._feasible = np.zeros(0, np.int64), False
         self._let_in(among)
 
-    def aim(self, objective: NDArray[Any]) -> None:
+    def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
         self._objective = objective.astype(np.float64)
         at = np.arange(self._inside.size, dtype=np.int32)
@@ -363,18 +290,7 @@ class Sifted:
         return self.relax(self._low, self._high)
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return values and dual values within bounds of the variables, or a ray.
-
-        Parameters
-        ----------
-        low, high : ndarray of int64
-            Bounds of the variables.
-
-        Returns
-        -------
-        Relaxation
-            For all variables; all None when the solver says neither.
-        """
+        """Return values of all variables and duals within bounds, or a ray; or all None."""
         # Only the dual method, which a start outside the rows suits, leaves a ray.
         self._feasible &= not self._bound(low, high)
         while not self._deadline.late:

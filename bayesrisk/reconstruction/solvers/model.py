@@ -132,23 +132,8 @@ def settle_answer(
 ) -> SolverResult:
     """Return the answer of a solver after its values were checked in integer arithmetic.
 
-    Parameters
-    ----------
-    model : IntegerModel
-        What was solved.
-    objective : ndarray of int64
-        What was maximised.
-    raw : Raw
-        What the solver says.
-    gap : float
-        Absolute gap that was asked for.
-    seconds : float
-        Time it took.
-
-    Returns
-    -------
-    SolverResult
-        ``unknown`` when rounded values break a row, ``feasible`` when the gap is too large.
+    It is ``unknown`` when rounded values break a row, ``feasible`` when the gap is larger than
+    the one that was asked for.
     """
     if raw.status == Status.INFEASIBLE:
         return SolverResult(Status.INFEASIBLE, None, -np.inf, 0.0, None, seconds)
@@ -190,13 +175,7 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """A point in time, on a clock that only goes forward.
-
-    Parameters
-    ----------
-    seconds : float, optional
-        How long from now; None for no limit.
-    """
+    """A point in time, some seconds from now, on a clock that only goes forward; or never."""
 
     def __init__(self, seconds: float | None = None) -> None:
         self._end = np.inf if seconds is None else time.perf_counter() + seconds

@@ -34,13 +34,6 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     SolverBackend
         It serves one thread at a time.
 
-    Raises
-    ------
-    ArgumentError
-        If there is no such solver.
-    MissingDependencyError
-        If it is not installed.
-
     Examples
     --------
     >>> make_solver("highs").name

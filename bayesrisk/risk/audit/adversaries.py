@@ -235,7 +235,7 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
 
     without one they say nothing about others.
 
-    With ``MicrodataSystem.less``, which takes the known records off the counts, this says the same
+    With ``MicrodataSystem.without_records``, which takes the known records off the counts, this says the same
     as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of them.  An
     audit uses it since one system then serves all targets of a place, and since whoever knows all
     other records also knows their number (``others``), which no condition on records says.
@@ -438,7 +438,9 @@ class PlaceLaws:
         if key not in self._laws:
             system = replace(self._system, prior=prior)
             if target.others.size:
-                system = system.less(self._position, self._classes(system, target.others))
+                system = system.without_records(
+                    self._position, self._classes(system, target.others)
+                )
             self._laws[key] = system, self._found(system, 0)
         return self._laws[key]
 
@@ -469,11 +471,11 @@ class PlaceLaws:
         if self._place.additive:
             one = np.zeros(system.classes.size, np.int64)
             one[record] = 1
-            return replace(system, prior=prior).less(self._position, one)
+            return replace(system, prior=prior).without_records(self._position, one)
         other = self._read(self._place.counterfactual(target.row).release)
         other = replace(other, prior=prior)
         if target.others.size:
-            other = other.less(self._position, self._classes(other, target.others))
+            other = other.without_records(self._position, self._classes(other, target.others))
         return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:

@@ -176,7 +176,7 @@ def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
 
 def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> NDArray[np.int64]:
     """Return how many rows match each pattern."""
-    from bayesrisk.reconstruction.claims.search.kernels import (
+    from bayesrisk.reconstruction.claims.search.lattice import (
         pattern_counts,  # compiled on first use
     )
 

@@ -451,18 +451,6 @@ def streams(rng: Any, size: int) -> list[np.random.Generator]:
     return list(generator(rng).spawn(size))
 
 
-def drawn_answers(question: Question) -> tuple[FloatArray, FloatArray]:
-    """Return correct, gained, lost and marginal posterior as columns, and standard errors."""
-    size = int(np.prod(question.shape))
-    mean, error = np.empty((size, 4)), np.zeros((size, 4))
-    for one, truths, members in question.groups():
-        for truth, j in zip(truths, members, strict=True):
-            mean[j], error[j] = simulate(
-                one, truth, question.releases, question.rng[j], question.ties
-            )
-    return mean, error
-
-
 def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     """Return the answers of the adversary who reads the block alone."""
     out = np.empty(int(np.prod(question.shape)))
@@ -481,34 +469,57 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
 # -----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class AverageAnswer:
+    """An answer to a question about releases that are enumerated or drawn."""
+
+    question: Question
+
+    @property
+    def status(self) -> str:
+        """``"exact"`` or ``"monte-carlo"``."""
+        return self.question.method
+
+    @property
+    def releases(self) -> int:
+        """Number of releases drawn for each value; 0 where enumerated."""
+        return self.question.releases
+
+    @property
+    def truncation_bound(self) -> float:
+        """Bound on the error by releases left out of the enumeration; 0 where drawn."""
+        return TRUNCATION if self.status == "exact" else 0.0
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """Truth and settings, one row for each value."""
+        return self.question.settings()
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Group prior, conditionals, noise of the siblings, seed and version."""
+        return self.question.provenance
+
+
 @displayed
 @dataclass(frozen=True)
-class HierarchicalRisk:
+class HierarchicalRisk(AverageAnswer):
     """An average over the releases of two levels, given the truth.
 
     Attributes
     ----------
+    question : Question
+        Truth and settings, checked.
     quantity : str
         What is averaged: ``"correct decision"``, ``"posterior of the truth"`` or
         ``"decision accuracy"``.
     value : ndarray
         The average, in [0, 1].
-    without_hierarchy : ndarray
-        The same for the adversary who reads the block alone.
-    without_release : ndarray
-        The same for the adversary who reads nothing and goes by the prior: the baseline.
+    without_hierarchy, without_release : ndarray
+        The same for the adversary who reads the block alone, and for the one who reads nothing and
+        goes by the prior: the baseline.
     standard_error : ndarray
         Monte Carlo error of ``value``; 0 where it was enumerated.
-    truncation_bound : float
-        Bound on the error of ``value`` by releases left out of the enumeration; 0 where drawn.
-    status : str
-        ``"exact"`` or ``"monte-carlo"``.
-    releases : int
-        Number of releases drawn for each value; 0 where enumerated.
-    settings : pandas.DataFrame
-        Truth and settings, one row for each value.
-    provenance : dict
-        Group prior, conditionals, noise of the siblings, seed and version.
     """
 
     quantity: str
@@ -516,17 +527,15 @@ class HierarchicalRisk:
     without_hierarchy: FloatArray
     without_release: FloatArray
     standard_error: FloatArray
-    truncation_bound: float
-    status: str
-    releases: int
-    settings: pd.DataFrame
-    provenance: dict[str, Any]
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """Truth and settings, one row for each value; accuracy has no one block count."""
+        both = self.quantity == "decision accuracy"
+        return self.question.settings().drop(columns=["block_count"] if both else [])
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the average with its error and an interval of the normal law.
-
-        Where the releases were enumerated the interval has no width.
-        """
+        """Return the average with an interval of the normal law; of no width if enumerated."""
         return Estimate.normal(
             self.value,
             self.standard_error,
@@ -544,45 +553,41 @@ class HierarchicalRisk:
             Settings, ``value``, ``without_hierarchy``, ``without_release`` and
             ``standard_error``.
         """
-        return self.settings.assign(
-            value=self.value.ravel(),
-            without_hierarchy=self.without_hierarchy.ravel(),
-            without_release=self.without_release.ravel(),
-            standard_error=self.standard_error.ravel(),
-        )
+        names = ("value", "without_hierarchy", "without_release", "standard_error")
+        return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})
 
 
 def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the average that is asked for, enumerated or drawn, and its Monte Carlo error."""
-    size = int(np.prod(question.shape))
-    value, error = np.empty(size), np.zeros(size)
-    if question.method == "exact":
-        for one, truths, members in question.groups():
-            if decision:
-                value[members] = decisions(one, truths, question.ties)[:, 0]
-            else:
-                value[members] = marginal_posteriors(one, truths)
-    else:
-        mean, errors = drawn_answers(question)
-        column = 0 if decision else 3
-        value, error = mean[:, column], errors[:, column]
-    return np.minimum(value, 1.0).reshape(question.shape), error.reshape(question.shape)
+    """Return correct, gained and lost along a last axis, or the posterior of the truth; and errors.
+
+    Monte Carlo errors are 0 where releases are enumerated.
+    """
+    columns = slice(0, 3) if decision else slice(3, 4)
+    value = np.empty((int(np.prod(question.shape)), columns.stop - columns.start))
+    error = np.zeros_like(value)
+    for one, truths, members in question.groups():
+        if question.method == "exact" and decision:
+            value[members] = decisions(one, truths, question.ties)
+        elif question.method == "exact":
+            value[members] = marginal_posteriors(one, truths)[:, None]
+        else:
+            for truth, j in zip(truths, members, strict=True):
+                drawn = simulate(one, truth, question.releases, question.rng[j], question.ties)
+                value[j], error[j] = (column[columns] for column in drawn)
+    shape = (*question.shape, value.shape[1])
+    return np.minimum(value, 1.0).reshape(shape), error.reshape(shape)
 
 
 def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
     """Return the probability of a correct decision, or the posterior of the truth, averaged."""
     value, error = evaluate(question, decision=decision)
     return HierarchicalRisk(
+        question=question,
         quantity="correct decision" if decision else "posterior of the truth",
-        value=value,
+        value=value[..., 0],
         without_hierarchy=without_hierarchy(question, decision=decision),
         without_release=_without_release(question, decision=decision),
-        standard_error=error,
-        truncation_bound=TRUNCATION if question.method == "exact" else 0.0,
-        status=question.method,
-        releases=question.releases,
-        settings=question.settings(),
-        provenance=question.provenance,
+        standard_error=error[..., 0],
     )
 
 
@@ -608,20 +613,16 @@ def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> Hi
     hold one more.
     """
     both = _with_and_without_target(question, rng)
-    value, error = evaluate(both, decision=True)
+    value, error = (columns[..., 0] for columns in evaluate(both, decision=True))
     alone = without_hierarchy(both, decision=True)
     p = question.arrays["prior"]
     return HierarchicalRisk(
+        question=question,
         quantity="decision accuracy",
         value=_weighted(p, value),
         without_hierarchy=_weighted(p, alone),
         without_release=np.maximum(p, 1.0 - p),
         standard_error=np.hypot(p * error[0], (1.0 - p) * error[1]),
-        truncation_bound=TRUNCATION if question.method == "exact" else 0.0,
-        status=question.method,
-        releases=question.releases,
-        settings=question.settings().drop(columns="block_count"),
-        provenance=question.provenance,
     )
 
 

@@ -30,11 +30,12 @@ from bayesrisk.risk.count.accuracy import EvidenceLaw
 from bayesrisk.risk.count.distribution import RiskDistribution, ratio_of
 from bayesrisk.risk.two_levels import averages as grid
 from bayesrisk.risk.two_levels.averages import (
+    AverageAnswer,
     HierarchicalRisk,
     Question,
     accuracy_of,
     average_of,
-    drawn_answers,
+    evaluate,
     read_question,
 )
 
@@ -140,27 +141,20 @@ def _law(settings: model.Settings, truths: list[grid.Truth], weights: FloatArray
 
 @displayed
 @dataclass(frozen=True)
-class HierarchicalGain:
+class HierarchicalGain(AverageAnswer):
     """Decisions that the group's and the siblings' counts set right, and that they spoil.
 
     Attributes
     ----------
-    gain : ndarray
-        Probability of the releases that are read rightly with the hierarchy and wrongly without.
-    loss : ndarray
-        Probability of those read wrongly with it and rightly without.
+    question : Question
+        Truth and settings, checked.
+    gain, loss : ndarray
+        Probability of the releases that are read rightly with the hierarchy and wrongly without,
+        and of those read wrongly with it and rightly without.
     with_hierarchy, without_hierarchy : ndarray
         Probability of a correct decision; the difference is ``net``.
     gain_error, loss_error, net_error : ndarray
         Monte Carlo errors; 0 where enumerated.
-    truncation_bound : float
-        Bound on the error by releases left out of the enumeration; 0 where drawn.
-    status : str
-        ``"exact"`` or ``"monte-carlo"``.
-    releases : int
-        Number of releases drawn for each value; 0 where enumerated.
-    question : Question
-        Truth and settings, checked.
     """
 
     gain: FloatArray
@@ -170,10 +164,6 @@ class HierarchicalGain:
     gain_error: FloatArray
     loss_error: FloatArray
     net_error: FloatArray
-    truncation_bound: float
-    status: str
-    releases: int
-    question: Question
 
     @property
     def net(self) -> FloatArray:
@@ -189,52 +179,24 @@ class HierarchicalGain:
             "net": Estimate.normal(self.net, self.net_error, limits=(-1.0, 1.0), **given),
         }
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """Group prior, conditionals, noise of the siblings, seed and version."""
-        return self.question.provenance
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each truth and setting.
 
         Returns
         -------
         pandas.DataFrame
-            Settings, gain, loss, net, their errors, and the probability of a correct decision
-            with and without the hierarchy.
+            Settings, gain, loss, net, both probabilities of a correct decision, and the errors.
         """
-        names = (
-            "gain",
-            "loss",
-            "net",
-            "with_hierarchy",
-            "without_hierarchy",
-            "gain_error",
-            "loss_error",
-            "net_error",
-        )
-        columns = {name: np.ravel(getattr(self, name)) for name in names}
-        return self.question.settings().assign(**columns)
+        rates = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
+        names = (*rates, "gain_error", "loss_error", "net_error")
+        return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})
 
     def decision_map(self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike) -> pd.DataFrame:
         """Return the decision for every combination of releases (Figure 4 of Kazan and Reiter).
 
-        Parameters
-        ----------
-        block : array_like of int
-            Noisy block counts y.
-        group : array_like of int
-            Noisy group counts n.
-        siblings : array_like of int
-            Noisy totals S of the other blocks.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block
-            count; k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin
-            decides for one of the two adversaries) and ``probability`` of the release given the
-            truth.
+        One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block count;
+        k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin decides for one
+        of the two adversaries) and ``probability`` of the release given the truth.
         """
         if self.gain.size != 1:
             raise ArgumentError(
@@ -300,20 +262,13 @@ def _release_probability(
 
 def gain_of(question: Question) -> HierarchicalGain:
     """Return how often the hierarchy sets a decision right, and how often it spoils one."""
-    shape = question.shape
-    values = np.empty((int(np.prod(shape)), 3))
-    errors = np.zeros_like(values)
-    if question.method == "exact":
-        for one, truths, members in question.groups():
-            values[members] = grid.decisions(one, truths, question.ties)
-    else:
-        mean, error = drawn_answers(question)
-        values, errors = mean[:, :3], error[:, :3]
-    correct, gain, loss = (values[:, i].reshape(shape) for i in range(3))
+    value, error = evaluate(question, decision=True)
+    correct, gain, loss = np.moveaxis(value, -1, 0)
+    _, gain_error, loss_error = np.moveaxis(error, -1, 0)
     # Gains and losses exclude each other: Var(G - L) = Var G + Var L + 2 E G E L.
-    gain_error, loss_error = (errors[:, i].reshape(shape) for i in (1, 2))
     covariance = 2.0 * gain * loss / question.releases if question.releases else 0.0
     return HierarchicalGain(
+        question=question,
         gain=gain,
         loss=loss,
         with_hierarchy=correct,
@@ -321,10 +276,6 @@ def gain_of(question: Question) -> HierarchicalGain:
         gain_error=gain_error,
         loss_error=loss_error,
         net_error=np.sqrt(gain_error**2 + loss_error**2 + covariance),
-        truncation_bound=grid.TRUNCATION if question.method == "exact" else 0.0,
-        status=question.method,
-        releases=question.releases,
-        question=question,
     )
 
 
@@ -338,8 +289,16 @@ class TwoLevels(TwoLevelSettings):
     Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
     :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`), how often
     they say how much (:meth:`distribution`) and how often a guess is right
-    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods
-    with a truth are the auditor's: an adversary has no ``group_count`` to give.
+    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods with a truth are the
+    auditor's: an adversary has no ``group_count`` to give.
+
+    The truth is ``group_count``, the group's count N*, at most 2**51 (the ``known_total``, or
+    possible under ``group_prior``, which is not asked for with the published conditionals), and
+    ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
+    are enumerated, at most 2**24 pairs (n, S), or with ``method="monte-carlo"`` as many are drawn
+    for each value as ``releases`` says, at least 2, by ``rng``.  A posterior of exactly 1/2 is
+    decided by a fair coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan
+    and Reiter.  Released counts may be negative.
 
     Attributes
     ----------
@@ -370,12 +329,6 @@ class TwoLevels(TwoLevelSettings):
         The law that the adversary takes for the siblings' noise.  In averages the noise itself is
         always the sum of m draws.
 
-    Raises
-    ------
-    ArgumentError
-        If a setting is out of range, or the group prior excludes every feasible count or the known
-        total.
-
     References
     ----------
     Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
@@ -400,24 +353,7 @@ class TwoLevels(TwoLevelSettings):
     def posterior(
         self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
     ) -> HierarchicalPosterior:
-        """Return the posterior given noisy counts of block, group and siblings.
-
-        As :func:`hierarchical_posterior`, with these settings.
-
-        Parameters
-        ----------
-        block : array_like of int
-            Noisy count y of the block; may be negative.
-        group : array_like of int
-            Noisy count n of the group that contains it.
-        siblings : array_like of int
-            Total S of the noisy counts of the other blocks in the group.
-
-        Returns
-        -------
-        HierarchicalPosterior
-            Of the broadcast shape of releases and settings.
-        """
+        """Return the posterior of releases, as :func:`hierarchical_posterior` does."""
         model.warn_if_published(self.checked)
         return posterior_given(self, block, group, siblings)
 
@@ -429,20 +365,6 @@ class TwoLevels(TwoLevelSettings):
         The two laws differ by a factor of period m in the distance d and by nothing else:
         :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
         each of m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
-
-        Parameters
-        ----------
-        block : array_like of int
-            Noisy count y of the block.
-        group : array_like of int
-            Noisy count n of the group.
-        siblings : array_like of int
-            Total S of the noisy counts of the other blocks.
-
-        Returns
-        -------
-        ApproximationCost
-            Differences of the posteriors, and the distance between the laws of the noise.
         """
         model.warn_if_published(self.checked)
         return approximation_cost(self, block, group, siblings)
@@ -461,9 +383,6 @@ class TwoLevels(TwoLevelSettings):
     ) -> Samples:
         r"""Sample the posterior of the block's and the group's count by Gibbs sampling.
 
-        The exact posterior's independent check.  Settings are single numbers here, and the
-        siblings' noise is one discrete Gaussian whatever ``sibling_noise`` says.
-
         .. math::
 
             x \mid N &\sim \text{Bernoulli on } \{k, k + 1\}, \quad \text{odds } \frac{p}{1-p}\,
@@ -472,39 +391,16 @@ class TwoLevels(TwoLevelSettings):
             \tau = \rho_2 + \frac{\rho_1}{m}, \quad
             \mu_x = \frac{\rho_2 n + (\rho_1 / m)(S + x)}{\tau}
 
-        ``conditionals="as-published"`` drops the indicator from x given N: this replicates printed
-        numbers and is the posterior of no model.
+        The exact posterior's independent check: settings are single numbers here, and the siblings'
+        noise is one discrete Gaussian whatever ``sibling_noise`` says.  The published conditionals
+        drop the indicator from x given N: a replication, the posterior of no model.
 
-        Parameters
-        ----------
-        block, group : int
-            Released counts y of the block and n of the group; may be negative.
-        siblings : int
-            Sum S of the released counts of the group's other blocks.
-        draws, warmup, chains : int
-            Sweeps kept and discarded in each chain, and number of chains.  At most 1e8 sweeps, and
-            2**28 numbers kept in all (2 GiB).
-        rng : Generator or int
-            Source of randomness; each chain gets a child of its own.
-        threads : int, optional
-            Threads to use; the draws do not depend on it.  None: as many as there are processors.
+        ``draws`` and ``warmup`` are sweeps kept and discarded in each of ``chains`` chains, at most
+        1e8; 2**28 numbers are kept in all (2 GiB).  Each chain gets a child of ``rng``; draws do
+        not depend on ``threads``.  Counts whose weight is below e**-50 of the largest are left out.
 
-        Returns
-        -------
-        Samples
-            Levels ``block`` and ``group``.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the group prior excludes every feasible count, or the
-            posterior is improper (no release, flat prior).
-
-        Notes
-        -----
-        Counts whose weight is below e**-50 of the largest are left out.  The coherent chain reaches
-        every feasible state in one sweep: from any x, N given x covers N >= k + 1, from where both
-        x are possible.  Chains start at x = k and x = k + 1 in turn.
+        From any x, N given x covers N >= k + 1, from where both x are possible: every feasible
+        state is reached in one sweep.  Chains start at x = k and x = k + 1 in turn.
         """
         model.warn_if_published(self.checked)
         return sample_two_levels(
@@ -531,32 +427,7 @@ class TwoLevels(TwoLevelSettings):
         .. math:: \sum_{y, n, S} f_1(y - X^*)\, f_2(n - N^*)\, f_m(S - N^* + X^*)\,
             P(X = X^* \mid y, n, S)
 
-        Parameters
-        ----------
-        group_count : array_like of int
-            True count N* of the group, at most 2**51: the ``known_total``, or possible under
-            ``group_prior`` (which is not asked for with the published conditionals).
-        block_count : array_like of int, optional
-            True count X* of the block: ``known_count``, or one more, which is the default.
-        method : {"exact", "monte-carlo"}, default "exact"
-            Enumerate the releases, or draw them.
-        releases : int, optional
-            Number of releases to draw for each value, at least 2; with ``"monte-carlo"`` only.
-        rng : int or Generator, optional
-            Seed or generator; with ``"monte-carlo"`` only, and then required.
-
-        Returns
-        -------
-        HierarchicalRisk
-            ``value`` with its Monte Carlo error or truncation bound, and the average
-            ``without_hierarchy``, of the broadcast shape.  Divided by the prior of the truth it is
-            the marginal risk.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
-            would have to be enumerated.
+        Divided by the prior of the truth it is the marginal risk.
         """
         model.warn_if_published(self.checked)
         question = read_question(self, group_count, block_count, draws=(method, releases, rng))
@@ -570,29 +441,10 @@ class TwoLevels(TwoLevelSettings):
         .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
 
         The ratio is that of the target's being there, whichever count is true; given X* = k + 1
-        its mean is the value of :meth:`average` over p.
-
-        Parameters
-        ----------
-        group_count : int, optional
-            True count N* of the group, at most 2**51: the ``known_total``, or possible under
-            ``group_prior``.  Without it releases are those that the adversary expects: the counts
-            follow p and one of these two, which must then be given.
-        block_count : int, optional
-            True count X* of the block: ``known_count``, or one more, which is the default.
-
-        Returns
-        -------
-        RiskDistribution
-            Tail probabilities, quantiles and the mean, exact but for ``left_out``.  Over the prior
-            the mean is 1 where ``group_prior`` allows no count below ``known_count + 1`` and the
-            siblings' noise is exact.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the truth is impossible, the prior that is averaged
-            over is improper, or more than 2**24 releases would have to be enumerated.
+        its mean is the value of :meth:`average` over p.  Without ``group_count`` releases are those
+        that the adversary expects: the counts follow p and ``group_prior`` or ``known_total``, one
+        of which must be given; the mean is then 1 where ``group_prior`` allows no count below
+        ``known_count + 1`` and the siblings' noise is exact.
 
         Examples
         --------
@@ -620,37 +472,7 @@ class TwoLevels(TwoLevelSettings):
 
         for X* = k + 1; t(n, S) is the smallest noisy block count at which the posterior of k + 1 is
         at least 1/2.  For X* = k it is the probability that the target is rightly taken not to be
-        there, that of staying below the threshold.  :meth:`accuracy` has both, weighted by the
-        prior, beside what is right without a release.
-
-        Parameters
-        ----------
-        group_count : array_like of int
-            True count N* of the group, at most 2**51: the ``known_total``, or possible under
-            ``group_prior`` (which is not asked for with the published conditionals).
-        block_count : array_like of int, optional
-            True count X* of the block: ``known_count``, or one more, which is the default.
-        ties : {"shared", "as-published"}, default "shared"
-            A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5)
-            of Kazan and Reiter.
-        method : {"exact", "monte-carlo"}, default "exact"
-            Enumerate the releases, or draw them.
-        releases : int, optional
-            Number of releases to draw for each value, at least 2; with ``"monte-carlo"`` only.
-        rng : int or Generator, optional
-            Seed or generator; with ``"monte-carlo"`` only, and then required.
-
-        Returns
-        -------
-        HierarchicalRisk
-            ``value`` with its Monte Carlo error or truncation bound, and the probability
-            ``without_hierarchy``, of the broadcast shape.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
-            would have to be enumerated.
+        there, that of staying below the threshold.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)
@@ -672,39 +494,10 @@ class TwoLevels(TwoLevelSettings):
             X^* = k, N^* - 1)
 
         The people of the other blocks are the same in both cases: without the target the group
-        counts one less.  A ``known_total`` counts N* in both, so that the other blocks hold one
-        more without the target.  Both probabilities are those of :meth:`correct_decision`.
-
-        Parameters
-        ----------
-        group_count : array_like of int
-            True count N* of the group with the target, at least ``known_count + 1`` and at most
-            2**51.  Where a ``group_prior`` is given, it allows N* and N* - 1.
-        ties : {"shared", "as-published"}, default "shared"
-            A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5)
-            of Kazan and Reiter.
-        method : {"exact", "monte-carlo"}, default "exact"
-            Enumerate the releases, or draw them.
-        releases : int, optional
-            Number of releases to draw for each of the two cases, at least 2; with
-            ``"monte-carlo"`` only.
-        rng : int or Generator, optional
-            Seed or generator; with ``"monte-carlo"`` only, and then required.
-
-        Returns
-        -------
-        HierarchicalRisk
-            ``value`` with its Monte Carlo error or truncation bound; the accuracy of the adversary
-            who reads the block alone, ``without_hierarchy``; and ``without_release``,
-            max(p, 1 - p): always guessing the more probable.  ``value`` may be below both: the
-            adversary is right as often as can be on average over its own prior of the group count,
-            not at every true one.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
-            would have to be enumerated.
+        counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
+        that the other blocks hold one more without the target.  ``releases`` are drawn for each of
+        the two cases.  The value may be below both baselines: the adversary is right as often as
+        can be on average over its own prior of the group count, not at every true one.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)
@@ -721,39 +514,10 @@ class TwoLevels(TwoLevelSettings):
         releases: int | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> HierarchicalGain:
-        r"""Return how often the hierarchy sets a decision right, and how often it spoils one.
+        """Return how often the hierarchy sets a decision right, and how often it spoils one.
 
         Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
         alone.  A release that only a coin reads rightly counts one half.
-
-        Parameters
-        ----------
-        group_count : array_like of int
-            True count N* of the group, at most 2**51: the ``known_total``, or possible under
-            ``group_prior`` (which is not asked for with the published conditionals).
-        block_count : array_like of int, optional
-            True count X* of the block: ``known_count``, or one more, which is the default.
-        ties : {"shared", "as-published"}, default "shared"
-            A posterior of exactly 1/2 is decided by a fair coin; or always for k + 1, as in (3.5)
-            of Kazan and Reiter.
-        method : {"exact", "monte-carlo"}, default "exact"
-            Enumerate the releases, or draw them.
-        releases : int, optional
-            Number of releases to draw for each value, at least 2; with ``"monte-carlo"`` only.
-        rng : int or Generator, optional
-            Seed or generator; with ``"monte-carlo"`` only, and then required.
-
-        Returns
-        -------
-        HierarchicalGain
-            Gain, loss and both probabilities of a correct decision, of the broadcast shape, with
-            Monte Carlo errors or a truncation bound.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument is out of range, the truth is impossible, or more than 2**24 pairs (n, S)
-            would have to be enumerated.
         """
         model.warn_if_published(self.checked)
         draws = (method, releases, rng)

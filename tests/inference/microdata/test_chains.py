@@ -1,4 +1,4 @@
-"""The two chains against the exact law; what they cannot settle, they do not answer."""
+"""The two chains amecke_termst the exact law; what they cannot settle, they do not answer."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from bayesrisk.inference.microdata import people_model as module
 from bayesrisk.inference.microdata.chains import Draws, PeopleChain, agreed, draw, moving
 from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, put
-from bayesrisk.inference.microdata.people_moves import stay
-from bayesrisk.inference.microdata.questions import Asked, answer_interval, answers_of
+from bayesrisk.inference.microdata.people_moves import sweep_slots
+from bayesrisk.inference.microdata.questions import QuestionFunctions, answer_interval, answers_of
 from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.inference.sampling.chains import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
@@ -209,14 +209,14 @@ def test_a_chain_over_people_goes_back_as_often_as_forth(unequal):
     release, prior = three_levels(1, 1)
     of = people_model(system_of(release, level="tract", place="1", prior=prior))
     if unequal:
-        of.model.near[:, 0] = [0, of.model.first[-1]]
+        of.arrays.area[:, 0] = [0, of.arrays.first[-1]]
     chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
-    chain.go(20)
-    chain.sweep, steps = 1, 80_000
+    chain.advance(20)
+    chain.sweep_size, steps = 1, 80_000
     states = np.empty((steps, chain.state.x.size), np.int64)
     for row in states:
-        chain.go(1)
-        row[:] = chain.now()[0]
+        chain.advance(1)
+        row[:] = chain.snapshot()[0]
     assert (imbalance(states[:-1], states[1:]) < 4.5) != unequal
 
 
@@ -226,27 +226,27 @@ def test_steps_that_stay_in_some_places_are_in_balance(slots):
     release, prior = three_levels(1, 1)
     of = people_model(system_of(release, level="tract", place="1", prior=prior))
     chain = PeopleChain.begin(of, np.random.default_rng(2), 1000)
-    chain.go(20)
-    chain.sweep, steps = 4, 40_000
+    chain.advance(20)
+    chain.sweep_size, steps = 4, 40_000
     states = np.empty((2, steps, chain.state.x.size), np.int64)
-    first, seen = of.model.first, chain.state.people
+    first, seen = of.arrays.first, chain.state.people
     every = np.concatenate([np.arange(first[p], first[p + 1]) for p in (1, 2)])
     for before, after in zip(*states, strict=True):
-        chain.go(1)
-        before[:] = chain.now()[0]
-        part = of.model.part_of[every]
+        chain.advance(1)
+        before[:] = chain.snapshot()[0]
+        part = of.arrays.part_of[every]
         there = every[every - first[part] < seen[part]]
         chosen = every if slots == "of two parts" else there
         if chosen.size:
-            stay(chain.rng, of.model, chain.state, chosen, 1)
-        after[:] = chain.now()[0]
+            sweep_slots(chain.rng, of.arrays, chain.state, chosen, 1)
+        after[:] = chain.snapshot()[0]
     assert (imbalance(*states) < 4.5) == (slots == "of two parts")
     x = chain.state.x
     moved = (states[0] != states[1]).any(axis=0).reshape(x.shape).any(axis=1)
     assert moved.all()  # a swap may be with anybody
-    chain.stay(np.array([3]), 5)
+    chain.advance_parts(np.array([3]), 5)
     spot = of.spot.copy()
-    put(of.model, spot, x)
+    put(of.arrays, spot, x)
     assert np.array_equal(spot, chain.state.spot)
 
 
@@ -368,19 +368,19 @@ def test_leaps_go_back_as_often_as_forth():
     release, prior = three_levels(1, 3)
     prior = RecordPrior(prior.schema, prior.shares, 2.0, np.array([0.5, 0.0, 0.0, 0.5]))
     of = people_model(system_of(release, level="tract", place="1", prior=prior))
-    of.model.chance[:] = np.cumsum([0.2, 0.0, 0.0, 0.0, 0.0, 0.8])
+    of.arrays.chance[:] = np.cumsum([0.2, 0.0, 0.0, 0.0, 0.0, 0.8])
     chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
-    chain.go(20)
-    chain.sweep, steps = 1, 40_000
+    chain.advance(20)
+    chain.sweep_size, steps = 1, 40_000
     states = np.empty((steps, chain.state.x.size), np.int64)
     for row in states:
-        chain.go(1)
-        row[:] = chain.now()[0]
+        chain.advance(1)
+        row[:] = chain.snapshot()[0]
     assert imbalance(states[:-1], states[1:]) < 4.5
     spot = of.spot.copy()
-    put(of.model, spot, chain.state.x)
+    put(of.arrays, spot, chain.state.x)
     assert np.array_equal(spot, chain.state.spot)
-    assert chain.now()[1] == pytest.approx(float(of.model.table[spot].sum()), abs=1e-9)
+    assert chain.snapshot()[1] == pytest.approx(float(of.arrays.table[spot].sum()), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", GAPS)
@@ -428,7 +428,7 @@ def test_draws_in_which_nobody_can_be_the_target_do_not_count():
     counts = np.stack([kind, group], axis=2)
     watched = [chain_numbers(rng.normal(size=group.shape))]
     row, known = np.array([[0, 1]]), np.zeros((1, 2), np.int64)
-    functions = Asked(sp.csr_array((2, 1), dtype=np.int64), row, known)
+    functions = QuestionFunctions(sp.csr_array((2, 1), dtype=np.int64), row, known)
     asked = [RecordQuestion({"sex": [0]}, among={})]
     found = answers_of(asked, functions, Draws(counts, watched, 1)).iloc[0]
     assert 0.7 < found["ess"] / group.sum() < 1.4  # that are independent
@@ -446,12 +446,12 @@ def test_the_density_of_a_chain_over_people_is_that_of_its_state():
     of = people_model(system)
     chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
     for _ in range(20):
-        chain.go(1)
-        x, density = chain.now()
+        chain.advance(1)
+        x, density = chain.snapshot()
         spot = of.spot.copy()
-        put(of.model, spot, x.reshape(len(of.strata), -1))
+        put(of.arrays, spot, x.reshape(len(of.strata), -1))
         assert np.array_equal(spot, chain.state.spot)
-        assert density == pytest.approx(float(of.model.table[spot].sum()), abs=1e-9)
+        assert density == pytest.approx(float(of.arrays.table[spot].sum()), abs=1e-9)
     proposed, taken = chain.state.tally.T
     at = [kernels.REDRAW, kernels.SWAP, kernels.EXCHANGE]
     assert np.all(taken[at] > 0)
@@ -464,12 +464,12 @@ class Slow:
     def __init__(self, seed):
         self.rng, self.value, self.sweeps = np.random.default_rng(seed), 0.0, 0
 
-    def go(self, sweeps):
+    def advance(self, sweeps):
         self.sweeps += sweeps
         for step in self.rng.normal(size=sweeps):
             self.value = 0.98 * self.value + step
 
-    def now(self):
+    def snapshot(self):
         return np.array([round(100 * self.value)]), self.value
 
 
@@ -482,11 +482,11 @@ def test_chains_that_do_not_agree_go_on():
     chains = [Slow(seed) for seed in range(4)]
     told = []
 
-    def fresh():
+    def observer():
         told.clear()
         return lambda chain, x: told.append(chain)
 
-    last = draw(chains, one, draws, thin=1, doublings=8, fresh=fresh)
+    last = draw(chains, one, draws, thin=1, doublings=8, observer=observer)
     assert last.agreed
     assert 1 < last.thin < 2**8
     assert last.counts.shape == first.counts.shape == (4, draws, 1)

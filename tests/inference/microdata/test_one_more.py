@@ -1,4 +1,4 @@
-"""What one more person would change: against complete enumeration, and where it answers."""
+"""What one more person would change: amecke_termst complete enumeration, and where it answers."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from random_places import one_block, place, three_levels, town
 
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata.chains import PeopleChain, draw
-from bayesrisk.inference.microdata.expected_counts import OneMore, gains
-from bayesrisk.inference.microdata.people_model import State, people_model, put
-from bayesrisk.inference.microdata.questions import answers_of, asked_of
+from bayesrisk.inference.microdata.expected_counts import ExpectedCounts, mecke_terms
+from bayesrisk.inference.microdata.people_model import ChainState, people_model, put
+from bayesrisk.inference.microdata.questions import answers_of, question_functions
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.release import NoiseSpec
 
-FURTHER = OneMore.further
+EXTEND = ExpectedCounts.extend_chains
 
 
 def levels_terms(release, members):
@@ -51,20 +51,20 @@ def enumerated(seed, kind):
 
 
 def changed(of, x, what):
-    """Return the gains of all counts of a state, some factor left out."""
-    model = of.model
+    """Return the mecke_terms of all counts of a state, some factor left out."""
+    model = of.arrays
     spot = of.spot.copy()
     put(model, spot, x)
     people = x.sum(axis=1)
     room = np.zeros((5, 2), int), np.zeros(1), np.zeros(x.shape[1])
-    state = State(np.zeros(1, int), people, x, spot, *room)
+    state = ChainState(np.zeros(1, int), people, x, spot, *room)
     if what == "likelihood":
         model = model._replace(table=np.zeros_like(model.table))
     if what == "size":
         model = model._replace(log_size=np.zeros_like(model.log_size))
     parts, classes = np.divmod(np.arange(x.size), x.shape[1])
     found = np.empty(x.size)
-    gains(model, state, parts, classes, found)
+    mecke_terms(model, state, parts, classes, found)
     return found / (people[parts] + 1) if what == "number" else found
 
 
@@ -100,8 +100,8 @@ def test_the_equation_holds_where_every_number_of_people_has_the_same_weight():
         prior = RecordPrior(prior.schema, np.array([0.6, 0.3, 0.1]), concentration)
         system = system_of(release, level="block", place="1", prior=prior, known=known)
         of = people_model(system)
-        most = int(of.model.first[-1])
-        shares = of.model.mass[0] / of.model.mass[0].sum()  # of the others, given the known one
+        most = int(of.arrays.first[-1])
+        shares = of.arrays.mass[0] / of.arrays.mass[0].sum()  # of the others, given the known one
         sums = [
             ([0], np.eye(3, dtype=int)[c].tolist(), lambda s, r=r: -((s - r) ** 2) / 2)
             for c, r in enumerate([0, 0, 1])  # one of the first kind is known
@@ -115,6 +115,27 @@ def test_the_equation_holds_where_every_number_of_people_has_the_same_weight():
         np.testing.assert_allclose(found, mean, rtol=1e-9)
 
 
+def recorded(system, asked, draws, sweep_size=1000, chains=4, seed=1):
+    """Return chains, functions of the questions and of a state, and what records their terms."""
+    of, functions = people_model(system), question_functions(asked, system)
+    rngs = np.random.default_rng(seed).spawn(chains)
+    chains = [PeopleChain.begin(of, rng, sweep_size) for rng in rngs]
+    counts = functions.cells[:, of.cell_of].tocsr()
+    return chains, functions, counts, ExpectedCounts(system, asked, functions, chains, draws)
+
+
+def observer_of(more):
+    def observer():
+        more.reset()
+        return lambda chain, x: more.record(chain)
+
+    return observer
+
+
+def apart(asked, prior):
+    return [t for q in asked for t in q.tables(prior.schema)]
+
+
 def all_shares(system, release, common, seed):
     """Return every share of a place by one more person, each with its exact value."""
     schema = system.prior.schema
@@ -126,24 +147,12 @@ def all_shares(system, release, common, seed):
         for group in among
         for code in range(schema.attribute(first).size)
     ]
-    system = system_of(
-        release,
-        **common,
-        apart=[t for q in asked for t in q.tables(schema)],
-    )
+    system = system_of(release, **common, apart=apart(asked, system.prior))
     exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"]
-    of, functions = people_model(system), asked_of(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(seed).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = OneMore(system, of, counts, asked, functions, chains, 1000)
-
-    def fresh():
-        more.fresh()
-        return lambda chain, x: more.note(chain)
-
-    drawn = draw(chains, counts, 1000, thin=1, doublings=0, fresh=fresh)
+    chains, functions, counts, more = recorded(system, asked, 1000, seed=seed)
+    drawn = draw(chains, counts, 1000, thin=1, doublings=0, observer=observer_of(more))
     plain = answers_of(asked, functions, drawn)
-    return more.mend(plain.assign(status="undecided"), drawn), exact.to_numpy()
+    return more.answer_undecided(plain.assign(status="undecided"), drawn), exact.to_numpy()
 
 
 def test_answers_of_one_more_person_are_within_their_errors():
@@ -204,23 +213,23 @@ def test_what_is_short_of_draws_is_looked_at_more_often():
     asked = [RecordQuestion({"kind": [1]}, among={"kind": [1, 2]})]
     numbers = [RecordQuestion({"kind": kinds}) for kinds in ([1], [1, 2])]
     exact = microdata_posterior(release, numbers, **common, engine="exact").answers["posterior"]
-    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(prior.schema)])
-    of, functions = people_model(system), asked_of(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = OneMore(system, of, counts, asked, functions, chains, 90)
+    system = system_of(release, **common, apart=apart(asked, prior))
+    chains, functions, counts, more = recorded(system, asked, 90)
     spread = []
     for _ in range(2):  # 360 draws answer nothing, so the question is short of them
-        more.fresh()
+        more.reset()
         drawn = draw(
             chains,
             counts,
             90,
             thin=4,
             doublings=0,
-            fresh=lambda: lambda chain, x: more.note(chain),
+            observer=lambda: lambda chain, x: more.record(chain),
         )
-        assert more.mend(answers_of(asked, functions, drawn), drawn)["status"][0] == "undecided"
+        assert (
+            more.answer_undecided(answers_of(asked, functions, drawn), drawn)["status"][0]
+            == "undecided"
+        )
         for terms, value in zip(more.terms(0), exact, strict=True):
             error = terms.std(ddof=1) / np.sqrt(effective_size(terms))
             assert abs(terms.mean() - value) < 4.5 * error
@@ -245,11 +254,11 @@ def test_what_is_short_of_draws_is_answered_from_further_ones_alone(monkeypatch)
     of_further, seen = [], []
 
     def watched(of, frame, drawn):
-        found = FURTHER(of, frame, drawn)
+        found = EXTEND(of, frame, drawn)
         seen.append((frame["status"][0], found["status"][0]))
         return found
 
-    monkeypatch.setattr(OneMore, "further", watched)
+    monkeypatch.setattr(ExpectedCounts, "extend_chains", watched)
     for seed in range(6):
         run = microdata_posterior(
             release, asked, **common, engine="people", rng=seed, draws=250, doublings=0
@@ -271,18 +280,9 @@ def test_further_draws_are_made_only_where_they_can_be_enough():
         RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
         RecordQuestion({"kind": [0]}),  # of which one more person says nothing
     ]
-    schema = common["prior"].schema
-    system = system_of(release, **common, apart=[t for q in asked for t in q.tables(schema)])
-    of, functions = people_model(system), asked_of(asked, system)
-    chains = [PeopleChain.begin(of, rng, 1000) for rng in np.random.default_rng(1).spawn(4)]
-    counts = functions.cells[:, of.cell_of].tocsr()
-    more = OneMore(system, of, counts, asked, functions, chains, 400)
-
-    def fresh():
-        more.fresh()
-        return lambda chain, x: more.note(chain)
-
-    drawn = draw(chains, counts, 400, thin=1, doublings=0, fresh=fresh)
+    system = system_of(release, **common, apart=apart(asked, common["prior"]))
+    chains, functions, counts, more = recorded(system, asked, 400)
+    drawn = draw(chains, counts, 400, thin=1, doublings=0, observer=observer_of(more))
     plain = answers_of(asked, functions, drawn)
     assert plain["status"].tolist() == ["undecided", "sampled"]
     cases = (
@@ -293,13 +293,13 @@ def test_further_draws_are_made_only_where_they_can_be_enough():
         (1000, np.inf, "undecided", "undecided"),
     )
     for sweep, worth, other, found in cases:
-        more._asked[:] = False  # as if nothing had been recorded
-        frame = more.mend(plain.assign(status=["undecided", other]), drawn)
+        more._recorded[:] = False  # as if nothing had been recorded
+        frame = more.answer_undecided(plain.assign(status=["undecided", other]), drawn)
         assert frame["status"].tolist() == ["undecided", other]
-        more._sweep, more._worth[0] = sweep, worth
-        before = [chain.state.who.copy() for chain in chains]
-        assert more.further(frame, drawn)["status"].tolist() == [found, other]
-        same = [(b == chain.state.who).all() for b, chain in zip(before, chains, strict=True)]
+        more._sweep_size, more._worth[0] = sweep, worth
+        before = [chain.state.occupant.copy() for chain in chains]
+        assert more.extend_chains(frame, drawn)["status"].tolist() == [found, other]
+        same = [(b == chain.state.occupant).all() for b, chain in zip(before, chains, strict=True)]
         assert all(same) == (found == "undecided")  # the chains did not go on
 
 
@@ -316,48 +316,33 @@ def test_a_group_stays_undecided_where_the_equation_does_not_hold():
     release, prior, _ = town(0, 1, together=False)
     system = system_of(release, level="block", place="1000", prior=prior)
     asked = [RecordQuestion({"sex": [1]}, among={"age": [3]})]
-    of, functions = people_model(system), asked_of(asked, system)
+    of, functions = people_model(system), question_functions(asked, system)
     chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
-    counts = functions.cells[:, of.cell_of].tocsr()
-    assert not OneMore(system, of, counts, asked, functions, [chain], 10).possible.any()
+    assert not ExpectedCounts(system, asked, functions, [chain], 10).possible.any()
 
 
 def test_later_rounds_ask_only_what_is_undecided():
     """Where all groups together are too wide for a sweep, the first round asks nothing."""
     release, prior = rare()
-    system = system_of(release, level="block", place="1", prior=prior)
     asked = [
         RecordQuestion({"kind": [0]}, among={}),
         RecordQuestion({"kind": [1]}, among={"kind": [1, 2]}),
     ]
-    system = system_of(
-        release,
-        level="block",
-        place="1",
-        prior=prior,
-        apart=[t for q in asked for t in q.tables(prior.schema)],
-    )
-    of, functions = people_model(system), asked_of(asked, system)
-    counts = functions.cells[:, of.cell_of].tocsr()
-    chains = [PeopleChain.begin(of, rng, 1) for rng in np.random.default_rng(1).spawn(2)]
+    where = {"level": "block", "place": "1", "prior": prior}
+    system = system_of(release, **where, apart=apart(asked, prior))
+    chains, functions, counts, more = recorded(system, asked, 500, sweep_size=1, chains=2)
+    more._sweep_size = more._room = 1
     for chain in chains:
-        chain.sweep = 1
-    more = OneMore(system, of, counts, asked, functions, chains, 500)
-    for chain in chains:
-        chain.sweep = 1000
-
-    def fresh():
-        more.fresh()
-        return lambda chain, x: more.note(chain)
+        chain.sweep_size = 1000
 
     seen = []
 
     def enough(drawn):
-        frame = more.mend(answers_of(asked, functions, drawn), drawn)
+        frame = more.answer_undecided(answers_of(asked, functions, drawn), drawn)
         seen.append(frame["status"].tolist())
         return seen[-1] == ["sampled"] * 2
 
-    draw(chains, counts, 500, thin=2, doublings=3, enough=enough, fresh=fresh)
+    draw(chains, counts, 500, thin=2, doublings=3, enough=enough, observer=observer_of(more))
     assert seen == [["sampled", "undecided"], ["sampled", "sampled"]]
 
 

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 import two_level_questions as questions
+from paths import sample_path
 
 from bayesrisk import ArgumentError
-from bayesrisk.inference import Samples, sample_path
+from bayesrisk.inference import Samples
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling import chains as arviz_io
 from bayesrisk.inference.sampling.chains import effective_size, run_chains, spawn, standard_error
@@ -34,7 +35,7 @@ def test_effective_size_of_an_autoregression(phi):
 @pytest.mark.parametrize("draws", [50, 501])
 def test_errors_agree_with_arviz(phi, draws):
     sample = autoregression(np.random.default_rng(2), 4, draws, phi)
-    theirs = arviz_io._arviz().statistic("mcse", sample)
+    theirs = arviz_io._statistic("mcse", sample)
     assert standard_error(sample) == pytest.approx(theirs, rel=0.02)
 
 

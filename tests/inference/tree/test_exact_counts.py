@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import trees as oracle
+from paths import path_posterior, sample_path
 
 from bayesrisk import (
     ArgumentError,
@@ -17,7 +18,7 @@ from bayesrisk import (
     sample_tree,
     tree_posterior,
 )
-from bayesrisk.inference import LeafPrior, path_posterior, sample_path, target_posteriors
+from bayesrisk.inference import LeafPrior, target_posteriors
 
 TOLERANCE = 1e-12
 
@@ -148,8 +149,30 @@ def test_contradictions_and_bad_values_are_refused():
         with pytest.raises(DataError, match="row 0, node 'top': exact_count must be"):
             Tree.from_frame(family(top=bad))
     settings = {"draws": 10, "warmup": 1, "chains": 1, "rng": 1}
-    with pytest.raises(ArgumentError, match=r"no exact count to be sampled .* node 'A'"):
-        sample_tree(Tree.from_frame(family(A=3)), leaf_prior="flat", **settings)
+    with pytest.raises(ArgumentError, match="got none for node 'A'"):
+        sample_tree(Tree.from_frame(family(A=3, a1=5)), leaf_prior="flat", **settings)
+    gaps = FiniteLaw(0, [0.5, 0.0, 0.5])
+    with pytest.raises(ArgumentError, match=r"must allow every count .* gaps for leaf 'a1'"):
+        sample_tree(Tree.from_frame(family(A=3)), leaf_prior=gaps, **settings)
+
+
+@pytest.mark.parametrize("exact", [*CASES[:5], CASES[-1]])
+@pytest.mark.parametrize("prior", ["flat", "poisson"])
+def test_chains_keep_exact_counts(exact, prior):
+    tree = Tree.from_frame(family(**exact))
+    leaf_prior = {"flat": LeafPrior.flat(), "poisson": LeafPrior.poisson(1.5)}[prior]
+    if prior == "flat" and not exact.keys() & {"top", "B", "b3"}:
+        leaf_prior = LeafPrior.poisson(1.5)  # nothing is released of b3 or above it but the top
+    truth = tree_posterior(tree, leaf_prior=leaf_prior)
+    run = {"draws": 4000, "warmup": 100, "chains": 4, "rng": 5}
+    samples = sample_tree(tree, leaf_prior=leaf_prior, **run)
+    for node, count in exact.items():
+        assert (samples.of(node) == count).all()
+    for node in tree.names:
+        drawn, pmf = samples.pmf(node), truth.pmf(node)
+        likely = drawn[(drawn["error"] > 0.0) & (drawn["probability"] > 5e-3)]
+        gap = (likely["probability"] - pmf.reindex(likely.index, fill_value=0.0)) / likely["error"]
+        assert not gap.abs().max() > 4.5  # NaN where the count is known
 
 
 GRANVILLE = {"n_siblings": 3, "rho_block": 0.3, "prior": 0.2, "known_count": 1}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paths import path_posterior
 
 from bayesrisk import (
     ArgumentError,
@@ -15,7 +16,6 @@ from bayesrisk import (
     posterior_probability,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import path_posterior
 
 GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}
 
@@ -221,8 +221,7 @@ def test_without_release_above_the_block_is_alone():
     assert result.block_probability == pytest.approx(alone, abs=1e-15)
     nothing = path_posterior([2, 9, 3], [5, 2], n_siblings=3, rho=0.0, prior=0.2)
     assert nothing.target_probability == pytest.approx(0.2, abs=1e-15)
-    with pytest.raises(ArgumentError, match="level must be <= 0"):
-        nothing.pmf(1)
+    assert nothing.levels == ["level_0"]
 
 
 def test_a_known_total_moves_the_target():
@@ -242,16 +241,6 @@ def test_a_known_total_moves_the_target():
         assert result.target_probability == pytest.approx(float(two.target_probability), abs=1e-12)
 
 
-def test_result():
-    result = path_posterior([2, 1, 7], [-1, 4], n_siblings=[27, 3], rho=0.1, prior=0.5)
-    frame = result.to_frame()
-    assert frame["level"].tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(frame["mean"], result.mean)
-    assert frame["mode"].tolist() == [int(result.pmf(level).idxmax()) for level in range(3)]
-    assert result.risk_ratio == result.target_probability / 0.5
-    assert result.mean[0] == pytest.approx(result.target_probability, abs=1e-15)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -261,6 +250,9 @@ def test_result():
         ({"n_siblings": -1}, ArgumentError, "n_siblings must be >= 0"),
         ({"rho": [0.1, 0.1, 0.1]}, ShapeError, "rho"),
         ({"rho": [0.1, -0.1]}, ArgumentError, "rho must be >= 0"),
+        ({"sensitivity": 0}, ArgumentError, "sensitivity"),
+        ({"siblings": ["x"]}, ArgumentTypeError, "siblings"),
+        ({"noisy_counts": [0.5, 1]}, ArgumentError, "noisy_counts"),
         ({"sibling_rho": [0.1, 0.1]}, ShapeError, "sibling_rho"),
         ({"prior": 1.0}, ArgumentError, "prior must be < 1"),
         ({"known_count": -1}, ArgumentError, "known_count must be >= 0"),

@@ -18,7 +18,7 @@ from bayesrisk import (
     posterior_probability,
 )
 from bayesrisk.distributions import TruncatedLaw
-from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning, ShapeError
+from bayesrisk.exceptions import IncompatibleConditionalsWarning, ShapeError
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FLAT = dict.fromkeys(range(400), 0.0)
@@ -200,18 +200,6 @@ def test_monotone_in_the_block(y, n, S, m, a, b):
     assert np.diff(odds) == pytest.approx(2.0 * a, abs=1e-8)
 
 
-@given(st.lists(counts, min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_exchange_of_siblings(siblings, random):
-    # Only the total enters, so their order cannot.
-    shuffled = list(siblings)
-    random.shuffle(shuffled)
-    settings = GRANVILLE | {"n_siblings": len(siblings)}
-    before, after = (
-        hierarchical_posterior(1, 3, sum(values), **settings) for values in (siblings, shuffled)
-    )
-    assert float(before.target_probability) == float(after.target_probability)
-
-
 @given(counts, st.integers(-200, 200), st.integers(1, 60), rhos)
 def test_without_group_release_the_flat_prior_gives_the_block_posterior(y, S, m, a):
     settings = {"n_siblings": m, "rho_block": a, "prior": 0.3}
@@ -268,28 +256,16 @@ def test_sensitivity_scales_both_budgets():
     )
 
 
-def test_extreme_releases_and_budgets_stay_finite():
-    big = 2**50
-    for y, n, S in [(big, -big, big), (-big, big, -big), (0, big, -big), (0, -big, -big)]:
-        for a in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
-            for b in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
-                value = float(
-                    hierarchical_posterior(
-                        y, n, S, n_siblings=9, rho_block=a, rho_group=b, prior=0.2
-                    ).target_probability
-                )
-                assert 0.0 <= value <= 1.0
-
-
-@pytest.mark.parametrize("a", [1e-6, 0.5, 1e3, 1e90])
-@pytest.mark.parametrize("b", [0.0, 1e-6, 0.5, 1e3, 1e90])
+@pytest.mark.parametrize("a", [1e-300, 1e-6, 0.5, 1e3, 1e90])
+@pytest.mark.parametrize("b", [0.0, 1e-300, 1e-6, 0.5, 1e3, 1e90])
 def test_extreme_releases_under_every_option(a, b):
     big = 2**50
     law = FiniteLaw(0, np.full(50, 1 / 50))
     releases = np.array([(0, 0, 0), (big, -big, big), (-big, big, -big), (0, big, -big)]).T
     for change in ({}, {"group_prior": law}, {"sibling_noise": "exact"}):
         settings = {"n_siblings": 9, "rho_block": a, "rho_group": b, "prior": 0.2}
-        for ask in (hierarchical_posterior, published):
+        endless = max(a, b) < 1e-9 and "group_prior" not in change  # sums of the published law
+        for ask in (hierarchical_posterior, published)[: 1 if endless else 2]:
             values = ask(*releases, **settings, **change).target_probability
             assert ((values >= 0.0) & (values <= 1.0)).all(), (ask, change, values)
 
@@ -375,16 +351,12 @@ def test_bad_arguments_are_named(name, bad):
         (FiniteLaw(3, [1.0, 0.0, 0.0]), "known_count = 4"),
         (DiscreteGaussian(1.0), "values >= 0"),
         (DiscreteGaussian([1.0, 2.0]), "single law"),
+        ([0.5, 0.5], "CountLaw"),
     ],
 )
 def test_bad_priors_are_refused(law, message):
     with pytest.raises(ArgumentError, match=message):
         hierarchical_posterior(5, 5, 1, **GRANVILLE, known_count=4, group_prior=law)
-
-
-def test_a_prior_must_be_a_law():
-    with pytest.raises(ArgumentTypeError, match="CountLaw"):
-        hierarchical_posterior(5, 5, 1, **GRANVILLE, group_prior=[0.5, 0.5])
 
 
 def test_sums_that_would_never_end_are_refused():

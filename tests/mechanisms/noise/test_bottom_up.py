@@ -274,10 +274,10 @@ def test_roles():
         ({"allocation": "uniform"}, "rho must be given with allocation 'uniform'"),
         ({"allocation": "das-2020", "rho": 1}, "rho must be given with allocation 'uniform'"),
         ({"allocation": "uniform", "rho": 0}, "rho must be > 0, got 0"),
-        ({"budget": {}}, "budget must map tables to rho"),
+        ({"budget": {}}, "budget must not be empty"),
         ({"budget": {"H13": -1}}, r"budget\['H13'\] must be > 0, got -1"),
-        ({"budget": {"H13": 1}, "exact": "H3"}, "exact must be names of tables, got 'H3'"),
-        ({"budget": {"H13": 1}, "bounds": 3}, "bounds must map tables to tables, got 3"),
+        ({"budget": {"H13": 1}, "exact": "H3"}, "exact must be a sequence, got 'H3'"),
+        ({"budget": {"H13": 1}, "bounds": 3}, "bounds must be a mapping, got 3"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, message):

@@ -13,8 +13,7 @@ from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism, noise
-from bayesrisk.mechanisms.base import most_cells
-from bayesrisk.mechanisms.noise import CENSUS_LEVELS
+from bayesrisk.mechanisms.base import census_level, most_cells
 from bayesrisk.tables import Schema, Table, Workload
 
 WEIGHTED = Table("weighted", ("a", "b"), {"sex": np.array([[2, 0], [1, 3]])})
@@ -114,7 +113,7 @@ def test_named_allocations(product):
     frame = census_2020_budget(product)
     assert len(spec.noise) == len(frame)
     for row in frame.itertuples():
-        assert spec.noise[CENSUS_LEVELS[row.level], row.query].scale == 1 / row.rho
+        assert spec.noise[census_level(row.level), row.query].scale == 1 / row.rho
 
 
 def test_allocations_are_rescaled():

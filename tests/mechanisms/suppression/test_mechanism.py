@@ -249,7 +249,7 @@ def test_release():
     [
         ({"threshold": 1}, "threshold must be >= 2"),
         ({"threshold": 3, "protection": 0}, "protection must be >= 1"),
-        ({"threshold": 3, "complementary": "no"}, "complementary must be true or false"),
+        ({"threshold": 3, "complementary": "no"}, "complementary must be True or False"),
     ],
 )
 def test_parameters_are_checked(parameters, match):
@@ -258,9 +258,9 @@ def test_parameters_are_checked(parameters, match):
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
+    with pytest.raises(ArgumentTypeError, match="tables must be a PublishedTables"):
         audit_suppression({})
-    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
+    with pytest.raises(ArgumentTypeError, match="tables must be a PublishedTables"):
         Suppression(threshold=3).suppress({})
 
 

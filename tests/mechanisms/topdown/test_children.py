@@ -16,7 +16,7 @@ from bayesrisk.mechanisms.topdown.estimation import (
     NEAR,
     TOLERANCES,
     LeastSquares,
-    Rounding,
+    RoundingTask,
     controlled_rounding,
     least_squares,
     solve,
@@ -224,7 +224,7 @@ def test_rounding_is_the_best_of_all(seed, invariant, controlled):
     x = solve(problem).x
     near = sparse.csr_array(sparse.kron(sparse.eye_array(3), family.controlled))
     best = oracle.best_rounding(x, problem.equalities, totals, near)
-    task = Rounding(x, problem.equalities, totals, near, x.size, not invariant)
+    task = RoundingTask(x, problem.equalities, totals, near, x.size, not invariant)
     rounded = controlled_rounding(task, CHANCE)
     assert best is not None
     # Among values within 1e-9 of each other the choice is free.
@@ -245,7 +245,7 @@ def test_largest_remainders_equal_the_program(seed):
     distances = [
         np.abs(
             controlled_rounding(
-                Rounding(x, problem.equalities, totals, empty(x.size), x.size, fast), CHANCE
+                RoundingTask(x, problem.equalities, totals, empty(x.size), x.size, fast), CHANCE
             )
             - x
         ).sum()
@@ -256,7 +256,7 @@ def test_largest_remainders_equal_the_program(seed):
 
 def test_without_a_parent_every_cell_goes_to_the_nearest_integer():
     x = np.array([0.2, 1.7, 3.0, 0.49])
-    task = Rounding(x, empty(4), np.zeros(0, np.int64), empty(4), 4, True)
+    task = RoundingTask(x, empty(4), np.zeros(0, np.int64), empty(4), 4, True)
     assert controlled_rounding(task, CHANCE).tolist() == [0, 2, 3, 0]
 
 
@@ -265,7 +265,7 @@ def test_fractions_lost_in_the_last_digits_are_found_again():
     x = np.full(4, 0.9999999)
     rows = sparse.csr_array(np.ones((1, 4)))
     for fast in (True, False):
-        task = Rounding(x, rows, np.array([3]), empty(4), 4, fast)
+        task = RoundingTask(x, rows, np.array([3]), empty(4), 4, fast)
         assert sorted(controlled_rounding(task, CHANCE).tolist()) == [0, 1, 1, 1]
 
 
@@ -273,7 +273,7 @@ def test_rounding_refuses_what_has_no_integers():
     x = np.array([0.5, 0.5])
     rows = sparse.csr_array(np.array([[1.0, 1.0], [1.0, -1.0]]))
     with pytest.raises(DataError, match="whole numbers"):
-        controlled_rounding(Rounding(x, rows, np.array([1, 0]), empty(2), 2, False), CHANCE)
+        controlled_rounding(RoundingTask(x, rows, np.array([1, 0]), empty(2), 2, False), CHANCE)
 
 
 @given(seed=SEEDS, invariant=st.booleans(), controlled=st.booleans())
@@ -331,7 +331,7 @@ def test_sets_that_are_no_network_are_rounded_by_branch_and_bound():
     x = np.array([0.4, 0.4, 0.4, 0.3, 0.3, 0.3])
     near = np.array([[1, 1, 0, 1, 0, 0], [0, 1, 1, 0, 1, 0], [1, 0, 1, 0, 0, 1]])
     near = sparse.csr_array(near)
-    task = Rounding(x, empty(6), np.zeros(0, np.int64), near, 6, True)
+    task = RoundingTask(x, empty(6), np.zeros(0, np.int64), near, 6, True)
     rounded = controlled_rounding(task, CHANCE)
     best = oracle.best_rounding(x, np.zeros((0, 6)), np.zeros(0), near)
     assert np.abs(rounded - x).sum() == pytest.approx(best)

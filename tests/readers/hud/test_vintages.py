@@ -6,13 +6,14 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from files.agency_forms import write_hud
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import hud_files as files
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_hud, read_hud, write_hud
+from bayesrisk.readers import iter_hud, read_hud
 
 CODES = {
     "-1": "not available",

@@ -4,6 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from files.agency_forms import write_dhc, write_pl94, write_sf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import readers as oracle
@@ -11,17 +12,7 @@ from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError, reconstruct
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import (
-    iter_dhc,
-    iter_pl94,
-    read_dhc,
-    read_pl94,
-    read_sf1,
-    write_dhc,
-    write_pl94,
-    write_sf1,
-)
-from bayesrisk.readers.summary_files import files
+from bayesrisk.readers import iter_dhc, iter_pl94, read_dhc, read_pl94, read_sf1
 from bayesrisk.reconstruction import find_claims, record_form
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 
@@ -199,12 +190,6 @@ def test_tables_that_are_not_read_are_refused_by_name(tmp_path):
         read_dhc(tmp_path, workload=Workload.named("pl94"))
     with pytest.raises(ArgumentError, match="census geography"):
         read_dhc(tmp_path, workload=Workload.named("census-1940"))
-    tables = tabulate(voters(1, 9), PL.select(tables=["P1"]))
-    noisy = PublishedTables(
-        tables.workload, tables.geoids, {("block", "P1"): -tables.counts["block", "P1"]}
-    )
-    with pytest.raises(ArgumentError, match="no negative count"):
-        write_pl94(noisy, tmp_path / "a.zip")
 
 
 def test_from_people_to_an_attack_on_their_redistricting_tables(tmp_path):
@@ -256,14 +241,6 @@ def test_every_table_of_counts_of_2010(tmp_path):
     assert same.count("block", "P14", place).tolist() == (
         tables.count("block", "P14", place)[1:].tolist()
     )
-
-
-def test_tables_of_more_places_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_ROWS", 2)
-    tables = tabulate(voters(3, 40), PL)
-    assert len(tables.geoids["block"]) > 4
-    write_pl94(tables, tmp_path / "vt2020.pl.zip")
-    assert read_pl94(tmp_path / "vt2020.pl.zip", workload=PL) == tables
 
 
 def test_a_header_in_another_order_than_the_segments(tmp_path):

@@ -18,7 +18,7 @@ from oracles.reconstruction import (
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import instance
+from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.tables import PublishedTables
 
@@ -40,8 +40,8 @@ def found_records(result, key=KEY):
 
 
 def published_matrix(tables):
-    problem = instance(tables, scope="block")
-    return problem, problem.system.queries.matrix()
+    problem = published_rows(tables, scope="block")
+    return problem, problem.system.queries.matrix
 
 
 def perturbed(tables, table, cell, by, row=0, level="block"):
@@ -149,7 +149,7 @@ def test_tract_tables_settle_more_than_block_tables(tract):
 def overlaps(problem, detail, cell):
     """Whether a published cell that is named counts people whom ``cell`` counts too."""
     names = [name for _, name in problem.system.queries.names]
-    matrix = problem.system.queries.matrix()
+    matrix = problem.system.queries.matrix
     named = [names.index(text) for text in re.findall(r"P\d\w+", detail)]
     assert named
     return any((matrix[[at]] @ matrix[[names.index(cell)]].T).sum() > 0 for at in named)

@@ -7,7 +7,7 @@ from oracles.reconstruction import people, person_tables, published_program
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import instance
+from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.solvers import SolverResult
 
 SCOPES = ("block", "tract-bounds", "tract-joint")
@@ -37,13 +37,13 @@ def test_joint_is_below_bounds_is_below_block(seed):
 
 def block_diagonal(problem):
     """Return the block rows of all blocks and the coupling rows, over blocks times cells."""
-    matrix = problem.system.queries.matrix()
+    matrix = problem.system.queries.matrix
     counts = problem.published.toarray().ravel()
     size = problem.geoids.size
-    coupling = problem.couplings["tract"]
+    coupling = problem.larger[0].coupling
     rows = sp.csr_array(sp.block_diag([matrix] * size))
     across = sp.csr_array(sp.hstack([coupling.rows] * size))
-    totals = (problem.coupled["tract"] @ coupling.derivation.T).toarray().ravel()
+    totals = (problem.larger[0].published @ coupling.derivation.T).toarray().ravel()
     return rows, counts, across, totals
 
 
@@ -51,7 +51,7 @@ def block_diagonal(problem):
 def test_joint_and_bounds_equal_the_published_program(seed):
     tables = tract_of(seed, [6, 8, 5], races=[1, 2, 3, 8], spread=1.0)
     solution = reconstruct(tables, scope="tract")
-    problem = instance(tables, scope="tract")
+    problem = published_rows(tables, scope="tract")
     rows, counts, across, totals = block_diagonal(problem)
     star = solution.histogram().toarray().ravel()
     both = sp.csr_array(sp.vstack([rows, across]))
@@ -59,7 +59,7 @@ def test_joint_and_bounds_equal_the_published_program(seed):
     found = solution_variability(tables, scope="tract-joint", solution=solution)
     assert found.upper[0] * 2 * found.population[0] == pytest.approx(joint, abs=1e-9)
     bounds = solution_variability(tables, scope="tract-bounds", solution=solution)
-    matrix, coupling = problem.system.queries.matrix(), problem.couplings["tract"]
+    matrix, coupling = problem.system.queries.matrix, problem.larger[0].coupling
     for b in range(3):
         own = solution.histogram()[[b]].toarray().ravel()
         extra = [(coupling.rows, np.zeros(totals.size), totals)]

@@ -13,7 +13,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
 from bayesrisk.inference.microdata.posterior import RecordLaw, _exact
 from bayesrisk.inference.microdata.posterior import record_law as find_law
-from bayesrisk.inference.microdata.questions import asked_of
+from bayesrisk.inference.microdata.questions import question_functions
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.risk.audit.adversaries import (
@@ -64,7 +64,7 @@ class Case:
         one = np.zeros(system.classes.size, np.int64)
         of = system.classes.of_cells(np.array([self.record]))[0]
         one[of] = 1
-        less = replace(system, prior=prior_of_others(self.prior)).less(0, one)
+        less = replace(system, prior=prior_of_others(self.prior)).without_records(0, one)
         shares = self.asked.shares(system.classes, self.prior.shares_of_cells)
         return int(of), shares, find_law(system, rng=1), find_law(less, rng=2)
 
@@ -237,7 +237,7 @@ def test_weights_of_another_record_give_another_answer():
     asked = TargetQuestion(np.ones(2, bool), np.array([0, 1]), 2)
     law, shares = find_law(system, rng=1), np.eye(2)
     right, wrong = (reweighted_belief(law, 0, shares, prior, asked, r) for r in (0, 1))
-    less = replace(system, prior=prior_of_others(prior)).less(0, np.array([1, 0]))
+    less = replace(system, prior=prior_of_others(prior)).without_records(0, np.array([1, 0]))
     alone = belief_without_record(find_law(less, rng=2), 0, shares, prior, asked)
     assert abs(right.probability[0] - alone.probability[0]) < 5.0 * np.hypot(
         right.error[0], alone.error[0]
@@ -266,7 +266,7 @@ def test_records_that_contradict_true_counts_are_refused():
     system = case.system()
     many = np.full(system.classes.size, 50, np.int64)
     with pytest.raises(DataError, match="release states -"):
-        system.less(0, many)
+        system.without_records(0, many)
 
 
 def two_ways(case, counts):
@@ -284,15 +284,17 @@ def two_ways(case, counts):
     known = case.truth // 2 + case.truth % 2
     told = [KnownRecords(w, int(n)) for w, n in zip(where, known, strict=True) if n]
     system = system_of(case.release, **at, apart=apart, known=told)
-    first = _exact(system, asked, asked_of(asked, system)).answers
+    first = _exact(system, asked, question_functions(asked, system)).answers
     system = system_of(case.release, **at, apart=apart)
     of = system.classes.of_cells(np.arange(schema.size))
-    less = system.less(0, np.bincount(of, known, minlength=system.classes.size).astype(int))
+    less = system.without_records(
+        0, np.bincount(of, known, minlength=system.classes.size).astype(int)
+    )
     less = replace(less, prior=prior_knowing(prior, known * float(counts), None))
     if not counts and prior.size is not None:
         size = prior.size[known.sum() :]
         less = replace(less, prior=replace(less.prior, size=size / size.sum()))
-    return first, _exact(less, asked, asked_of(asked, less)).answers
+    return first, _exact(less, asked, question_functions(asked, less)).answers
 
 
 @pytest.mark.parametrize("kind", KINDS)

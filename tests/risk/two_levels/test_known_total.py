@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import two_levels as oracle
+from paths import path_posterior, sample_path
 
 from bayesrisk import ArgumentError, FiniteLaw, Tree, TwoLevels
-from bayesrisk.inference import path_posterior, sample_path, target_posteriors
+from bayesrisk.inference import target_posteriors
 
 SMALL = {"n_siblings": 1, "rho_block": 0.4, "rho_group": 0.5, "prior": 0.5}
 

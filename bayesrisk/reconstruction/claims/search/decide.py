@@ -6,7 +6,8 @@ because a solver finds no solution with another value, confirmed a second way.  
 because there are two solutions, each checked against every count.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
-from bayesrisk.reconstruction.claims.search.kernels import pattern_counts
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
     Subsets,
     Universal,
     matches,
+    pattern_counts,
     readable_everywhere,
     readable_here,
     row_basis,
@@ -31,8 +32,6 @@ from bayesrisk.reconstruction.claims.search.space import (
     ClaimSpace,
     Conflict,
     block_system,
-    describe,
-    smallest_conflict,
 )
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -59,36 +58,30 @@ _AT_ONCE = 2**22
 
 @dataclass
 class Decider:
-    """Solutions of one block and what was proved about it.
+    """Solutions of one block and the claims that were decided by them.
 
-    Parameters
+    Attributes
     ----------
-    space : ClaimSpace
-        Possible cells.
-    system : BlockSystem
-        The block.
+    space, system : ClaimSpace, BlockSystem
+        Possible cells, and the block.
     solver : SolverBackend
-        For what searches over the relaxation do not settle.
+        For questions that searches over the relaxation do not settle.
     deadline : Deadline
         When to stop.
     sets : Subsets
         Sets of columns that claims are about.
     radix : ndarray of int64
         What a code of each column, counted from 1, adds to the key of a claim.
-
-    Attributes
-    ----------
+    solutions : list of ndarray of int64
+        Records in each class that is left; each was checked against every count.
     model : IntegerModel
         The block without the classes that hold nobody in any solution, and without rows that
         follow from the others.
-    start : ndarray of int64
-        Where the cells of each class that is left begin in ``cells``, and where the last end.
-    cells : ndarray of int64
-        Cells of the classes that are left, class by class, as positions in the space.
+    start, cells : ndarray of int64
+        Where the cells of each class that is left begin and end, and those cells, class by class,
+        as positions in the space.
     columns : scipy.sparse.csc_array
         All rows, for the classes that are left.
-    solutions : list of ndarray of int64
-        Records in each class that is left; each was checked against every count.
     """
 
     space: ClaimSpace
@@ -100,20 +93,7 @@ class Decider:
     solutions: list[IntArray] = field(default_factory=list)
 
     def find(self, n_solutions: int, rng: np.random.Generator) -> str:
-        """Look for solutions near vertices of random objectives.
-
-        Parameters
-        ----------
-        n_solutions : int
-            How many.
-        rng : Generator
-            Where the objectives come from.
-
-        Returns
-        -------
-        str
-            ``feasible``, ``infeasible`` (proved) or ``unknown``.
-        """
+        """Look for solutions near vertices of random objectives; return a status."""
         from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
 
         possible = self._possible()
@@ -217,20 +197,24 @@ class Decider:
         rows: CodeArray = self.space.codes[cells[self.space.eligible[cells]]]
         return rows
 
-    def exchange(self, keys: IntArray) -> Exchange:
-        """Return claims by their keys, and their counts in the solutions found so far."""
+    def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
+        """Return claims by their keys, refuted by the solutions so far, and by a walk.
+
+        The walk of exchanges begins at the last solution, and ends after ``idle`` rounds without
+        a refutation; there is none without a number.
+        """
         codes = np.ascontiguousarray(self.space.codes[self.cells][:, self.sets.columns])
         eligible = self.space.eligible[self.cells]
-        found = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
+        claims = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
         for solution in self.solutions:
-            found.load(solution)
-        return found
+            claims.load(solution)
+        if idle is not None:
+            self.walk(claims, idle)
+        return claims
 
-    def walk(self, claims: Exchange, *, idle: int = _BRIEF) -> BoolArray:
-        """Refute claims by exchanges that begin at the last solution; return which ones."""
-        before = claims.settled.copy()
+    def walk(self, claims: Exchange, idle: int) -> None:
+        """Refute claims by exchanges that begin at the last solution."""
         self.take(claims.walk(self.solutions[-1], idle=idle, deadline=self.deadline))
-        return np.asarray(claims.settled & ~before, np.bool_)
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
@@ -248,18 +232,11 @@ class Decider:
     def decide(
         self, patterns: CodeArray, keys: IntArray, value: IntArray, status: NDArray[np.int8]
     ) -> None:
-        """Decide which claims are the same in every solution, in place.
+        """Decide which claims are the same in every solution, where ``status`` is undecided.
 
-        Parameters
-        ----------
-        patterns : ndarray of int16
-            Claims, by the value of every attribute, -1 for any; they match no unbound cell.
-        keys : ndarray of int64
-            Their keys, all different.
-        value : ndarray of int64
-            Matching records of the first solution: the only value a claim can have everywhere.
-        status : ndarray of int8
-            ``VERIFIED``, ``REFUTED`` or ``UNDECIDED``; only the last are looked at.
+        ``patterns`` (-1 for any value) match no unbound cell, ``keys`` are all different, and
+        ``value`` is the number of matching records of the first solution: no other value can be
+        that of every solution.
         """
         width = max(self.cells.size, 1)
         classes = np.arange(self.start.size - 1)
@@ -277,8 +254,8 @@ class Decider:
         left = np.flatnonzero(status == UNDECIDED)
         if not left.size or self.deadline.late:
             return
-        claims = self.exchange(keys[left])
-        status[left[claims.settled | self.walk(claims, idle=_LONG)]] = REFUTED
+        claims = self.exchange(keys[left], idle=_LONG)
+        status[left[claims.settled]] = REFUTED
         used = self._refute(patterns, value, status, 0)
         for at in left.tolist():
             if status[at] != UNDECIDED or self.deadline.late:
@@ -287,7 +264,9 @@ class Decider:
             if len(self.solutions) > used:
                 used = self._refute(patterns, value, status, used)
                 claims.settled |= status[left] != UNDECIDED
-                status[left[self.walk(claims)]] = REFUTED
+                before = claims.settled.copy()
+                self.walk(claims, _BRIEF)
+                status[left[claims.settled & ~before]] = REFUTED
 
     def _refute(
         self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8], used: int
@@ -348,27 +327,13 @@ def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerMode
 
 
 @dataclass(frozen=True)
-class Study:
+class BlockStudy:
     """How blocks are studied.
 
-    Attributes
-    ----------
-    space : ClaimSpace
-        Possible cells and tables.
-    sets : Subsets
-        Sets of columns that claims are about.
-    solver : SolverBackend
-        For what the relaxation does not settle.
-    time_limit : float or None
-        Seconds for a block.
-    n_solutions : int
-        Solutions that candidates must hold in.
-    seed : int
-        Of the objectives near whose optima solutions are looked for.
-    verify : bool
-        Whether candidates are decided.
-    refuted : bool
-        Whether refuted candidates are kept.
+    ``sets`` are the sets of columns that claims are about, ``solver`` decides what the relaxation
+    does not settle, ``time_limit`` is in seconds for a block.  Candidates must hold in
+    ``n_solutions`` solutions, near optima of objectives drawn with ``seed``; they are decided
+    where ``verify`` says so, and the refuted ones kept where ``refuted`` does.
     """
 
     space: ClaimSpace
@@ -380,90 +345,66 @@ class Study:
     verify: bool
     refuted: bool
 
+    @cached_property
+    def radix(self) -> IntArray:
+        """What a code of each column, counted from 1, adds to the key of a claim."""
+        sizes = self.space.sizes[self.sets.columns]
+        return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
+
 
 @dataclass(frozen=True)
 class BlockClaims:
     """Claims of one block.
 
-    Attributes
-    ----------
-    status : str
-        ``decided``, ``undecided``, ``infeasible``, ``unknown`` or ``empty``.
-    conflict : str
-        The published cells that contradict.
-    patterns : ndarray of int16
-        Value of every attribute in each claim, -1 for any.
-    multiplicity, decision, needed : ndarray of int64
-        How many records match, what was decided, and the number of columns that say it all.
-    readable, readable_here : ndarray of bool
-        Whether a table states the claim, always or with these zeros.
-    rows : ndarray of int16
-        The records of one solution that claims can be about, one row each.
-    live : int
-        Live cells.
+    The status is ``decided``, ``undecided``, ``infeasible`` (with the published cells that
+    contradict), ``unknown`` or ``empty``.  ``patterns`` have the value of every attribute in each
+    claim, -1 for any; ``needed`` is the number of columns that say it all; a claim is
+    ``readable`` where a table states it always, ``readable_here`` where one does with these
+    zeros.  ``rows`` are the records of one solution that claims can be about, ``live`` the number
+    of live cells.
     """
 
     status: str
-    conflict: str
-    patterns: CodeArray
-    multiplicity: IntArray
-    decision: IntArray
-    needed: IntArray
-    readable: BoolArray
-    readable_here: BoolArray
-    rows: CodeArray
-    live: int
-
-
-def _nothing(study_: Study, status: str, text: str = "", live: int = 0) -> BlockClaims:
-    n = study_.space.codes.shape[1]
-    none, no = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    codes = np.zeros((0, n), np.int16)
-    return BlockClaims(status, text, codes, none, none, none, no, no, codes, live)
+    conflict: str = ""
+    patterns: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
+    multiplicity: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    decision: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    needed: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    readable: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    readable_here: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    rows: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
+    live: int = 0
 
 
 def study(
-    about: Study,
+    about: BlockStudy,
     counts: IntArray,
     hidden: BoolArray,
     asked: tuple[CodeArray, IntArray] | None = None,
 ) -> BlockClaims:
-    """Return the claims of a block.
+    """Return the claims of a block: candidates, or those asked for, with decisions.
 
-    Parameters
-    ----------
-    about : Study
-        How.
-    counts, hidden : ndarray
-        Its published cells, and which are withheld.
-    asked : tuple, optional
-        Patterns and multiplicities to decide, instead of candidates of its own.
-
-    Returns
-    -------
-    BlockClaims
-        Candidates with decisions.
+    ``counts`` are its published cells, ``hidden`` says which are withheld; ``asked`` are patterns
+    and multiplicities to decide instead of candidates.
     """
     deadline = Deadline(about.time_limit)
     system = block_system(about.space, counts, hidden)
     if isinstance(system, Conflict):
-        return _nothing(about, Status.INFEASIBLE, describe(system, about.space, counts))
+        return BlockClaims(Status.INFEASIBLE, _in_words(system, about.space, counts))
     if not system.model.low.size:
         return _without_records(about, system, asked)
     if deadline.late:
-        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
-    decider = Decider(about.space, system, about.solver, deadline, about.sets, _radix(about))
+        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
+    decider = Decider(about.space, system, about.solver, deadline, about.sets, about.radix)
     found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
     if found == Status.INFEASIBLE:
-        conflict = smallest_conflict(system, about.solver, deadline)
-        text = describe(conflict, about.space, counts)
-        return _nothing(about, Status.INFEASIBLE, text, system.cells.size)
+        text = _in_words(_smallest_conflict(system, about.solver, deadline), about.space, counts)
+        return BlockClaims(Status.INFEASIBLE, text, live=system.cells.size)
     if found == Status.UNKNOWN:
-        return _nothing(about, Status.UNKNOWN, live=system.cells.size)
+        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
     records = decider.records(decider.solutions[0])
-    if asked is None:
-        return _decided(about, system, decider, _candidates(about, records), records)
-    return _decided(about, system, decider, _asked(about, *asked), records)
+    claimed = _candidates(about, records) if asked is None else _asked(about, *asked)
+    return _decided(about, system, decider, claimed, records)
 
 
 @dataclass(frozen=True)
@@ -477,19 +418,13 @@ class _Claimed:
     multiplicity: IntArray | None
 
 
-def _radix(about: Study) -> IntArray:
-    """Return what a code of each column, counted from 1, adds to the key of a claim."""
-    sizes = about.space.sizes[about.sets.columns]
-    return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
-
-
-def _candidates(about: Study, records: CodeArray) -> _Claimed:
+def _candidates(about: BlockStudy, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
     rows = np.unique(records, axis=0)
     general = universal(space, rows, sets)
     member = sets.member()
-    codes = (rows[:, sets.columns].astype(np.int64) + 1) * _radix(about)
+    codes = (rows[:, sets.columns].astype(np.int64) + 1) * about.radix
     keys, first = np.unique(codes @ member.T.astype(np.int64), return_index=True)
     row, column = np.divmod(first, sets.bits.size)
     patterns = np.full((first.size, space.codes.shape[1]), -1, np.int16)
@@ -497,13 +432,13 @@ def _candidates(about: Study, records: CodeArray) -> _Claimed:
     return _Claimed(patterns, keys, general.size[row, column], general.needed[row, column], None)
 
 
-def _asked(about: Study, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
+def _asked(about: BlockStudy, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
     general = _universal_of(about, patterns)
-    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ _radix(about)
+    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
     return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
 
 
-def _universal_of(about: Study, patterns: CodeArray) -> Universal:
+def _universal_of(about: BlockStudy, patterns: CodeArray) -> Universal:
     """Return what each pattern says whatever was published."""
     sets = about.sets
     size, needed = np.empty((len(patterns), 1), np.int64), np.empty((len(patterns), 1), np.int64)
@@ -519,7 +454,7 @@ def _universal_of(about: Study, patterns: CodeArray) -> Universal:
 
 
 def _decided(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
+    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
     space, patterns = about.space, claimed.patterns
@@ -564,7 +499,7 @@ def _decided(
 
 
 def _refute(
-    about: Study, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
+    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
     space = about.space
@@ -578,19 +513,16 @@ def _refute(
         )
         decision[loose > 0] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
-    claims = decider.exchange(keys)
-    if about.verify:
-        decider.walk(claims)
+    claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)
     decision[claims.settled[at]] = REFUTED
 
 
 def _without_records(
-    about: Study, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
+    about: BlockStudy, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
-    empty = _nothing(about, Status.EMPTY, live=system.cells.size)
     if asked is None:
-        return empty
+        return BlockClaims(Status.EMPTY, live=system.cells.size)
     patterns, multiplicity = asked
     general = _universal_of(about, patterns)
     # Cells that no count binds can hold any number of records.
@@ -600,12 +532,62 @@ def _without_records(
     )
     decision = np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64)
     readable = readable_everywhere(space, patterns, general.size[:, 0])
-    return replace(
-        empty,
+    return BlockClaims(
+        Status.EMPTY,
         patterns=patterns,
         multiplicity=multiplicity,
         decision=decision,
         needed=general.needed[:, 0],
         readable=readable,
         readable_here=np.asarray(~loose),
+        live=system.cells.size,
     )
+
+
+# -----------------------------------------------------------------------------
+# Which published cells contradict each other, where no records fit them all.
+
+
+#: Seconds that a solver may take for one set of rows, and for all.
+_EACH, _ALL = 1.0, 10.0
+
+
+def _smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
+    """Return published cells without a solution together, none of which can be left out.
+
+    Rows that could not be tried within seconds stay in.
+    """
+    end = deadline.sooner(_ALL)
+    left = np.arange(system.query.size)
+    for row in left.tolist():
+        fewer = left[left != row]
+        if not end.late and _impossible(_rows(system.model, fewer), solver, end):
+            left = fewer
+    return Conflict("contradict each other", system.query[left])
+
+
+def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
+    low, high = model.row_low[rows], model.row_high[rows]
+    # Bounds of a cell come from all rows: without some of them they must not stay.
+    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
+    return IntegerModel(model.low, free, model.rows[rows], low, high)
+
+
+def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
+    """Whether rows are proved to have no solution."""
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    if not model.row_low.size:
+        return False
+    nothing = np.zeros(model.low.size, np.int64)
+    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
+    if answer.ray is not None:
+        return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
+    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
+    return bool(found.status == Status.INFEASIBLE)
+
+
+def _in_words(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:
+    """Return a conflict with the published cells and their counts."""
+    names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in conflict.query.tolist())
+    return f"{conflict.reason}: {names}"

@@ -4,13 +4,13 @@ Two records are exchanged for two others that the published tables count alike: 
 every table as well.  A walk of many exchanges meets very different data sets, and each step
 changes the counts of a few claims only; a claim whose count changes is refuted.
 
-Two things keep a step short.  One of the two that fill in must be counted by every published cell
+Two things keep a step short: one of the two that fill in must be counted by every published cell
 that counts one of the two that leave, so only the classes of the published cell with the fewest
-are tried.  And only claims that are still open are counted: those about a cell are looked up once
-and listed, and the lists are made anew when half of the open claims are settled.
+are tried; and the claims about a cell that are still open are listed once, and the lists are made
+anew when half of them are settled.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,14 +29,14 @@ _LISTED = 2**21
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Table(NamedTuple):
+class HashTable(NamedTuple):
     """A hash table: keys, and the position of each, -1 where a slot is empty."""
 
     own: WordArray
     place: IntArray
 
 
-class Classes(NamedTuple):
+class CellClasses(NamedTuple):
     """Classes of cells that the published tables count alike, and what they count of each.
 
     The first three are a sparse matrix, (published ``cells``, classes); the classes of published
@@ -54,10 +54,10 @@ class Classes(NamedTuple):
     start: IntArray
     of: IntArray
     hashes: WordArray
-    table: Table
+    table: HashTable
 
 
-class Claims(NamedTuple):
+class OpenClaims(NamedTuple):
     """Where the claims about a cell stand: by its codes, every set of columns, and their keys.
 
     ``asked`` are the sets of columns of the claims in the table, by position.
@@ -68,10 +68,10 @@ class Claims(NamedTuple):
     sets: Subsets
     radix: WordArray
     asked: IntArray
-    table: Table
+    table: HashTable
 
 
-class Lists(NamedTuple):
+class CellLists(NamedTuple):
     """Claims about each cell: ``claim[begin[cell]:end[cell]]``, ``begin`` -1 where not made yet.
 
     ``used`` is the length of the lists made so far; ``keys`` has room for those of one cell.
@@ -84,7 +84,7 @@ class Lists(NamedTuple):
     keys: WordArray
 
 
-class Counts(NamedTuple):
+class ClaimCounts(NamedTuple):
     """Records that each claim describes: now, in the first solution, and where they differed."""
 
     now: IntArray
@@ -95,27 +95,10 @@ class Counts(NamedTuple):
 class Exchange:
     """Claims, and the number of records of a data set that each describes.
 
-    Parameters
-    ----------
-    columns : scipy.sparse.csc_array
-        Weights of the classes in the published cells, (published, classes).
-    start : ndarray of int64
-        Where the cells of each class begin, and where the last ones end.
-    codes : ndarray of int16
-        Codes of the cells in the columns of claims, class by class.
-    eligible : ndarray of bool
-        Cells that claims can be about.
-    sets : Subsets
-        Sets of columns.
-    radix : ndarray of int64
-        What a code of each column, counted from 1, adds to the key of a claim.
-    keys : ndarray of int64
-        Keys of the claims, all different.
-
-    Attributes
-    ----------
-    settled : ndarray of bool
-        Claims whose count was seen to change, or of which no more is to be known.
+    ``columns`` are the weights of the classes in the published cells, ``start`` says where the
+    cells of each class begin, ``codes`` and ``eligible`` are of the cells, class by class;
+    ``keys`` are those of the claims, all different, made with ``radix``.  ``settled`` are claims
+    whose count was seen to change, or of which no more is to be known.
     """
 
     def __init__(
@@ -134,18 +117,18 @@ class Exchange:
         hashes, rows = np.zeros(every.size, np.uint64), columns.tocsr()
         weights = random[columns.indices] * columns.data.astype(np.uint64)
         np.add.at(hashes, np.repeat(every, np.diff(columns.indptr)), weights)
-        self._classes = Classes(
+        self._classes = CellClasses(
             columns.indptr, columns.indices, columns.data, columns.shape[0],
             rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes,
             _table(hashes),
         )  # fmt: skip
         self._keys = keys.astype(np.uint64)
         asked = np.arange(sets.bits.size)
-        self._claims = Claims(
+        self._claims = OpenClaims(
             codes, eligible, sets, radix.astype(np.uint64), asked, _table(self._keys)
         )
         self._open = keys.size
-        self._lists: Lists | None = None
+        self._lists: CellLists | None = None
         self._count: IntArray = np.zeros(keys.size, np.int64)
         self._base: IntArray | None = None
         self.settled = np.zeros(keys.size, np.bool_)
@@ -164,23 +147,11 @@ class Exchange:
     def walk(self, solution: IntArray, *, idle: int, deadline: Deadline) -> IntArray:
         """Exchange records of a solution until several rounds refuted nothing.
 
-        Parameters
-        ----------
-        solution : ndarray of int64
-            Records in each class.
-        idle : int
-            Rounds without a new refutation after which the walk ends.
-        deadline : Deadline
-            When to stop.
-
-        Returns
-        -------
-        ndarray of int64
-            The solution at which the walk ends.
+        ``idle`` rounds without a new refutation end the walk; the solution at its end is returned.
         """
         cells = self.load(solution)
         base = self._count if self._base is None else self._base
-        counts = Counts(self._count, base, self.settled)
+        counts = ClaimCounts(self._count, base, self.settled)
         state, once = np.array([cells.size], np.uint64), max(64, 2 * cells.size)
         # The first exchanges settle most claims, so the first parts of a round are short.
         rest, tries = idle * once, min(_FIRST, once)
@@ -206,15 +177,15 @@ class Exchange:
             _forget(self._lists)
 
 
-def _table(keys: WordArray, position: IntArray | None = None) -> Table:
+def _table(keys: WordArray, position: IntArray | None = None) -> HashTable:
     """Return a table that finds each key's position, by default that in the array."""
     slots = 1 << int(2 * keys.size + 2).bit_length()
     own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
     _fill(keys, np.arange(keys.size) if position is None else position, own, place)
-    return Table(own, place)
+    return HashTable(own, place)
 
 
-def _sets_of(keys: WordArray, claims: Claims) -> IntArray:
+def _sets_of(keys: WordArray, claims: OpenClaims) -> IntArray:
     """Return the sets of columns of some keys, each once, by position."""
     bits = np.zeros(keys.size, np.int64)
     rest = keys.copy()
@@ -224,11 +195,11 @@ def _sets_of(keys: WordArray, claims: Claims) -> IntArray:
     return np.unique(claims.sets.position[bits])
 
 
-def _lists(claims: Claims) -> Lists:
+def _lists(claims: OpenClaims) -> CellLists:
     """Return lists of no cell yet."""
     n_cells, n_sets = len(claims.codes), claims.sets.bits.size
     room = max(n_sets, min(_LISTED, n_cells * n_sets))
-    found = Lists(
+    found = CellLists(
         np.empty(n_cells, np.int64), np.empty(n_cells, np.int64), np.empty(room, np.int32),
         np.empty(1, np.int64), np.empty(n_sets, np.uint64),
     )  # fmt: skip
@@ -236,13 +207,14 @@ def _lists(claims: Claims) -> Lists:
     return found
 
 
-def _forget(lists: Lists) -> None:
+def _forget(lists: CellLists) -> None:
     lists.begin[:] = -1
     lists.used[0] = 0
 
 
 @kernel
 def _slot(key: np.uint64, slots: int) -> np.int64:
+    """Return the first slot of a key: multiplicative hashing, slots a power of two."""
     return np.int64((key * _ODD) >> np.uint64(24)) & np.int64(slots - 1)
 
 
@@ -250,13 +222,14 @@ def _slot(key: np.uint64, slots: int) -> np.int64:
 def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) -> None:
     for i in range(keys.size):
         at = _slot(keys[i], own.size)
+        # Linear probing: the next slot where one is taken.
         while place[at] >= 0:
             at = (at + 1) & (own.size - 1)
         own[at], place[at] = keys[i], position[i]
 
 
 @kernel
-def _find(key: np.uint64, table: Table) -> np.int64:
+def _find(key: np.uint64, table: HashTable) -> np.int64:
     own, place = table
     at = _slot(key, own.size)
     while place[at] >= 0:
@@ -267,17 +240,18 @@ def _find(key: np.uint64, table: Table) -> np.int64:
 
 
 @kernel
-def _keys(claims: Claims, cell: int, out: WordArray) -> None:
+def _keys(claims: OpenClaims, cell: int, out: WordArray) -> None:
     """Fill in the key of every set of columns of one cell."""
     codes, radix = claims.codes[cell], claims.radix
     without, lowest = claims.sets.without, claims.sets.lowest
     for s in range(without.size):
+        # key(s) = key(s without its lowest column c) + (code_c + 1) radix_c.
         before = np.uint64(0) if without[s] < 0 else out[without[s]]
         out[s] = before + np.uint64(codes[lowest[s]] + 1) * radix[lowest[s]]
 
 
 @kernel
-def _count(claims: Claims, cells: IntArray, count: IntArray) -> None:
+def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
     """Add up how many cells each claim describes."""
     keys = np.empty(claims.sets.bits.size, np.uint64)
     for i in range(cells.size):
@@ -290,7 +264,7 @@ def _count(claims: Claims, cells: IntArray, count: IntArray) -> None:
 
 
 @kernel
-def _list(claims: Claims, lists: Lists, cell: int) -> None:
+def _list(claims: OpenClaims, lists: CellLists, cell: int) -> None:
     """List the claims about a cell, unless they are listed."""
     begin, used = lists.begin, lists.used
     if begin[cell] >= 0:
@@ -319,12 +293,13 @@ def _random(state: WordArray, below: int) -> np.int64:
 
 
 @kernel
-def _balanced(classes: Classes, four: IntArray, left: IntArray) -> bool:
+def _balanced(classes: CellClasses, four: IntArray, left: IntArray) -> bool:
     """Whether every published cell counts the first two classes like the last two.
 
     ``left`` has a zero for every published cell, before and after.
     """
     indptr, indices, data = classes.indptr, classes.indices, classes.data
+    # a_0 + a_1 - a_2 - a_3 over the published cells of the four.
     for w in range(4):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
             left[indices[i]] += data[i] if w < 2 else -data[i]
@@ -339,23 +314,24 @@ def _balanced(classes: Classes, four: IntArray, left: IntArray) -> bool:
 
 
 @kernel
-def _fill_in(classes: Classes, four: IntArray, state: WordArray) -> None:
+def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
-    row: Any = np.int64(-1)
-    fewest: Any = np.int64(hashes.size + 1)
+    # The published cell of either that counts the fewest classes: one that fills in is among them.
+    row, fewest = -1, hashes.size + 1
     for w in range(2):
         for i in range(indptr[four[w]], indptr[four[w] + 1]):
-            size = np.int64(first[indices[i] + 1] - first[indices[i]])
+            size = int(first[indices[i] + 1] - first[indices[i]])
             if size < fewest:
-                row, fewest = np.int64(indices[i]), size
+                row, fewest = int(indices[i]), size
     if row < 0:
         return
+    # From a random place on: h(a_2) + h(a_3) = h(a_0) + h(a_1), modulo 2**64.
     total = hashes[four[0]] + hashes[four[1]]
-    place: Any = _random(state, fewest)
+    place = int(_random(state, fewest))
     for _probe in range(min(fewest, _PROBES)):
-        place = np.int64(place + 1 if place + 1 < fewest else 0)
+        place = place + 1 if place + 1 < fewest else 0
         at = np.int64(classes.within[first[row] + place])
         if at != four[0] and at != four[1]:
             other = _find(total - hashes[at], classes.table)
@@ -366,10 +342,10 @@ def _fill_in(classes: Classes, four: IntArray, state: WordArray) -> None:
 
 @kernel
 def _exchange(
-    classes: Classes,
-    claims: Claims,
-    lists: Lists,
-    counts: Counts,
+    classes: CellClasses,
+    claims: OpenClaims,
+    lists: CellLists,
+    counts: ClaimCounts,
     cells: IntArray,
     tries: int,
     state: WordArray,
@@ -388,12 +364,14 @@ def _exchange(
         _fill_in(classes, four, state)
         if not _balanced(classes, four, left):
             continue
+        # Any cell of the classes that fill in, at random.
         moved[0], moved[1] = cells[i], cells[j]
         for w in range(2, 4):
             moved[w] = start[four[w]] + _random(state, start[four[w] + 1] - start[four[w]])
         cells[i], cells[j] = moved[2], moved[3]
         if moved[0] == moved[2] and moved[1] == moved[3]:
             continue
+        # Claims about the cells that leave count one less, those about the new ones one more.
         n_touched = 0
         for w in range(4):
             _list(claims, lists, moved[w])
@@ -402,6 +380,7 @@ def _exchange(
                 count[at] += -1 if w < 2 else 1
                 touched[n_touched] = at
                 n_touched += 1
+        # A claim with another count than in the first solution is false in one of the two.
         for t in range(n_touched):
             at = touched[t]
             if not counts.settled[at] and count[at] != counts.base[at]:

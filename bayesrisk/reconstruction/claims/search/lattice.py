@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._validation import BoolArray, CodeArray, IntArray
-from bayesrisk.reconstruction.claims.search import kernels
-from bayesrisk.reconstruction.claims.search.kernels import Subsets as Subsets
+from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.space import BlockSystem, ClaimSpace, Stated
 
 # -----------------------------------------------------------------------------
@@ -64,20 +63,10 @@ class RowBasis:
 
 
 def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
-    """Return independent rows of a system, by elimination modulo a prime.
+    """Return independent rows of a system (rows by classes, with counts), modulo a prime.
 
-    Parameters
-    ----------
-    columns : scipy.sparse.csc_array
-        Rows by classes, whole numbers.
-    right : ndarray of int64
-        Published count of each row.
-
-    Returns
-    -------
-    RowBasis
-        Rows that are independent modulo a prime are so in whole numbers; in the other direction
-        a row may be missed, which loses a proof and makes none.
+    Rows that are independent modulo a prime are so in whole numbers; in the other direction a row
+    may be missed, which loses a proof and makes none.
     """
     n_rows = columns.shape[0]
     inverse = np.eye(n_rows, dtype=np.int64)
@@ -91,6 +80,7 @@ def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
 
 @kernel
 def _power(base: np.int64, exponent: np.int64) -> np.int64:
+    """Return ``base ** exponent`` modulo the prime, by squaring; ``p - 2`` gives the inverse."""
     found = np.int64(1)
     while exponent:
         if exponent & 1:
@@ -127,6 +117,7 @@ def _eliminate(
     n_rows = inverse.shape[0]
     mixed, column = weights % _PRIME, np.empty(n_rows, np.int64)
     for g in range(indptr.size - 1):
+        # r' M a_g = 0 for random weights r: almost surely no row that is left has class g.
         if _dot(mixed, indptr[g], indptr[g + 1], indices, data) == 0:
             continue
         chosen = -1
@@ -136,6 +127,7 @@ def _eliminate(
                 chosen = r
         if chosen < 0:
             continue
+        # The pivot row is divided by its head, then taken off the others: M <- M - c m_pivot.
         pivots[chosen] = g
         head = _power(column[chosen], np.int64(_PRIME - 2))
         for i in range(n_rows):
@@ -158,17 +150,19 @@ def _combine(
     right: IntArray,
     pivots: IntArray,
     inverse: IntArray,
-    sums: NDArray[np.bool_],
+    sums: BoolArray,
     value: IntArray,
 ) -> None:
     n_rows = right.size
     raw, times = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     for t in range(sums.shape[0]):
+        # A sum s is y' A with y = sum of the pivots' combinations that s has, modulo the prime.
         raw[:] = 0
         for k in range(pivots.size):
             if sums[t, pivots[k]]:
                 for i in range(n_rows):
                     raw[i] = (raw[i] + inverse[k, i]) % _PRIME
+        # Whole multiples: the smallest d for which all d y are small after centring.
         parts = 0
         for d in range(1, _PARTS + 1):
             small = True
@@ -193,6 +187,7 @@ def _combine(
             if total != (parts if sums[t, g] else 0):
                 same = False
                 break
+        # d s = y' A in whole numbers, so s x = y' c / d in every solution.
         if same:
             total = np.int64(0)
             for i in range(n_rows):
@@ -202,6 +197,27 @@ def _combine(
 
 
 # -----------------------------------------------------------------------------
+# Sets of columns, and the cells that partial assignments match, as bits of words.
+
+
+class Subsets(NamedTuple):
+    """Sets of columns, each made from a smaller one by adding its lowest column.
+
+    ``columns`` are positions in the schema, ``bits`` the sets as bit masks over these,
+    increasing, without the empty one; ``position`` is where each bit mask is among ``bits``, or
+    -1; ``without`` is the set without its lowest column (-1 for the empty set), ``lowest`` that
+    column.
+    """
+
+    columns: IntArray
+    bits: IntArray
+    position: IntArray
+    without: IntArray
+    lowest: IntArray
+
+    def member(self) -> BoolArray:
+        """Return which columns are in each set, (sets, columns)."""
+        return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
 
 def subsets(columns: Sequence[int], most: int) -> Subsets:
@@ -215,18 +231,90 @@ def subsets(columns: Sequence[int], most: int) -> Subsets:
     return Subsets(np.asarray(columns, np.int64), bits, position, position[bits ^ last], lowest)
 
 
+@kernel
+def _ones(word: np.uint64) -> np.int64:
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+class CellBits(NamedTuple):
+    """CellBits as bits: those with code c of attribute a, ``bits[offset[a] + c]``; the eligible."""
+
+    bits: WordArray
+    offset: IntArray
+    base: WordArray
+
+
+class Numbering(NamedTuple):
+    """One number for the patterns that match the same cells.
+
+    ``number`` is that of each pattern.  Of each number, ``first`` is the first pattern, ``size``
+    its cells and ``hashes`` what they are found by in ``table``, which must have more slots than
+    there are patterns.
+    """
+
+    number: IntArray
+    first: IntArray
+    size: IntArray
+    hashes: WordArray
+    table: IntArray
+
+
+@kernel
+def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
+    """Fill in the eligible cells that match a pattern; return a number made of them."""
+    out[:] = cells.base
+    for a in range(pattern.size):
+        if pattern[a] >= 0:
+            own = cells.bits[cells.offset[a] + pattern[a]]
+            for w in range(out.size):
+                out[w] &= own[w]
+    # FNV-1a over the words, mixed: equal supports have equal hashes; the rest is compared.
+    hashed = np.uint64(1469598103934665603)
+    for w in range(out.size):
+        hashed = (hashed ^ out[w]) * np.uint64(0x9E3779B97F4A7C15)
+        hashed ^= hashed >> np.uint64(29)
+    return hashed
+
+
+@kernel
+def pattern_supports(cells: CellBits, patterns: CodeArray, found: Numbering) -> int:
+    """Give patterns that match the same eligible cells one number; return how many there are."""
+    number, first, size, hashes, table = found
+    own, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
+    slots = table.size
+    table[:] = -1
+    count = 0
+    for s in range(patterns.shape[0]):
+        hashed = _support(cells, patterns[s], own)
+        slot = np.int64(hashed % np.uint64(slots))
+        while True:  # ends: more slots than patterns
+            at = table[slot]
+            if at < 0:
+                table[slot], number[s] = count, count
+                first[count], hashes[count], size[count] = s, hashed, 0
+                for w in range(own.size):
+                    size[count] += _ones(own[w])
+                count += 1
+                break
+            if hashes[at] == hashed:
+                _support(cells, patterns[first[at]], other)
+                if np.array_equal(own, other):
+                    number[s] = at
+                    break
+            slot = (slot + 1) % slots
+    return count
+
+
 @dataclass(frozen=True)
 class Supports:
-    """Cells that patterns match; patterns that match the same ones have one number.
+    """Cells that patterns match; patterns that match the same ones have one ``number``.
 
-    Attributes
-    ----------
-    number : ndarray of int64
-        Number of the support of each pattern.
-    first : ndarray of int64
-        First pattern of each number.
-    size : ndarray of int64
-        Cells of each number.
+    ``first`` is the first pattern of each number, ``size`` how many cells it matches.
     """
 
     number: IntArray
@@ -249,51 +337,141 @@ def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supp
                 bits[offset[a] + code] = _packed(codes[:, a] == code)
     n = len(patterns)
     number, first, size = (np.zeros(n, np.int64) for _ in range(3))
-    found = kernels.Numbering(
-        number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64)
-    )
-    count = kernels.pattern_supports(kernels.Cells(bits, offset, base), patterns, found)
+    found = Numbering(number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64))
+    count = pattern_supports(CellBits(bits, offset, base), patterns, found)
     return Supports(number, first[:count], size[:count])
 
 
-def _packed(chosen: BoolArray) -> NDArray[np.uint64]:
+def _packed(chosen: BoolArray) -> WordArray:
     """Return flags as bits of whole words."""
     padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
     padded[: chosen.size] = chosen
     return np.packbits(padded, bitorder="little").view(np.uint64)
 
 
+@kernel
+def _column_bits(codes: CodeArray, row: CodeArray, columns: IntArray, out: WordArray) -> None:
+    """Set the bits of the cells that agree with a row, for each column on its own."""
+    out[:] = 0
+    for c in range(columns.size):
+        a = columns[c]
+        for cell in range(codes.shape[0]):
+            if codes[cell, a] == row[a] or codes[cell, a] < 0:
+                out[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+
+
+@kernel
+def lattice_counts(
+    core: CodeArray,
+    free_values: IntArray,
+    rows: CodeArray,
+    sets: Subsets,
+    out: IntArray,
+    needed: IntArray,
+) -> None:
+    """Count the possible cells that agree with every subset of columns of every row.
+
+    ``core`` lists combinations of the attributes that depend on each other; the others (-1)
+    multiply the count by their number of values unless they are in the subset.  ``needed`` is the
+    size of the smallest subset with the same cells.  Subsets are ordered by their bit masks, so
+    that each comes after its own subsets; those with a column that a row leaves open (-1) are
+    skipped.
+    """
+    columns, bits_of, position, lowest = sets.columns, sets.bits, sets.position, sets.lowest
+    n_words = (core.shape[0] + 63) // 64
+    bits = np.zeros((columns.size, n_words), np.uint64)
+    own = np.zeros((bits_of.size, n_words), np.uint64)
+    total = np.int64(1)
+    for a in range(free_values.size):
+        total *= free_values[a]
+    base = np.zeros(n_words, np.uint64)
+    for cell in range(core.shape[0]):
+        base[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+    everything = total * core.shape[0]
+    times = np.empty(bits_of.size, np.int64)
+    for r in range(rows.shape[0]):
+        _column_bits(core, rows[r], columns, bits)
+        given = np.int64(0)
+        for c in range(columns.size):
+            if rows[r, columns[c]] >= 0:
+                given |= np.int64(1) << c
+        # Cells of a set are those of the set without its lowest column, and of that column.
+        for s in range(bits_of.size):
+            if bits_of[s] & given != bits_of[s]:
+                continue
+            smaller = position[bits_of[s] ^ (np.int64(1) << lowest[s])]
+            before = base if smaller < 0 else own[smaller]
+            count = np.int64(0)
+            for w in range(n_words):
+                own[s, w] = before[w] & bits[lowest[s], w]
+                count += _ones(own[s, w])
+            times[s] = (total if smaller < 0 else times[smaller]) // free_values[columns[lowest[s]]]
+            out[r, s] = count * times[s]
+            # needed(s) = min over c in s of needed(s - c) where s - c has as many cells; else |s|.
+            least = np.int64(0)
+            for c in range(columns.size):
+                if bits_of[s] >> c & 1:
+                    least += 1
+            for c in range(columns.size):
+                if bits_of[s] >> c & 1:
+                    smaller = position[bits_of[s] ^ (np.int64(1) << c)]
+                    if smaller < 0:
+                        if out[r, s] == everything:
+                            least = np.int64(0)
+                    elif out[r, smaller] == out[r, s] and needed[r, smaller] < least:
+                        least = needed[r, smaller]
+            needed[r, s] = least
+
+
 @dataclass(frozen=True)
 class Universal:
-    """What partial assignments say whatever was published.
+    """What partial assignments say whatever was published, (rows, sets).
 
-    Attributes
-    ----------
-    size : ndarray of int64
-        Possible eligible cells that match, (rows, sets).
-    needed : ndarray of int64
-        Smallest number of the columns that imply the others.
+    ``size`` is how many possible eligible cells match, ``needed`` the smallest number of the
+    columns that imply the others.
     """
 
     size: IntArray
     needed: IntArray
 
 
-def universal(space: ClaimSpace, rows: NDArray[np.int16], sets: Subsets) -> Universal:
+def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> Universal:
     """Return how many possible cells every set of columns of every row matches."""
     size = np.empty((len(rows), sets.bits.size), np.int64)
     needed = np.empty_like(size)
-    kernels.lattice_counts(space.core, space.free_values, rows, sets, size, needed)
+    lattice_counts(space.core, space.free_values, rows, sets, size, needed)
     return Universal(size, needed)
 
 
-def matches(codes: NDArray[np.int16], patterns: NDArray[np.int16]) -> BoolArray:
+def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
     """Return which cells match each pattern; -1 in a pattern matches anything."""
     found = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):
         asked = np.flatnonzero(patterns[:, a] >= 0)
         found[asked] &= codes[None, :, a] == patterns[asked, a, None]
     return found
+
+
+@kernel
+def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
+    """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
+    asked = np.empty(patterns.shape[1], np.int64)
+    for s in range(patterns.shape[0]):
+        n_asked = 0
+        for a in range(patterns.shape[1]):
+            if patterns[s, a] >= 0:
+                asked[n_asked] = a
+                n_asked += 1
+        total = np.int64(0)
+        for r in range(rows.shape[0]):
+            same = True
+            for i in range(n_asked):
+                if rows[r, asked[i]] != patterns[s, asked[i]]:
+                    same = False
+                    break
+            if same:
+                total += weight[r]
+        out[s] = total
 
 
 # -----------------------------------------------------------------------------
@@ -304,60 +482,72 @@ def matches(codes: NDArray[np.int16], patterns: NDArray[np.int16]) -> BoolArray:
 
 
 def readable_here(
-    space: ClaimSpace, system: BlockSystem, patterns: NDArray[np.int16], size: IntArray
+    space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
     """Return which claims are sums of cells of one table, dead cells left out.
 
-    Parameters
-    ----------
-    space : ClaimSpace
-        Tables.
-    system : BlockSystem
-        The block.
-    patterns : ndarray of int16
-        Value of every attribute, -1 for any.
-    size : ndarray of int64
-        Live cells that match, for each claim.
-
-    Returns
-    -------
-    ndarray of bool
-        One answer for each claim; a claim that no live cell matches is a sum of no cells.
+    ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
     stated = space.stated(system.cells, system.published)
     return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
 
 
-def readable_everywhere(
-    space: ClaimSpace, patterns: NDArray[np.int16], size: IntArray
-) -> BoolArray:
+def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:
     """Return which claims are sums of cells of one table whatever was published.
 
-    Parameters
-    ----------
-    space : ClaimSpace
-        Tables and possible cells.
-    patterns : ndarray of int16
-        Value of every attribute, -1 for any.
-    size : ndarray of int64
-        Possible cells that match, for each claim.
-
-    Returns
-    -------
-    ndarray of bool
-        One answer for each claim.
+    ``size`` counts the possible cells that match each claim.
     """
     return _sums(space, space.constant, np.arange(len(space.codes)), patterns, size)
 
 
+@kernel
+def sums_of_patterns(
+    value: CodeArray,
+    table: IntArray,
+    width: IntArray,
+    patterns: CodeArray,
+    size: IntArray,
+    out: BoolArray,
+) -> None:
+    """Say which patterns have the size of the cells of one table that lie inside them.
+
+    ``value`` is what all records of a cell have in each attribute, -1 where they differ.
+    """
+    asked = np.empty(patterns.shape[1], np.int64)
+    for s in range(patterns.shape[0]):
+        n_asked = 0
+        for a in range(patterns.shape[1]):
+            if patterns[s, a] >= 0:
+                asked[n_asked] = a
+                n_asked += 1
+        total, before = np.int64(0), np.int64(-1)
+        out[s] = False
+        for q in range(value.shape[0]):
+            if table[q] != before:
+                total, before = np.int64(0), table[q]
+            if width[q] < 0 or width[q] > size[s]:
+                continue
+            inside = True
+            for i in range(n_asked):
+                if value[q, asked[i]] != patterns[s, asked[i]]:
+                    inside = False
+                    break
+            # Cells of one table that are inside and apart: sizes add up.
+            if inside:
+                total += width[q]
+                if total == size[s]:
+                    out[s] = True
+                    break
+
+
 def _sums(
-    space: ClaimSpace, stated: Stated, cells: IntArray, patterns: NDArray[np.int16], size: IntArray
+    space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
     """Return which claims have the size of cells of one table that lie inside and apart."""
     value, width, table = stated.value, stated.width, space.table[stated.query]
     found = np.zeros(len(patterns), np.bool_)
     apart = np.where(space.overlapping[table], -1, width)
-    kernels.sums_of_patterns(value, table, apart, patterns, size, found)
+    sums_of_patterns(value, table, apart, patterns, size, found)
     for t in np.unique(table[space.overlapping[table]]).tolist():
         rows = np.flatnonzero((table == t) & (width > 0))
         order = rows[np.argsort(-width[rows], kind="stable")]

@@ -6,23 +6,29 @@ zero rules out a cell takes one look-up for each such family of tables.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._numba import kernel
+from bayesrisk._validation import BoolArray, CodeArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.records.system import merged_codes
 from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
-from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.schema import Schema, household_cells
 
+#: Most possible cells that are listed.
+MAX_CELLS = 2_000_000
+HOUSEHOLD = "household-dhc"
+TENURES = ("merged", "cash", "four-way")
+_NO_RENT = 4
 #: Possible cells that are looked at together: more would take memory, fewer time.
 _AT_ONCE = 2**18
 #: Most cells of the cross of a family of tables.
@@ -30,41 +36,29 @@ _MAX_CROSS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Family:
-    """Tables that cross some of the same attributes.
+class CrossedTables:
+    """Tables that cross some of the same attributes: their published cells, by position among all.
 
-    Attributes
-    ----------
-    query : ndarray of int64
-        Their published cells, by position among all.
-    weight : ndarray of int16
-        Weight of each of those cells in the cross of the attributes.
-    place : ndarray of int32
-        Where in the cross each possible cell lies.
+    ``weight`` is that of each of them in the cross of the attributes, ``place`` where in the
+    cross each possible cell lies.
     """
 
     query: IntArray
-    weight: NDArray[np.int16]
+    weight: CodeArray
     place: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What published cells say of the cells of the space that they count.
+    """The codes and the number of the cells of the space that published cells (``query``) count.
 
-    Attributes
-    ----------
-    query : ndarray of int64
-        The published cells, by position among all.
-    value : ndarray of int16
-        The code of each attribute that all cells share, -1 where they differ.
-    width : ndarray of int64
-        How many cells there are; -1 where a published cell is no plain count of cells that claims
-        can be about.
+    ``value`` is the code of each attribute that all cells share, -1 where they differ; ``width``
+    how many cells there are, -1 where a published cell is no plain count of cells that claims can
+    be about.
     """
 
     query: IntArray
-    value: NDArray[np.int16]
+    value: CodeArray
     width: IntArray
 
 
@@ -86,17 +80,17 @@ class ClaimSpace:
         Table and cell of every published cell.
     table : ndarray of int64
         The table of every published cell, numbered.
-    families : tuple of Family
+    families : tuple of CrossedTables
         The tables by the attributes that they cross.
     """
 
     schema: Schema
     groups: Mapping[str, IntArray]
-    codes: NDArray[np.int16]
+    codes: CodeArray
     eligible: BoolArray
     names: tuple[tuple[str, str], ...]
     table: IntArray
-    families: tuple[Family, ...]
+    families: tuple[CrossedTables, ...]
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -107,23 +101,18 @@ class ClaimSpace:
     def first_code(self) -> dict[str, IntArray]:
         """For every attribute the first code of each group."""
         return {
-            name: np.unique(self.groups[name], return_index=True)[1].astype(np.int64)
-            + self.schema.attribute(name).first
-            for name in self.schema.names
+            about.name: np.unique(self.groups[about.name], return_index=True)[1] + about.first
+            for about in self.schema.attributes
         }
 
     def alive(self, counts: IntArray, hidden: BoolArray) -> IntArray:
         """Return the possible cells that no published zero rules out."""
-        from bayesrisk.reconstruction.claims.search.kernels import (
-            live_cells,  # compiled on first use
-        )
-
         zero = (counts == 0) & ~hidden
         masks = [~np.any(f.weight[zero[f.query]] > 0, axis=0) for f in self.families]
         order = np.argsort([mask.mean() for mask in masks])
         start = np.concatenate([[0], np.cumsum([masks[i].size for i in order])]).astype(np.int64)
         joined = np.concatenate([masks[i] for i in order])
-        return live_cells(self._places[order], joined, start)
+        return _live_cells(self._places[order], joined, start)
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
@@ -179,14 +168,14 @@ class ClaimSpace:
         return found
 
     @cached_property
-    def core(self) -> NDArray[np.int16]:
+    def core(self) -> CodeArray:
         """Different combinations of the attributes that are not free; the free ones are -1."""
         codes = self.codes[self.eligible]
         if not len(codes):
             return codes
         tied = np.where(self.free, np.int16(-1), codes)
         _, first = np.unique(_flat(tied.astype(np.int64) + 1, self.sizes + 1), return_index=True)
-        core: NDArray[np.int16] = tied[first]
+        core: CodeArray = tied[first]
         return core
 
     @cached_property
@@ -203,10 +192,6 @@ class ClaimSpace:
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
         """Return what some published cells say of some possible cells."""
-        from bayesrisk.reconstruction.claims.search.kernels import (
-            common_values,  # compiled on first use
-        )
-
         value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
         width = np.full(len(chosen), -1, np.int64)
         codes, eligible = self.codes[cells], self.eligible[cells]
@@ -216,7 +201,7 @@ class ClaimSpace:
             used, place = np.unique(family.place[cells], return_inverse=True)
             own, size = value[at], width[at]
             weight = np.ascontiguousarray(family.weight[rows][:, used])
-            common_values(weight, place.ravel(), codes, eligible, own, size)
+            _common_values(weight, place.ravel(), codes, eligible, own, size)
             value[at], width[at] = own, size
         return Stated(chosen, value, width)
 
@@ -240,6 +225,73 @@ class ClaimSpace:
         return False
 
 
+@kernel
+def _live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> IntArray:
+    """Return the cells whose place is open in the mask of every family."""
+    n_families, n_cells = place.shape
+    found = np.empty(n_cells, np.int64)
+    count = 0
+    for cell in range(n_cells):
+        live = True
+        for f in range(n_families):
+            if not mask[start[f] + place[f, cell]]:
+                live = False
+                break
+        if live:
+            found[count] = cell
+            count += 1
+    return found[:count].copy()
+
+
+@kernel
+def _common_values(
+    weight: CodeArray,
+    place: IntArray,
+    codes: CodeArray,
+    eligible: BoolArray,
+    value: CodeArray,
+    width: IntArray,
+) -> None:
+    """Fill in the code that all cells of each published cell share, and how many they are.
+
+    ``place`` says where among the columns of ``weight`` each cell lies.  The width is -1 for
+    published cells that count a cell more than once, or one that is not eligible, or none.
+    """
+    n_places, n_codes = weight.shape[1], codes.shape[1]
+    common = np.full((n_places, n_codes), -2, np.int16)
+    number, plain = np.zeros(n_places, np.int64), np.ones(n_places, np.bool_)
+    # The code that all cells at a place share, -1 where they differ, -2 where there is none.
+    for cell in range(place.size):
+        p = place[cell]
+        number[p] += 1
+        plain[p] &= eligible[cell]
+        for a in range(n_codes):
+            if common[p, a] == -2:
+                common[p, a] = codes[cell, a]
+            elif common[p, a] != codes[cell, a]:
+                common[p, a] = -1
+    # The same of the places that a published cell counts, each once.
+    for q in range(weight.shape[0]):
+        total = np.int64(0)
+        value[q, :] = -2
+        for p in range(n_places):
+            if weight[q, p] == 0 or number[p] == 0:
+                continue
+            if weight[q, p] > 1 or not plain[p]:
+                total = np.int64(-1)
+                break
+            total += number[p]
+            for a in range(n_codes):
+                if value[q, a] == -2:
+                    value[q, a] = common[p, a]
+                elif value[q, a] != common[p, a]:
+                    value[q, a] = -1
+        width[q] = total if total > 0 else -1
+        for a in range(n_codes):
+            if width[q] < 0 or value[q, a] == -2:
+                value[q, a] = -1
+
+
 def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     """Return one number for each row of codes."""
     found = np.zeros(len(codes), np.int64)
@@ -248,60 +300,91 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     return found
 
 
-def published_groups(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]:
-    """Return for every attribute groups of codes that no table tells apart, first ones first."""
-    found = {}
-    for name in schema.names:
-        used = [np.asarray(t.factors[name]) for t in tables if name in t.factors]
-        columns = np.concatenate([*used, np.ones((1, schema.attribute(name).size), np.int64)])
-        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        found[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    return found
+class Rules(NamedTuple):
+    """Which records are possible: structural rules of households or not, tenures, codes.
+
+    ``among`` are the codes, for some attributes, of the records that claims are about.
+    """
+
+    structural: bool
+    tenure: str
+    among: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class _KeptSpace(NamedTuple):
+    """A space that was made, and what for."""
+
+    schema: Schema
+    tables: tuple[Table, ...]
+    rules: Rules
+    space: ClaimSpace
+
+
+_KEPT: deque[_KeptSpace] = deque(maxlen=4)
 
 
 def claim_space(
-    schema: Schema,
-    tables: Sequence[Table],
-    *,
-    cells: IntArray,
-    single_codes: Sequence[str],
-    among: Mapping[str, Sequence[int]],
+    schema: Schema, tables: tuple[Table, ...], rules: Rules, *, cells: IntArray | None = None
 ) -> ClaimSpace:
     """Return the space of claims about tables of one level.
 
-    Parameters
-    ----------
-    schema : Schema
-        What the records have.
-    tables : sequence of Table
-        The published tables.
-    cells : ndarray of int64
-        Possible schema cells.
-    single_codes : sequence of str
-        Attributes whose codes are kept apart even where no table does.
-    among : mapping of str to sequence of int
-        Codes of the records that claims are about; empty for all.
-
-    Returns
-    -------
-    ClaimSpace
-        Possible cells and masks of the tables.
+    ``cells`` are the possible schema cells; by default those of the rules, whose last few spaces
+    are kept.
 
     Raises
     ------
     ArgumentError
-        If tables cross too many cells.
+        If tables cross too many cells, or more than two million cells are possible.
     """
-    groups = published_groups(schema, tables)
-    for name in single_codes:
-        groups[name] = np.arange(schema.attribute(name).size)
+    if cells is not None:
+        return _claim_space(schema, tables, rules, cells)
+    for kept in _KEPT:
+        if (kept.schema, kept.tables, kept.rules) == (schema, tables, rules):
+            return kept.space
+    space = _claim_space(schema, tables, rules, _possible_cells(schema, rules))
+    _KEPT.append(_KeptSpace(schema, tables, rules, space))
+    return space
+
+
+def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
+    """Return the schema cells that a record can lie in, sorted."""
+    if schema.name != HOUSEHOLD:
+        if schema.size > MAX_CELLS:
+            raise ArgumentError(
+                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
+                "give the possible ones as cells"
+            )
+        return np.arange(schema.size, dtype=np.int64)
+    if rules.structural:
+        cells = household_cells()
+    else:  # every combination of the codes of occupied units, and the vacant units
+        vacancy, shape = schema.names.index("vacancy"), schema.shape
+        codes = [np.arange(1, size) for size in shape]
+        vacant = [codes[a] if a == vacancy else np.zeros(1, np.int64) for a in range(len(shape))]
+        codes[vacancy] = np.zeros(1, np.int64)
+        every = [np.ravel_multi_index(np.ix_(*c), shape).ravel() for c in (codes, vacant)]
+        cells = np.sort(np.concatenate(every))
+    if rules.tenure == "cash":
+        tenure = np.unravel_index(cells, schema.shape)[schema.names.index("tenure")]
+        cells = cells[tenure != _NO_RENT]
+    return cells
+
+
+def _claim_space(
+    schema: Schema, tables: Sequence[Table], rules: Rules, cells: IntArray
+) -> ClaimSpace:
+    groups = merged_codes(schema, tables)
+    first = {attribute.name: attribute.first for attribute in schema.attributes}
+    if rules.tenure == "four-way":  # kept apart even where no table does
+        groups["tenure"] = np.arange(groups["tenure"].size)
     sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
     found = []
     for begin in range(0, len(cells), _AT_ONCE):
-        index = schema.indices(cells[begin : begin + _AT_ONCE])
-        about = np.ones(len(cells[begin : begin + _AT_ONCE]), np.int64)
-        for name, kept in among.items():
-            about &= np.isin(index[name] + schema.attribute(name).first, list(kept))
+        part = cells[begin : begin + _AT_ONCE]
+        index = dict(zip(schema.names, np.unravel_index(part, schema.shape), strict=True))
+        about = np.ones(part.size, np.int64)
+        for name, kept in rules.among:
+            about &= np.isin(index[name] + first[name], list(kept))
         key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
         found.append(np.unique(_flat(key, np.append(sizes, 2))))
     keys, eligible = np.divmod(np.unique(np.concatenate([np.zeros(0, np.int64), *found])), 2)
@@ -318,9 +401,9 @@ def _families(
     schema: Schema,
     tables: Sequence[Table],
     groups: Mapping[str, IntArray],
-    codes: NDArray[np.int16],
+    codes: CodeArray,
     sizes: IntArray,
-) -> tuple[Family, ...]:
+) -> tuple[CrossedTables, ...]:
     crossed = [frozenset(table.factors) for table in tables]
     largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]
     start = np.concatenate([[0], np.cumsum([len(t.cells) for t in tables])])
@@ -338,7 +421,7 @@ def _families(
         place = np.zeros(len(codes), np.int64)
         if axes:
             place = np.ravel_multi_index(tuple(codes[:, axes].T), shape)
-        found.append(Family(query, np.concatenate(weight), place.astype(np.int32)))
+        found.append(CrossedTables(query, np.concatenate(weight), place.astype(np.int32)))
     return tuple(found)
 
 
@@ -348,7 +431,7 @@ def _cross(
     groups: Mapping[str, IntArray],
     axes: Sequence[int],
     shape: tuple[int, ...],
-) -> NDArray[np.int16]:
+) -> CodeArray:
     """Return the weights of a table's cells over the cross of some attributes."""
     weight = np.ones((len(table.cells), 1), np.int64)
     for a in axes:
@@ -371,21 +454,10 @@ def _cross(
 class BlockSystem:
     """Whole numbers of records in classes of live cells, and the published counts they add up to.
 
-    Attributes
-    ----------
-    cells : ndarray of int64
-        Live cells, as positions in the space.
-    order : ndarray of int64
-        Live cells, as positions among ``cells``, class by class; last those that no published
-        count binds, because all their counts are withheld.
-    start : ndarray of int64
-        Where each class begins in ``order``, and where the last ends.
-    query : ndarray of int64
-        Published cell of each row (the first of those with equal rows).
-    published : ndarray of int64
-        Published cells that are positive.
-    model : IntegerModel
-        Rows with their counts, bounds of the classes.
+    ``cells`` are live cells, as positions in the space; ``order`` lists them class by class, last
+    those that no published count binds, because all their counts are withheld; ``start`` says
+    where each class begins in ``order``.  ``query`` is the published cell of each row (the first
+    of those with equal rows), ``published`` are the published cells that are positive.
     """
 
     cells: IntArray
@@ -406,41 +478,21 @@ class BlockSystem:
         return self.cells[self.order[self.start[-1] :]]
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """Published cells that contradict each other.
-
-    Attributes
-    ----------
-    reason : str
-        What they do.
-    query : tuple of int
-        Published cells by position.
-    """
+class Conflict(NamedTuple):
+    """Published cells, by position, that contradict each other, and how."""
 
     reason: str
-    query: tuple[int, ...]
+    query: IntArray
 
 
 def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> BlockSystem | Conflict:
     """Return the system of a block, or the published cells that no possible cell can fill.
 
-    Parameters
-    ----------
-    space : ClaimSpace
-        Possible cells and tables.
-    counts : ndarray of int64
-        Every published cell of the block.
-    hidden : ndarray of bool
-        Which of them are withheld.
-
-    Returns
-    -------
-    BlockSystem or Conflict
-        A conflict where a count is negative, or positive though zeros rule out all its cells.
+    A conflict is where a count is negative, or positive though zeros rule out all its cells.
+    ``hidden`` says which counts are withheld.
     """
     if (counts < 0).any():
-        return Conflict("negative", tuple(np.flatnonzero(counts < 0).tolist()))
+        return Conflict("negative", np.flatnonzero(counts < 0))
     cells = space.alive(counts, hidden)
     chosen = np.flatnonzero((counts > 0) & ~hidden)
     label, bound = space.classes(cells, chosen)
@@ -456,9 +508,7 @@ def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> Bloc
     rows = sp.csr_array(columns)
     empty = np.diff(rows.indptr) == 0
     if empty.any():
-        return Conflict(
-            "all possible records are ruled out by zeros", tuple(chosen[empty].tolist())
-        )
+        return Conflict("all possible records are ruled out by zeros", chosen[empty])
     kept_rows = _different_rows(rows, counts[chosen])
     right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
     high = np.full(start.size - 1, top)
@@ -479,64 +529,3 @@ def _different_rows(rows: sp.csr_array, right: IntArray) -> IntArray:
         key.update(rows.data[part].tobytes())
         seen.setdefault((key.digest(), int(right[row])), row)
     return np.array(sorted(seen.values()), dtype=np.int64)
-
-
-# -----------------------------------------------------------------------------
-# Which published cells contradict each other, where no records fit them all.
-
-
-#: Seconds that a solver may take for one set of rows, and for all.
-_EACH, _ALL = 1.0, 10.0
-
-
-def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
-    """Return rows without a solution, none of which can be left out.
-
-    Parameters
-    ----------
-    system : BlockSystem
-        A block without a solution.
-    solver : SolverBackend
-        For rows whose relaxation has solutions.
-    deadline : Deadline
-        When to stop.
-
-    Returns
-    -------
-    Conflict
-        Rows that could not be tried within seconds stay in.
-    """
-    end = deadline.sooner(_ALL)
-    left = np.arange(system.query.size)
-    for row in left.tolist():
-        fewer = left[left != row]
-        if not end.late and _impossible(_rows(system.model, fewer), solver, end):
-            left = fewer
-    return Conflict("contradict each other", tuple(system.query[left].tolist()))
-
-
-def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
-    low, high = model.row_low[rows], model.row_high[rows]
-    # Bounds of a cell come from all rows: without some of them they must not stay.
-    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
-    return IntegerModel(model.low, free, model.rows[rows], low, high)
-
-
-def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Whether rows are proved to have no solution."""
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
-
-    if not model.row_low.size:
-        return False
-    nothing = np.zeros(model.low.size, np.int64)
-    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
-    if answer.ray is not None:
-        return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
-    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
-    return bool(found.status == Status.INFEASIBLE)
-
-
-def describe(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:
-    """Return a conflict in words, with its published cells and their counts."""
-    names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in conflict.query)
-    return f"{conflict.reason}: {names}"

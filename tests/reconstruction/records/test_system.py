@@ -5,13 +5,19 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.constraints.cells import CellSpace, entries, queries, space_of
-from bayesrisk.reconstruction.constraints.derived_rows import (
+from bayesrisk.reconstruction.records.components import entries
+from bayesrisk.reconstruction.records.solve import row_cells
+from bayesrisk.reconstruction.records.system import (
+    CellSpace,
+    coarse_coupling,
     coupling_family,
     person_families,
+    queries,
+    raw_system,
+    reduced_system,
+    space_of,
     spanned,
 )
-from bayesrisk.reconstruction.constraints.system import coarse_coupling, raw_system, reduced_system
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 BLOCK = Workload.named("sf1-block")
@@ -32,7 +38,7 @@ def test_block_tables_tell_38_age_bins_apart():
 
 
 def test_queries_are_the_incidence_of_the_workload():
-    matrix = QUERIES.matrix()
+    matrix = QUERIES.matrix
     assert matrix.shape == (775, 9576)
     first = np.unique(SPACE.bins["age"], return_index=True)[1]
     rng = np.random.default_rng(0)
@@ -61,7 +67,7 @@ def test_families_hold_each_cell_at_most_once_and_span_everything():
     assert np.bincount(system.family).tolist() == [76, 368, 46, 252]
     assert np.diff(system.cell_ptr).max() == 4
     assert np.all(system.cell_coef == 1)
-    matrix = QUERIES.matrix()
+    matrix = QUERIES.matrix
     rows = sp.csr_array(system.derivation @ matrix)
     # The rows have the rank of the published cells: nothing is lost.
     rank = np.linalg.matrix_rank
@@ -82,7 +88,7 @@ def test_the_cover_holds_every_cell_once():
 
 def test_rows_say_what_they_are_made_of():
     system = reduced_system(QUERIES)
-    texts = [system.describe(row) for row in range(system.n_rows)]
+    texts = [row_cells(system, row) for row in range(system.n_rows)]
     assert "P0140003" in texts
     assert "+P012A003 -P012I003" in texts
     assert len(set(texts)) == len(texts)
@@ -94,7 +100,7 @@ def test_missing_tables_leave_the_rank(missing):
     tables = [t for t in OWN if t.name not in missing]
     published = queries(space_of(BLOCK.schema, tables), tables)
     system = reduced_system(published)
-    matrix = published.matrix()
+    matrix = published.matrix
     some = np.random.default_rng(2).normal(size=(matrix.shape[1], 700))
     both = np.vstack([(system.derivation @ matrix) @ some, matrix @ some])
     rank = np.linalg.matrix_rank(matrix @ some)
@@ -104,7 +110,7 @@ def test_missing_tables_leave_the_rank(missing):
 
 def test_spanned_sees_what_is_not():
     families = person_families(QUERIES)
-    matrix = QUERIES.matrix()
+    matrix = QUERIES.matrix
     one = sp.csr_array(([1], ([0], [5])), shape=(1, 9576))
     heavy = sp.csr_array(matrix[[0]] * 2)
     assert spanned(matrix[[0]], families).tolist() == [True]
@@ -122,13 +128,13 @@ def test_another_schema_keeps_its_published_rows():
     assert system.cell_coef.tolist() == [1, 1, 2, 1]
     # Rows overlap: one more row without a count lists all cells.
     assert system.cover_ptr[-1] - system.cover_ptr[-2] == 3
-    assert system.describe(2) == "(no published cell)"
+    assert row_cells(system, 2) == "(no published cell)"
     rows = system.rows_of(sp.csr_array([[1, 0]]))
     assert rows.shape == (1, 3)
 
 
 def test_too_many_cells_are_refused(monkeypatch):
-    monkeypatch.setattr("bayesrisk.reconstruction.constraints.cells.MAX_CELLS", 100)
+    monkeypatch.setattr("bayesrisk.reconstruction.records.system.MAX_CELLS", 100)
     with pytest.raises(ArgumentError, match="at most 100 cells"):
         space_of(BLOCK.schema, OWN)
 

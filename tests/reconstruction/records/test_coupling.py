@@ -9,8 +9,8 @@ from oracles.reconstruction import largest_distance, people, person_tables, solu
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import Suppression
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.constraints.derived_rows import HIDDEN
-from bayesrisk.reconstruction.records.problem import instance
+from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -61,14 +61,14 @@ def published(tables, truth, withheld=None):
 
 def all_rows(problem):
     """Return the rows of all levels over blocks times the problem's cells; HIDDEN if withheld."""
-    own = problem.system.queries.matrix().toarray()
+    own = problem.system.queries.matrix.toarray()
     rows = [np.kron(np.eye(3, dtype=int), own)]
     counts = [problem.published.toarray().ravel()]
-    for level, coupling in problem.couplings.items():
-        matrix = coupling.queries.matrix().toarray()
-        places = np.eye(len(GEOIDS[level]), dtype=int)[PLACES[level]].T
+    for larger in problem.larger:
+        matrix = larger.coupling.queries.matrix.toarray()
+        places = np.eye(len(GEOIDS[larger.level]), dtype=int)[PLACES[larger.level]].T
         rows.append(np.kron(places, matrix))
-        counts.append(problem.coupled[level].toarray().ravel())
+        counts.append(larger.published.toarray().ravel())
     return np.vstack(rows), np.concatenate(counts)
 
 
@@ -87,7 +87,7 @@ def test_joint_solutions_equal_enumeration(tables):
     for _ in range(25):
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth)
-        problem = instance(given, scope=largest)
+        problem = published_rows(given, scope=largest)
         rows, counts = all_rows(problem)
         size = rows.shape[1]
         high = np.array([counts[rows[:, j] > 0].min() for j in range(size)])
@@ -114,9 +114,9 @@ def test_levels_in_between_count_too():
     tables = LEVELS[2]
     truth = np.random.default_rng(62).integers(0, 3, (3, 6))
     given = published(tables, truth)
-    assert list(instance(given, scope="city").couplings) == ["city", "part"]
-    assert list(instance(given, scope="part").couplings) == ["part"]
-    assert list(instance(given, scope="block").couplings) == []
+    for scope, levels in (("city", ["city", "part"]), ("part", ["part"]), ("block", [])):
+        problem = published_rows(given, scope=scope)
+        assert [larger.level for larger in problem.larger] == levels
 
 
 def test_a_place_that_contradicts_itself_is_named():
@@ -153,11 +153,11 @@ def test_suppressed_tract_cells_say_nothing():
     result = reconstruct(secret, scope="tract")
     assert set(result.status) <= {"unique", "feasible"}
     problem, star = result.problem, result.histogram()
-    own = problem.system.queries.matrix()
+    own = problem.system.queries.matrix
     assert abs(sp.csr_array(star @ own.T) - problem.published).nnz == 0
-    matrix = problem.couplings["tract"].queries.matrix()
+    matrix = problem.larger[0].coupling.queries.matrix
     found = star.sum(axis=0) @ matrix.T.toarray()
-    wanted = problem.coupled["tract"].toarray().ravel()
+    wanted = problem.larger[0].published.toarray().ravel()
     known = wanted >= 0
     assert known.sum() == matrix.shape[0] - 206
     assert np.array_equal(found[known], wanted[known])
@@ -216,7 +216,7 @@ def test_withheld_cells_at_all_levels_equal_enumeration(tables, kind):
     while checked < 25:
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth, kind(rng, rng.choice([0.2, 0.5])))
-        problem = instance(given, scope=largest)
+        problem = published_rows(given, scope=largest)
         try:
             every, bound = everything_that_fits(problem)
         except MemoryError:
@@ -269,7 +269,7 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
         # The weighted counts are always there, so that no number is unbounded.
         given = published(tables, truth, lambda at, c, h=hide: h(at, c) & (c.shape[1] > 1))
         scope, level = ("tract-joint", largest) if joint else ("block", "block")
-        problem = instance(given, scope=level)
+        problem = published_rows(given, scope=level)
         every, _ = everything_that_fits(problem)
         result = reconstruct(given, scope=level)
         star = result.histogram().toarray()
@@ -297,7 +297,7 @@ def test_variability_where_only_a_weighted_count_is_published():
     given = published({("block", "W"): WEIGHED}, truth)
     result = reconstruct(given, scope="block")
     found = solution_variability(given, scope="block", solution=result)
-    every, _ = everything_that_fits(instance(given, scope="block"))
+    every, _ = everything_that_fits(published_rows(given, scope="block"))
     star = result.histogram().toarray()
     worst = largest_ratio([x.reshape(3, -1) for x in every], star)
     assert worst == 1.0
@@ -385,14 +385,14 @@ def test_the_tables_of_the_tract_only_add_to_withheld_ones(how):
     assert solved[1].sum() > solved[0].sum()
     # The records reproduce all that was published of the tract and of the blocks.
     problem, star = together.problem, together.histogram()
-    own = sp.csr_array(star @ problem.system.queries.matrix().T).toarray()
+    own = sp.csr_array(star @ problem.system.queries.matrix.T).toarray()
     shown = problem.published.toarray()
     known = (shown != HIDDEN) & solved[1][:, None]
     assert np.array_equal(own[known], shown[known])
     assert solved[1].all()
     if how == "by hand":  # solved with the ages of the tract
-        matrix = problem.couplings["tract"].queries.matrix()
-        wanted = problem.coupled["tract"].toarray().ravel()
+        matrix = problem.larger[0].coupling.queries.matrix
+        wanted = problem.larger[0].published.toarray().ravel()
         found = star.sum(axis=0) @ matrix.T.toarray()
         assert np.array_equal(found[wanted != HIDDEN], wanted[wanted != HIDDEN])
     else:  # solved with 38 bins, the ages filled in

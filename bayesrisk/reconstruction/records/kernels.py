@@ -1,15 +1,241 @@
-"""Kernels over a residual program: propagation with a trail, and complete depth-first search."""
+"""Kernels of propagation and search: bounds of the cells of blocks, and components of programs."""
 
 from typing import NamedTuple
 
+import numpy as np
+
 from bayesrisk._numba import kernel
 from bayesrisk._validation import IntArray
+
+#: A count that was not published: its row says nothing.
+HIDDEN = -(2**62)
+#: More than any count; a cell that keeps this bound is in no published count.
+UNBOUNDED = 2**52
+
+FIXED, OPEN, INFEASIBLE, LOOSE = 0, 1, 2, 3
+
+
+class BlockRows(NamedTuple):
+    """The rows of every cell with its coefficient in each, and rows that cover the cells.
+
+    Every cell lies in exactly one cover row.  ``ceiling`` bounds the cells that no published row of
+    a block does, by larger places.
+    """
+
+    cell_ptr: IntArray
+    cell_row: IntArray
+    cell_coef: IntArray
+    cover_ptr: IntArray
+    cover_cell: IntArray
+    ceiling: IntArray
+
+
+class BlockCounts(NamedTuple):
+    """The rows of each block that are not zero, block after block, and their counts."""
+
+    ptr: IntArray
+    row: IntArray
+    value: IntArray
+
+
+class BlockOutcome(NamedTuple):
+    """Of every block: its status, the row at fault (or -1), and where its cells begin."""
+
+    status: IntArray
+    culprit: IntArray
+    ptr: IntArray
+
+
+class BlockWork(NamedTuple):
+    """One block: the count of every row, sums of bounds, and its live cells with their bounds.
+
+    ``least`` and ``most`` hold the sums of the bounds of every row and are kept up to date.
+    """
+
+    value: IntArray
+    least: IntArray
+    most: IntArray
+    cell: IntArray
+    low: IntArray
+    high: IntArray
+
+
+@kernel
+def grown(array: IntArray, needed: int) -> IntArray:
+    """Return ``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, 2 * array.size), np.int64)
+    larger[: array.size] = array
+    return larger
+
+
+@kernel
+def live_cells(s: BlockRows, w: BlockWork, rows: IntArray) -> int:
+    """List the cells that no row excludes, with their largest count, and return how many.
+
+    ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
+    them are looked at.
+    """
+    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
+    cover_ptr, cover_cell, value = s.cover_ptr, s.cover_cell, w.value
+    found = 0
+    for row in rows:
+        for at in range(cover_ptr[row], cover_ptr[row + 1]):
+            candidate = cover_cell[at]
+            most = UNBOUNDED
+            for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
+                # A cell x of weight a in a row of count c has a x <= c: x <= floor(c / a).
+                count = value[cell_row[k]]
+                if count == HIDDEN:
+                    continue
+                if count < cell_coef[k]:
+                    most = 0
+                    break
+                if count < most * cell_coef[k]:
+                    most = count // cell_coef[k]
+            if most == UNBOUNDED:
+                most = s.ceiling[candidate]
+            if most > 0:
+                w.cell[found] = candidate
+                w.high[found] = most
+                found += 1
+    return found
+
+
+@kernel
+def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
+    """Tighten the bounds of the first cells to a fixed point; return a row that contradicts, or -1.
+
+    The fixed point does not depend on the order.
+    """
+    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
+    value, least, most, cell, low, high = w
+    changed = True
+    while changed:  # ends: each pass moves a whole-numbered bound inwards
+        changed = False
+        for j in range(n_cells):
+            if low[j] == high[j]:
+                continue
+            new_low, new_high = low[j], high[j]
+            tight = -1
+            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+                row = cell_row[k]
+                count = value[row]
+                if count == HIDDEN:
+                    continue
+                coef = cell_coef[k]
+                # sum a_i x_i = c with l <= x <= h, so for each cell
+                # c - sum_{i != j} a_i h_i <= a_j x_j <= c - sum_{i != j} a_i l_i.
+                needed = count - most[row] + coef * high[j]
+                room = count - least[row] + coef * low[j]
+                if coef != 1:  # whole numbers: ceil of the lower, floor of the upper bound
+                    needed = -(-needed // coef)
+                    room = room // coef
+                if needed > new_low:
+                    new_low = needed
+                    tight = row
+                if room < new_high:
+                    new_high = room
+                    tight = row
+            if tight < 0:
+                continue
+            if new_low > new_high:
+                return tight
+            # Sums of bounds of its rows follow: sum a l and sum a h.
+            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+                row = cell_row[k]
+                least[row] += cell_coef[k] * (new_low - low[j])
+                most[row] += cell_coef[k] * (new_high - high[j])
+            low[j], high[j] = new_low, new_high
+            changed = True
+    return -1
+
+
+@kernel
+def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
+    """Bound the cells of one block; return its status, the row at fault and how many cells."""
+    value, least, most, cell, low, high = w
+    # No records add up to a negative count.
+    for row in rows:
+        if value[row] < 0 and value[row] != HIDDEN:
+            return INFEASIBLE, row, 0
+    # Bounds to begin with: 0 <= x <= min over its rows of floor(c / a).
+    found = live_cells(s, w, rows)
+    status = FIXED
+    for row in rows:
+        least[row] = 0
+        most[row] = 0
+    for j in range(found):
+        low[j] = 0
+        if high[j] == UNBOUNDED:  # in no published row: it changes nothing for other cells
+            status = LOOSE
+            continue
+        for k in range(s.cell_ptr[cell[j]], s.cell_ptr[cell[j] + 1]):
+            most[s.cell_row[k]] += s.cell_coef[k] * high[j]
+    # A row that its live cells cannot fill is the clearest contradiction: look for it first.
+    for row in rows:
+        if value[row] != HIDDEN and most[row] < value[row]:
+            return INFEASIBLE, row, 0
+    wrong = tighten(s, w, found)
+    if wrong >= 0:
+        return INFEASIBLE, wrong, 0
+    for row in rows:
+        if value[row] != HIDDEN and (least[row] > value[row] or most[row] < value[row]):
+            return INFEASIBLE, row, 0
+    # One solution is left where every l = h.
+    for j in range(found):
+        if status == FIXED and low[j] < high[j]:
+            status = OPEN
+    return status, -1, found
+
+
+@kernel
+def solve_blocks(
+    s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Bound the cells of every block; return cells, lower and upper bounds, block after block.
+
+    Cells without a bound are not returned, and make the block ``LOOSE``.  ``outcome`` is filled.
+    """
+    n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
+    value = np.zeros(n_rows, np.int64)
+    cell = np.empty(n_cells, np.int64)
+    low = np.empty(n_cells, np.int64)
+    high = np.empty(n_cells, np.int64)
+    w = BlockWork(value, np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), cell, low, high)
+    start = max(blocks.row.size // 2, 16)
+    cells = np.empty(start, np.int64)
+    lows = np.empty(start, np.int64)
+    highs = np.empty(start, np.int64)
+    used = 0
+    outcome.ptr[0] = 0
+    for block in range(blocks.ptr.size - 1):
+        first, last = blocks.ptr[block], blocks.ptr[block + 1]
+        rows = blocks.row[first:last]
+        for k in range(first, last):
+            value[blocks.row[k]] = blocks.value[k]
+        outcome.status[block], outcome.culprit[block], found = solve_block(s, w, rows)
+        cells = grown(cells, used + found)
+        lows = grown(lows, used + found)
+        highs = grown(highs, used + found)
+        for j in range(found):
+            if 0 < high[j] < UNBOUNDED:
+                cells[used], lows[used], highs[used] = cell[j], low[j], high[j]
+                used += 1
+        outcome.ptr[block + 1] = used
+        for row in rows:
+            value[row] = 0
+    return cells[:used], lows[:used], highs[:used]
+
+
+# Programs of free cells: propagation with a trail, and complete depth-first search.
 
 #: What a search found out about a component.
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
 
 
-class Arrays(NamedTuple):
+class ProgramArrays(NamedTuple):
     """A program: columns, rows, bounds of rows, the family of each row.
 
     Variables and rows of a component stand next to each other, from ``first_var[k]`` and
@@ -29,7 +255,7 @@ class Arrays(NamedTuple):
     first_row: IntArray
 
 
-class Work(NamedTuple):
+class SearchWork(NamedTuple):
     """Bounds of the variables, sums of them in every row, and what a search needs to go back.
 
     ``state`` holds the length of the trail, the first and next place of the circular queue,
@@ -49,7 +275,7 @@ class Work(NamedTuple):
     total: IntArray
 
 
-class Answers(NamedTuple):
+class SearchAnswers(NamedTuple):
     """What is found out: a solution, and the one farthest from it, of every component.
 
     ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
@@ -65,7 +291,7 @@ class Answers(NamedTuple):
 
 
 @kernel
-def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
+def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
     """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
     if w.state[3] == 1:
         length = w.state[0]
@@ -73,6 +299,7 @@ def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
         w.trail[length, 1] = w.low[var]
         w.trail[length, 2] = w.high[var]
         w.state[0] = length + 1
+    # sum a l and sum a h of each of its rows change by a (l' - l) and a (h' - h).
     for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
         row = p.var_row[k]
         w.least[row] += p.var_coef[k] * (new_low - w.low[var])
@@ -86,8 +313,9 @@ def narrow(p: Arrays, w: Work, var: int, new_low: int, new_high: int) -> None:
 
 
 @kernel
-def tighten_row(p: Arrays, w: Work, row: int) -> bool:
+def tighten_row(p: ProgramArrays, w: SearchWork, row: int) -> bool:
     """Tighten the variables of one row; return False when the row cannot hold."""
+    # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
     if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
         return False
     if w.least[row] == w.most[row]:
@@ -96,7 +324,7 @@ def tighten_row(p: Arrays, w: Work, row: int) -> bool:
         var, coef = p.row_var[k], p.row_coef[k]
         if w.low[var] == w.high[var]:
             continue
-        # The row minus the most (least) that its other variables can hold.
+        # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
         needed = p.row_low[row] - w.most[row] + coef * w.high[var]
         room = p.row_high[row] - w.least[row] + coef * w.low[var]
         if coef != 1:
@@ -112,7 +340,7 @@ def tighten_row(p: Arrays, w: Work, row: int) -> bool:
 
 
 @kernel
-def settle(p: Arrays, w: Work) -> int:
+def settle(p: ProgramArrays, w: SearchWork) -> int:
     """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
     wrong = -1
     while w.state[1] != w.state[2]:
@@ -132,12 +360,13 @@ def settle(p: Arrays, w: Work) -> int:
 
 
 @kernel
-def undo(p: Arrays, w: Work, mark: int) -> None:
+def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
     """Take back what was noted on the trail after ``mark``."""
     while w.state[0] > mark:
         w.state[0] -= 1
         at = w.state[0]
         var, old_low, old_high = w.trail[at, 0], w.trail[at, 1], w.trail[at, 2]
+        # The sums of its rows go back with the bounds.
         for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
             row = p.var_row[k]
             w.least[row] += p.var_coef[k] * (old_low - w.low[var])
@@ -147,9 +376,10 @@ def undo(p: Arrays, w: Work, mark: int) -> None:
 
 
 @kernel
-def propagate(p: Arrays, w: Work, component: int) -> int:
+def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
     w.state[:] = 0
+    # Sums of bounds from nothing, and every row in the queue.
     for row in range(p.first_row[component], p.first_row[component + 1]):
         w.least[row] = 0
         w.most[row] = 0
@@ -165,29 +395,31 @@ def propagate(p: Arrays, w: Work, component: int) -> int:
 
 
 @kernel
-def propagate_components(p: Arrays, w: Work, wrong: IntArray) -> None:
+def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
     """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
     for component in range(p.first_var.size - 1):
         wrong[component] = propagate(p, w, component)
 
 
 @kernel
-def mark_usable(p: Arrays, w: Work, component: int) -> None:
+def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
     """Mark the families whose rows are equations of ones that hold every variable once."""
     w.usable[:] = 0
     for row in range(p.first_row[component], p.first_row[component + 1]):
+        # An equation of ones: x_1 + ... + x_m = c.
         sound = p.row_low[row] == p.row_high[row]
         for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
             sound = sound and p.row_coef[k] == 1
         if sound:
             w.usable[p.family[row]] += p.row_ptr[row + 1] - p.row_ptr[row]
+    # Rows of a family share no variable: as many variables as there are is each of them once.
     n_vars = p.first_var[component + 1] - p.first_var[component]
     for label in range(w.usable.size):
         w.usable[label] = 1 if w.usable[label] == n_vars else 0
 
 
 @kernel
-def mark_even(p: Arrays, w: Work, even: IntArray) -> None:
+def mark_even(p: ProgramArrays, w: SearchWork, even: IntArray) -> None:
     """Mark the components whose total is fixed, so that every distance within is even."""
     for component in range(p.first_var.size - 1):
         mark_usable(p, w, component)
@@ -195,7 +427,7 @@ def mark_even(p: Arrays, w: Work, even: IntArray) -> None:
 
 
 @kernel
-def distance_bound(p: Arrays, w: Work, component: int, star: IntArray) -> int:
+def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1.
 
     In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
@@ -206,6 +438,7 @@ def distance_bound(p: Arrays, w: Work, component: int, star: IntArray) -> int:
     for row in range(p.first_row[component], p.first_row[component + 1]):
         if w.usable[p.family[row]] == 0:
             continue
+        # sum |x - x*| <= 2 min(sum (h - x*)+, sum (x* - l)+) over the row.
         gain, loss = 0, 0
         for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
             var = p.row_var[k]
@@ -220,7 +453,7 @@ def distance_bound(p: Arrays, w: Work, component: int, star: IntArray) -> int:
 
 
 @kernel
-def choose(p: Arrays, w: Work, component: int) -> int:
+def choose(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Return the free variable with the narrowest bounds, or -1."""
     branch, narrowest = -1, 0
     for var in range(p.first_var[component], p.first_var[component + 1]):
@@ -233,12 +466,13 @@ def choose(p: Arrays, w: Work, component: int) -> int:
 
 
 @kernel
-def next_child(p: Arrays, w: Work, depth: int, star: IntArray) -> int:
+def next_child(p: ProgramArrays, w: SearchWork, depth: int, star: IntArray) -> int:
     """Fix the deepest branching variable that has a value left, farthest from ``star`` first.
 
     Returns the depth of the search afterwards: 0 when nothing is left to try, and with a minus sign
     when the new value contradicts a row.
     """
+    # Nodes whose values were all tried are left.
     while depth > 0 and w.stack[depth - 1, 1] > w.stack[depth - 1, 2]:
         depth -= 1
     if depth == 0:
@@ -246,6 +480,7 @@ def next_child(p: Arrays, w: Work, depth: int, star: IntArray) -> int:
     top = depth - 1
     undo(p, w, w.stack[top, 3])
     var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
+    # The end of l..h that is farther from x*; the node keeps the rest of the values.
     if abs(largest - star[var]) < abs(smallest - star[var]):
         value = smallest
         w.stack[top, 1] = smallest + 1
@@ -258,8 +493,8 @@ def next_child(p: Arrays, w: Work, depth: int, star: IntArray) -> int:
 
 @kernel
 def search(
-    p: Arrays,
-    w: Work,
+    p: ProgramArrays,
+    w: SearchWork,
     component: int,
     star: IntArray,
     maximise: bool,
@@ -286,6 +521,7 @@ def search(
         if nodes > limit or w.state[4] == 1:
             undo(p, w, base)
             return best, False
+        # A node whose bound is no better than the best distance is cut off.
         bound = distance_bound(p, w, component, star) if maximise else -1
         if bound < 0 or bound > best:
             branch = choose(p, w, component)
@@ -296,6 +532,7 @@ def search(
                 w.stack[depth, 3] = w.state[0]
                 depth += 1
             else:
+                # Nothing is free: a solution, at sum |x - x*|.
                 distance = 0
                 for var in range(first, last):
                     distance += abs(w.low[var] - star[var]) if maximise else 0
@@ -316,7 +553,9 @@ def search(
 
 
 @kernel
-def search_components(p: Arrays, w: Work, answers: Answers, stop: int, limit: IntArray) -> None:
+def search_components(
+    p: ProgramArrays, w: SearchWork, answers: SearchAnswers, stop: int, limit: IntArray
+) -> None:
     """Search every component that is pending for a solution and for the one farthest from it.
 
     A search ends at the distance ``stop``, or after ``limit`` nodes of the component.
@@ -336,6 +575,7 @@ def search_components(p: Arrays, w: Work, answers: Answers, stop: int, limit: In
                 found[component] = NONE if complete else UNKNOWN
                 continue
             has_star[component] = 1
+        # The farthest solution; 0 with all seen proves that there is no other.
         best, complete = search(p, w, component, star, True, stop, limit[component], far)
         distance[component] = best
         if complete:

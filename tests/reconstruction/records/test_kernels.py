@@ -5,10 +5,9 @@ import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
-from bayesrisk.reconstruction.constraints import derived_rows as blocks
-from bayesrisk.reconstruction.records import _search_kernels as search
-from bayesrisk.reconstruction.records import problem as programs
-from bayesrisk.reconstruction.records.problem import RowSource, build_program
+from bayesrisk.reconstruction.records import components, kernels
+from bayesrisk.reconstruction.records.components import build_program
+from bayesrisk.reconstruction.records.problem import RowSource
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):
@@ -37,21 +36,21 @@ def source_of(matrix, counts, family=None):
     )  # fmt: skip
 
 
-def propagate_block(matrix, counts, kernel=blocks.solve_blocks):
+def propagate_block(matrix, counts, kernel=kernels.solve_blocks):
     columns = sp.csc_array(matrix)
     n_rows, n = matrix.shape
     row = np.flatnonzero(counts)
     # One more row without a count lists all cells.
     rows = np.append(row, n_rows)
-    values = np.append(counts[row], blocks.HIDDEN)
+    values = np.append(counts[row], kernels.HIDDEN)
     cover = np.append(np.zeros(n_rows + 1, np.int64), n)
     status, culprit = np.empty(1, np.int64), np.empty(1, np.int64)
-    system = blocks.System(
+    system = kernels.BlockRows(
         columns.indptr.astype(np.int64), columns.indices.astype(np.int64),
-        columns.data.astype(np.int64), cover, np.arange(n), np.full(n, blocks.UNBOUNDED),
+        columns.data.astype(np.int64), cover, np.arange(n), np.full(n, kernels.UNBOUNDED),
     )  # fmt: skip
-    outcome = blocks.Outcome(status, culprit, np.empty(2, np.int64))
-    one = blocks.Blocks(np.array([0, len(rows)]), rows, values)
+    outcome = kernels.BlockOutcome(status, culprit, np.empty(2, np.int64))
+    one = kernels.BlockCounts(np.array([0, len(rows)]), rows, values)
     cell, low, high = kernel(system, one, outcome)
     lows, highs = np.zeros(n, int), np.zeros(n, int)
     lows[cell], highs[cell] = low, high
@@ -67,30 +66,30 @@ def test_propagation_keeps_every_solution(weights, feasible):
         matrix, counts, _ = random_problem(rng, weights=weights, feasible=feasible)
         status, culprit, low, high = propagate_block(matrix, counts)
         seen.add(status)
-        if status == blocks.LOOSE:
+        if status == kernels.LOOSE:
             assert (matrix.sum(axis=0) == 0).any()
             continue
         zero = np.zeros(matrix.shape[1], int)
         found = solutions(matrix, zero, zero + counts.max(initial=0), counts, counts)
-        if status == blocks.INFEASIBLE:
+        if status == kernels.INFEASIBLE:
             assert found == []
             assert culprit >= 0
             continue
         for x in found:
             assert np.all((low <= x) & (x <= high))
-        if status == blocks.FIXED:
+        if status == kernels.FIXED:
             assert [x.tolist() for x in found] == [low.tolist()]
-    assert {blocks.FIXED, blocks.OPEN} <= seen
-    assert (blocks.INFEASIBLE in seen) is not feasible
+    assert {kernels.FIXED, kernels.OPEN} <= seen
+    assert (kernels.INFEASIBLE in seen) is not feasible
 
 
 def test_the_kernel_is_its_python_self(monkeypatch):
     for name in ("grown", "live_cells", "tighten", "solve_block"):
-        monkeypatch.setattr(blocks, name, getattr(blocks, name).py_func)
+        monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
     rng = np.random.default_rng(4)
     for _ in range(30):
         matrix, counts, _ = random_problem(rng, weights=(1, 2), feasible=False)
-        slow = propagate_block(matrix, counts, blocks.solve_blocks.py_func)
+        slow = propagate_block(matrix, counts, kernels.solve_blocks.py_func)
         fast = propagate_block(matrix, counts)
         assert slow[:2] == fast[:2]
         assert all(np.array_equal(a, b) for a, b in zip(slow[2:], fast[2:], strict=True))
@@ -98,26 +97,26 @@ def test_the_kernel_is_its_python_self(monkeypatch):
 
 def test_a_negative_count_is_a_contradiction():
     status, culprit, _, _ = propagate_block(np.eye(2, dtype=int), np.array([1, -1]))
-    assert (status, culprit) == (blocks.INFEASIBLE, 1)
+    assert (status, culprit) == (kernels.INFEASIBLE, 1)
 
 
 def test_the_output_grows_when_blocks_have_more_cells_than_was_guessed():
-    assert blocks.grown(np.arange(3), 2).size == 3
-    longer = blocks.grown(np.arange(3), 4)
+    assert kernels.grown(np.arange(3), 2).size == 3
+    longer = kernels.grown(np.arange(3), 4)
     assert longer.size == 6
     assert longer[:3].tolist() == [0, 1, 2]
 
 
-def run_search(program, *, star=None, stop=2**40, limit=10**6, module=search):
+def run_search(program, *, star=None, stop=2**40, limit=10**6, module=kernels):
     k, n = program.n_components, program.low.size
     point = np.full(n, -1, np.int64) if star is None else star.copy()
     has = np.full(k, 0 if star is None else 1, np.int64)
-    found = np.full(k, search.PENDING, np.int64)
+    found = np.full(k, kernels.PENDING, np.int64)
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
     far = np.zeros(n, np.int64)
     kernel = module.search_components
-    kernel = getattr(kernel, "py_func", kernel) if module is not search else kernel
-    answers = search.Answers(point, has, far, found, lower, upper)
+    kernel = getattr(kernel, "py_func", kernel) if module is not kernels else kernel
+    answers = kernels.SearchAnswers(point, has, far, found, lower, upper)
     kernel(program.arrays, program.work(), answers, stop, np.full(k, limit))
     return point, far, found, lower, upper
 
@@ -150,9 +149,9 @@ def test_search_finds_what_enumeration_finds(weights):
         point, far, found, lower, upper = run_search(program)
         kinds |= set(found.tolist())
         if not every:
-            assert (found == search.NONE).any()
+            assert (found == kernels.NONE).any()
             continue
-        assert not (found == search.NONE).any()
+        assert not (found == kernels.NONE).any()
         star = np.zeros(len(high), int)
         star[program.cell] = point
         other = star.copy()
@@ -161,8 +160,8 @@ def test_search_finds_what_enumeration_finds(weights):
         assert any(np.array_equal(other, x) for x in every)
         assert np.array_equal(lower, upper)
         assert lower.sum() == np.abs(star - other).sum() == largest_distance(every, star)
-        assert (found == search.UNIQUE).all() == (len(every) == 1)
-    assert {search.NONE, search.UNIQUE, search.SEVERAL} <= kinds
+        assert (found == kernels.UNIQUE).all() == (len(every) == 1)
+    assert {kernels.NONE, kernels.UNIQUE, kernels.SEVERAL} <= kinds
 
 
 def test_a_search_without_room_for_its_changes_stops_and_stays_sound(monkeypatch):
@@ -172,12 +171,12 @@ def test_a_search_without_room_for_its_changes_stops_and_stays_sound(monkeypatch
         program, matrix, counts, _, high = open_problem(rng)
         every = solutions(matrix, np.zeros_like(high), high, counts, counts)
         whole = run_search(program)
-        monkeypatch.setattr(programs, "MOST_CHANGES", 0)
+        monkeypatch.setattr(components, "MOST_CHANGES", 0)
         assert program.work().trail.shape[0] == 2 * program.low.size
         point, far, found, lower, upper = run_search(program)
         monkeypatch.undo()
         stopped += found.tolist() != whole[2].tolist() or upper.tolist() != whole[4].tolist()
-        if search.UNKNOWN in found.tolist():
+        if kernels.UNKNOWN in found.tolist():
             continue
         star = np.zeros(len(high), int)
         star[program.cell] = point
@@ -198,7 +197,7 @@ def test_a_node_limit_leaves_an_interval_that_holds_the_truth():
         program, matrix, counts, _, high = open_problem(rng)
         every = solutions(matrix, np.zeros_like(high), high, counts, counts)
         point, _, found, lower, upper = run_search(program, limit=3)
-        if search.UNKNOWN in found.tolist():
+        if kernels.UNKNOWN in found.tolist():
             continue
         star = np.zeros(len(high), int)
         star[program.cell] = point
@@ -212,7 +211,7 @@ def test_a_node_limit_leaves_an_interval_that_holds_the_truth():
 
 def test_search_is_its_python_self(monkeypatch):
     class Plain:
-        search_components = search.search_components
+        search_components = kernels.search_components
 
     rng = np.random.default_rng(7)
     problems = [open_problem(rng, weights=(1, 2))[0] for _ in range(15)]
@@ -221,7 +220,7 @@ def test_search_is_its_python_self(monkeypatch):
         "narrow", "tighten_row", "settle", "undo", "propagate", "mark_usable", "distance_bound",
         "choose", "next_child", "search",
     ):  # fmt: skip
-        monkeypatch.setattr(search, name, getattr(search, name).py_func)
+        monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
     for problem, expected in zip(problems, fast, strict=True):
         slow = run_search(problem, module=Plain)
         assert all(np.array_equal(a, b) for a, b in zip(slow, expected, strict=True))
@@ -248,5 +247,5 @@ def test_totals_that_are_fixed_make_distances_even():
             [source], np.zeros(3, np.int64), np.arange(3), np.zeros(3, np.int64), np.full(3, 2)
         )
         even = np.zeros(1, np.int64)
-        search.mark_even(program.arrays, program.work(), even)
+        kernels.mark_even(program.arrays, program.work(), even)
         assert even.tolist() == expected

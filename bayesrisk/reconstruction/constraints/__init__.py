@@ -1,1 +1,0 @@
-"""What tables say about the records of a place, as linear equations."""

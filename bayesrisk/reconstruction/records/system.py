@@ -1,0 +1,642 @@
+"""The integer system of published tables: cells, rows, and what each row is made of.
+
+The unknown is the histogram ``x`` of a geography over the cells of its schema, and the tables
+say ``A x = c``.  Three things make the system small without changing its solutions: attribute
+values between which no query distinguishes share a cell (single years of age become 38 bins);
+rows are taken apart by differences of published cells, so that a cell lies in few, small rows; a
+cell in any row that is zero is dead, and never listed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.tables import Table
+from bayesrisk.tables.schema import Schema
+
+#: Most cells that are enumerated for one schema.
+MAX_CELLS = 2_000_000
+
+
+@dataclass(frozen=True)
+class CellSpace:
+    """The cells of a schema after values that no query distinguishes are put together.
+
+    ``bins`` has for every attribute the bin of each value, numbered in order of first appearance.
+    """
+
+    schema: Schema
+    bins: Mapping[str, IntArray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of bins of every attribute, in the order of the schema."""
+        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(np.prod(self.shape))
+
+    def columns(self, cells: IntArray) -> dict[str, IntArray]:
+        """Return the bins of flat cells; the code itself where an attribute was left whole."""
+        columns = {}
+        parts = np.unravel_index(cells, self.shape)
+        for attribute, part in zip(self.schema.attributes, parts, strict=True):
+            if self.is_whole(attribute.name):
+                columns[attribute.name] = part.astype(np.int64) + attribute.first
+            else:
+                columns[f"{attribute.name}bin"] = part.astype(np.int64)
+        return columns
+
+    def is_whole(self, name: str) -> bool:
+        """Whether every value of the attribute has a bin of its own."""
+        return self.bins[name].size == int(self.bins[name].max()) + 1
+
+    def coarser(self, cells: IntArray, space: "CellSpace") -> IntArray:
+        """Return the cells of a coarser space in which the cells of this one lie."""
+        index = []
+        for name, part in zip(self.schema.names, np.unravel_index(cells, self.shape), strict=True):
+            first = np.unique(self.bins[name], return_index=True)[1]
+            index.append(space.bins[name][first][part])
+        return np.ravel_multi_index(tuple(index), space.shape).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Published cells (``names``: table and cell) of one level, in product form over a cell space.
+
+    ``factors`` has for every attribute an array (queries, bins); ``table_sizes`` says how many
+    queries each table has, in order.
+    """
+
+    space: CellSpace
+    names: tuple[tuple[str, str], ...]
+    factors: Mapping[str, IntArray]
+    table_sizes: tuple[int, ...]
+
+    def key(self, at: int) -> tuple[bytes, ...]:
+        """Return what identifies the set of cells that a query counts."""
+        return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
+
+    @cached_property
+    def matrix(self) -> sp.csr_array:
+        """The incidence, one row for each query and one column for each cell."""
+        supports = [self._support(at) for at in range(len(self.names))]
+        ptr = np.concatenate([[0], np.cumsum([cells.size for cells, _ in supports])])
+        none = np.zeros(0, np.int64)
+        cells = np.concatenate([none, *(cells for cells, _ in supports)])
+        weights = np.concatenate([none, *(weight for _, weight in supports)])
+        return sp.csr_array((weights, cells, ptr), shape=(len(supports), self.space.size))
+
+    def _support(self, at: int) -> tuple[IntArray, IntArray]:
+        cells, weight = np.zeros(1, np.int64), np.ones(1, np.int64)
+        for name, size in zip(self.space.schema.names, self.space.shape, strict=True):
+            factor = self.factors[name][at]
+            kept = np.flatnonzero(factor)
+            cells = (cells[:, None] * size + kept).ravel()
+            weight = (weight[:, None] * factor[kept]).ravel()
+        return cells, weight
+
+
+def merged_codes(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]:
+    """Return for every attribute a number for each code, equal where no table tells two apart.
+
+    Numbers are in order of the first code that has each.
+    """
+    merged = {}
+    for attribute in schema.attributes:
+        name = attribute.name
+        used = [np.asarray(t.factors[name], np.int64) for t in tables if name in t.factors]
+        columns = np.concatenate([*used, np.ones((1, attribute.size), np.int64)])
+        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+        merged[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
+    return merged
+
+
+def space_of(schema: Schema, tables: Sequence[Table]) -> CellSpace:
+    """Return the coarsest cells on which every query of the tables is constant.
+
+    For the block tables of the 2010 Summary File 1: 2 sexes, 38 age bins, 63 race combinations
+    and Hispanic origin, 9,576 cells.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two million cells.
+    """
+    space = CellSpace(schema, merged_codes(schema, tables))
+    if space.size > MAX_CELLS:
+        raise ArgumentError(
+            f"the tables must tell at most {MAX_CELLS} cells apart, got {space.size}"
+        )
+    return space
+
+
+def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:
+    """Return the published cells of tables, table after table, over cells they are constant on."""
+    names = tuple((table.name, cell) for table in tables for cell in table.cells)
+    sizes = tuple(len(table.cells) for table in tables)
+    factors = {}
+    for name in space.schema.names:
+        first = np.unique(space.bins[name], return_index=True)[1]
+        parts = [
+            np.asarray(t.factors[name], np.int64)[:, first]
+            if name in t.factors
+            else np.ones((len(t.cells), first.size), np.int64)
+            for t in tables
+        ]
+        factors[name] = np.concatenate(parts) if parts else np.ones((0, first.size), np.int64)
+        if (factors[name] < 0).any():
+            raise ArgumentError(f"the weights of {name} must be >= 0 for a reconstruction")
+    return Queries(space, names, factors, sizes)
+
+
+# -----------------------------------------------------------------------------
+# Small rows from differences of published person tables.
+#
+# A cell of the histogram lies in up to fourteen tables of the 2010 Summary File 1.  Differences of
+# published cells give families of rows in which no two rows share a cell: (1) sex x age bin, from
+# P14 and P12; (2) sex x age group of P12 x {White alone not Hispanic, White alone Hispanic, five
+# other races alone, two or more}, from P12A-G and P12I; (3) sex x age group of P12, Hispanic and
+# not White alone, from P12H, P12A and P12I; (4) {minor, adult} x 63 races x Hispanic origin, from
+# P8-P11.  So a cell lies in at most four rows, and the families span every published cell.  Tables
+# are recognised by what they count; what a missing table would give is left out.
+
+
+Combination = Mapping[int, int]
+
+PERSON = ("sex", "age", "race", "hisp")
+ADULT = 18
+
+
+@dataclass(frozen=True)
+class RowFamily:
+    """Rows that share no cell: of published cells, and of cells, all coefficients one."""
+
+    derivation: sp.csr_array
+    rows: sp.csr_array
+
+
+class _CellFinder:
+    """Finds published cells by what they count."""
+
+    def __init__(self, published: Queries) -> None:
+        self.published = published
+        self.index: dict[tuple[bytes, ...], int] = {}
+        for at in range(len(published.names)):
+            self.index.setdefault(published.key(at), at)
+        sizes = dict(zip(PERSON, published.space.shape, strict=True))
+        self.all = {name: np.ones(size, np.int64) for name, size in sizes.items()}
+        self.one = {name: np.eye(size, dtype=np.int64) for name, size in sizes.items()}
+        bits = np.array([int(mask).bit_count() for mask in range(1, sizes["race"] + 1)])
+        alone = [self.one["race"][2**k - 1] for k in range(6)]
+        self.classes = [*alone, (bits > 1).astype(np.int64)]
+
+    def find(self, **factors: IntArray) -> int | None:
+        """Return the published cell with these factors; an attribute not named does not matter."""
+        key = tuple(factors.get(name, self.all[name]).tobytes() for name in PERSON)
+        return self.index.get(key)
+
+    def plus(self, **factors: IntArray) -> Combination | None:
+        """Return a published cell as a combination."""
+        at = self.find(**factors)
+        return None if at is None else {at: 1}
+
+    def difference(
+        self, whole: Mapping[str, IntArray], part: Mapping[str, IntArray]
+    ) -> Combination | None:
+        """Return one published cell minus another, if both are there."""
+        a, b = self.find(**whole), self.find(**part)
+        return None if a is None or b is None else {a: 1, b: -1}
+
+    def ages(self, **factors: IntArray) -> list[IntArray]:
+        """Return the smallest age groups that are published together with ``factors``."""
+        fixed = {name: factors.get(name, self.all[name]).tobytes() for name in PERSON}
+        groups = {
+            key[1]: np.frombuffer(key[1], np.int64)
+            for key in self.index
+            if all(k == fixed[n] for k, n in zip(key, PERSON, strict=True) if n != "age")
+        }
+        taken = np.zeros(self.all["age"].size, bool)
+        found = []
+        for group in sorted(groups.values(), key=lambda g: (int(g.sum()), int(np.argmax(g)))):
+            inside = group > 0
+            if not (taken & inside).any():
+                taken |= inside
+                found.append(group)
+        return sorted(found, key=lambda g: int(np.argmax(g)))
+
+
+def _sum(*parts: Combination | None) -> Combination | None:
+    """Return the sum of combinations, or None when one of them is missing."""
+    total: dict[int, int] = {}
+    for part in parts:
+        if part is None:
+            return None
+        for at, weight in part.items():
+            total[at] = total.get(at, 0) + weight
+    return total
+
+
+def _minus(part: Combination | None) -> Combination | None:
+    return None if part is None else {at: -weight for at, weight in part.items()}
+
+
+def _sex_by_age(finder: _CellFinder) -> Iterator[Combination | None]:
+    for sex in finder.one["sex"]:
+        for age in finder.ages(sex=sex):
+            yield finder.plus(sex=sex, age=age)
+
+
+def _classes(finder: _CellFinder) -> Iterator[Combination | None]:
+    """Yield sex x age group x race class, White alone taken apart by Hispanic origin."""
+    white, *others = finder.classes
+    no = finder.one["hisp"][0]
+    for sex in finder.one["sex"]:
+        for age in finder.ages(sex=sex, race=white):
+            about = {"sex": sex, "age": age}
+            yield finder.plus(**about, race=white, hisp=no)
+            yield finder.difference({**about, "race": white}, {**about, "race": white, "hisp": no})
+        for other in others:
+            for age in finder.ages(sex=sex, race=other):
+                yield finder.plus(sex=sex, age=age, race=other)
+
+
+def _hispanic_not_white(finder: _CellFinder) -> Iterator[Combination | None]:
+    white = finder.classes[0]
+    no, yes = finder.one["hisp"]
+    for sex in finder.one["sex"]:
+        for age in finder.ages(sex=sex, hisp=yes):
+            about = {"sex": sex, "age": age}
+            both = finder.difference({**about, "race": white}, {**about, "race": white, "hisp": no})
+            yield _sum(finder.plus(**about, hisp=yes), _minus(both))
+
+
+def _adult_races(finder: _CellFinder) -> Iterator[Combination | None]:
+    """Yield {minor, adult} x race x Hispanic origin, by differences of four tables."""
+    space = finder.published.space
+    adult = np.zeros(space.shape[1], np.int64)
+    adult[np.unique(space.bins["age"][ADULT - space.schema.attribute("age").first :])] = 1
+    no = finder.one["hisp"][0]
+    for race in finder.one["race"]:
+        grown = finder.plus(age=adult, race=race)
+        grown_no = finder.plus(age=adult, race=race, hisp=no)
+        everyone = finder.plus(race=race)
+        everyone_no = finder.plus(race=race, hisp=no)
+        yield grown_no
+        yield _sum(grown, _minus(grown_no))
+        yield _sum(everyone_no, _minus(grown_no))
+        yield _sum(everyone, _minus(everyone_no), _minus(grown), grown_no)
+
+
+def _family(published: Queries, combinations: Iterator[Combination | None]) -> RowFamily | None:
+    """Return the rows that could be made, or None when there are none or they overlap."""
+    made = [c for c in combinations if c]
+    if not made:
+        return None
+    row = np.repeat(np.arange(len(made)), [len(c) for c in made])
+    column = np.array([at for c in made for at in c], np.int64)
+    weight = np.array([w for c in made for w in c.values()], np.int64)
+    derivation = sp.csr_array((weight, (row, column)), shape=(len(made), len(published.names)))
+    rows = sp.csr_array(derivation @ published.matrix)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    # Every row must be a set of cells; anything else would not be a family.
+    if rows.data.size and (rows.data.min() != 1 or rows.data.max() != 1):
+        return None
+    if np.unique(rows.indices).size < rows.indices.size or (np.diff(rows.indptr) == 0).any():
+        return None
+    return RowFamily(derivation, rows)
+
+
+def _of_persons(space: CellSpace) -> bool:
+    """Whether cells are sex x age x 63 races x Hispanic origin."""
+    shape = (*space.shape[:1], *space.shape[2:])
+    return space.schema.names == PERSON and shape == (2, 63, 2)
+
+
+def person_families(published: Queries) -> list[RowFamily]:
+    """Return the families of rows that published person tables give; none for other schemas."""
+    if not _of_persons(published.space):
+        return []
+    finder = _CellFinder(published)
+    makers = (_sex_by_age, _classes, _hispanic_not_white, _adult_races)
+    made = [_family(published, maker(finder)) for maker in makers]
+    return [family for family in made if family is not None]
+
+
+def coupling_family(published: Queries) -> RowFamily | None:
+    """Return the rows sex x age x 7 race classes x Hispanic origin of the tract tables.
+
+    None unless these rows span every published cell and hold every cell.
+    """
+    if not _of_persons(published.space):
+        return None
+    finder = _CellFinder(published)
+    no = finder.one["hisp"][0]
+
+    def rows() -> Iterator[Combination | None]:
+        for sex in finder.one["sex"]:
+            for age in finder.one["age"]:
+                for race in finder.classes:
+                    about = {"sex": sex, "age": age, "race": race}
+                    yield finder.plus(**about, hisp=no)
+                    yield finder.difference(about, {**about, "hisp": no})
+
+    family = _family(published, rows())
+    if family is None or family.rows.indices.size < published.space.size:
+        return None
+    return family if spanned(published.matrix, [family]).all() else None
+
+
+def joined(families: list[RowFamily]) -> list[RowFamily]:
+    """Return for each two families the first with those rows of the second that it leaves free."""
+    found = []
+    for one in families:
+        for other in families:
+            taken = np.zeros(one.rows.shape[1], bool)
+            taken[one.rows.indices] = True
+            touched = np.add.reduceat(taken[other.rows.indices], other.rows.indptr[:-1])
+            free = np.flatnonzero(touched == 0)
+            if free.size:
+                found.append(
+                    RowFamily(
+                        sp.csr_array(sp.vstack([one.derivation, other.derivation[free]])),
+                        sp.csr_array(sp.vstack([one.rows, other.rows[free]])),
+                    )
+                )
+    return found
+
+
+def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_]:
+    """Return which published cells are sums of rows of one family."""
+    done = np.zeros(matrix.shape[0], bool)
+    for family in families:
+        cells = np.zeros(matrix.shape[1], np.int64)
+        cells[family.rows.indices] = 1
+        sizes = np.diff(family.rows.indptr)
+        indicator = sp.csr_array(
+            (np.ones_like(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+        overlap = sp.csr_array(indicator @ family.rows.T)
+        # A row is inside a published cell, outside it, or cuts it.
+        whole = overlap.data == sizes[overlap.indices]
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(overlap.indptr))
+        cut = np.bincount(row[~whole], minlength=matrix.shape[0]) > 0
+        covered = np.bincount(row, weights=overlap.data, minlength=matrix.shape[0])
+        units = np.bincount(
+            np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)),
+            weights=matrix.data != 1,
+            minlength=matrix.shape[0],
+        )
+        done |= (units == 0) & ~cut & (covered == np.diff(matrix.indptr))
+    return done
+
+
+@dataclass(frozen=True)
+class CellSystem:
+    """Rows of an integer system over cells, made of published cells.
+
+    Attributes
+    ----------
+    queries : Queries
+        The published cells.
+    derivation : scipy.sparse.csr_array
+        Rows in terms of published cells: ``row counts = derivation @ published counts``.
+    cell_ptr, cell_row, cell_coef : ndarray of int64
+        The rows of every cell with its coefficient in each.
+    cover_ptr, cover_cell : ndarray of int64
+        Cells of each row of a set of rows that holds every cell exactly once; other rows are
+        empty here.  When no rows do, one more row without a count does.
+    family : ndarray of int64
+        The family of each row: rows of one family share no cell.
+    reduced : bool
+        Whether rows are differences of published cells rather than the published cells.
+    """
+
+    queries: Queries
+    derivation: sp.csr_array
+    cell_ptr: IntArray
+    cell_row: IntArray
+    cell_coef: IntArray
+    cover_ptr: IntArray
+    cover_cell: IntArray
+    family: IntArray
+    reduced: bool
+
+    @property
+    def space(self) -> CellSpace:
+        """The cells."""
+        return self.queries.space
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that have a count."""
+        return int(self.derivation.shape[0])
+
+    def rows_of(self, counts: sp.csr_array) -> sp.csr_array:
+        """Return the counts of the rows for each geography, zeros left out."""
+        rows = sp.csr_array(counts @ self.derivation.T)
+        if self.cover_ptr[-1] > self.cover_ptr[-2]:  # the row without a count is in every block
+            column = np.full((rows.shape[0], 1), HIDDEN, np.int64)
+            rows = sp.csr_array(sp.hstack([rows, sp.csr_array(column)], format="csr"))
+        rows.eliminate_zeros()
+        rows.sort_indices()
+        return rows
+
+
+def _assemble(
+    published: Queries,
+    rows: sp.csr_array,
+    derivation: sp.csr_array,
+    family: IntArray,
+    *,
+    reduced: bool,
+) -> CellSystem:
+    """Return the system of ``rows`` (rows by cells) with its cover."""
+    columns = sp.csc_array(rows)
+    columns.sort_indices()
+    cover_ptr, cover_cell = _cover(rows, family)
+    return CellSystem(
+        queries=published,
+        derivation=derivation,
+        cell_ptr=columns.indptr.astype(np.int64),
+        cell_row=columns.indices.astype(np.int64),
+        cell_coef=columns.data.astype(np.int64),
+        cover_ptr=cover_ptr,
+        cover_cell=cover_cell,
+        family=family,
+        reduced=reduced,
+    )
+
+
+def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the cells of the family with most rows that holds every cell once."""
+    n_rows, n_cells = rows.shape
+    candidates = []
+    for label in np.unique(family):
+        members = np.flatnonzero(family == label)
+        cells = np.concatenate([rows.indices[rows.indptr[r] : rows.indptr[r + 1]] for r in members])
+        if cells.size == n_cells and np.unique(cells).size == n_cells:
+            candidates.append((members.size, members, cells))
+    sizes = np.zeros(n_rows + 1, np.int64)
+    if not candidates:
+        sizes[n_rows] = n_cells
+        cells = np.arange(n_cells)
+        return np.concatenate([[0], np.cumsum(sizes)]), cells
+    _, members, cells = max(candidates, key=lambda c: c[0])
+    sizes[members] = np.diff(rows.indptr)[members]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), cells.astype(np.int64)
+
+
+def raw_system(published: Queries) -> CellSystem:
+    """Return the system whose rows are the published cells themselves."""
+    rows = published.matrix
+    count = len(published.names)
+    labels = np.repeat(np.arange(len(published.table_sizes)), published.table_sizes)
+    family = _disjoint_families(rows, labels.astype(np.int64))
+    identity = sp.csr_array(sp.eye_array(count, dtype=np.int64))
+    return _assemble(published, rows, identity, family, reduced=False)
+
+
+def _disjoint_families(rows: sp.csr_array, labels: IntArray) -> IntArray:
+    """Return ``labels``, with a family of its own for every row of a table whose rows overlap."""
+    family = labels.copy()
+    following = int(labels.max()) + 1 if labels.size else 0
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        used = np.concatenate([rows.indices[rows.indptr[r] : rows.indptr[r + 1]] for r in members])
+        if np.unique(used).size < used.size:
+            family[members] = following + np.arange(members.size)
+            following += members.size
+    return family
+
+
+def reduced_system(published: Queries) -> CellSystem:
+    """Return the system whose rows are differences of published cells where that helps.
+
+    For tables that add up it has the solutions of :func:`raw_system`.
+    """
+    families = person_families(published)
+    if not families:
+        return raw_system(published)
+    matrix = published.matrix
+    left = np.flatnonzero(~spanned(matrix, [*families, *joined(families)]))
+    derivation = [family.derivation for family in families]
+    labels = [np.full(f.derivation.shape[0], at) for at, f in enumerate(families)]
+    # What no family spans stays as it was published, each row a family of its own.
+    pick = sp.csr_array(
+        (np.ones(left.size, np.int64), (np.arange(left.size), left)),
+        shape=(left.size, len(published.names)),
+    )
+    labels.append(len(families) + np.arange(left.size))
+    stacked = sp.csr_array(sp.vstack([*derivation, pick], format="csr"))
+    rows = sp.csr_array(stacked @ matrix)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    family = np.concatenate(labels).astype(np.int64)
+    return _assemble(published, rows, stacked, family, reduced=True)
+
+
+# -----------------------------------------------------------------------------
+# Rows that couple the blocks of a larger place, such as the tract tables by single years of age.
+#
+# The tables PCT12A-G and PCT12I-O fix every count of sex x age x 7 race classes x Hispanic origin
+# in a tract.  Summed over the ages of a bin they couple the blocks, and whatever solves block rows
+# and coupling rows can be given single years of age afterwards.
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Rows of a larger place over the cells of its blocks.
+
+    Attributes
+    ----------
+    queries : Queries
+        The published cells of the larger place, over cells that they tell apart.
+    derivation : scipy.sparse.csr_array
+        Rows in terms of published cells.
+    rows : scipy.sparse.csr_array
+        Rows over the cells of the blocks.
+    family : ndarray of int64
+        The family of each row.
+    detail : scipy.sparse.csr_array or None
+        Counts of finer rows in terms of published cells, when the cells of the blocks are coarser
+        than the tables of the place.
+    detail_cell : ndarray of int64
+        The first fine cell of every finer row.
+    detail_row : ndarray of int64
+        The row in which every finer row lies.
+    """
+
+    queries: Queries
+    derivation: sp.csr_array
+    rows: sp.csr_array
+    family: IntArray
+    detail: sp.csr_array | None
+    detail_cell: IntArray
+    detail_row: IntArray
+
+
+def coarse_coupling(
+    space: CellSpace, own: Sequence[Table], tables: Sequence[Table]
+) -> Coupling | None:
+    """Return rows over the cells of the blocks that are as good as all tables of the place.
+
+    ``own`` are the tables of the blocks.  None where finer attributes, such as single years of
+    age, could not be filled in afterwards.
+    """
+    fine = space_of(space.schema, [*own, *tables])
+    published = queries(fine, tables)
+    family = coupling_family(published)
+    if family is None:
+        return None
+    coarse = fine.coarser(family.rows.indices.astype(np.int64), space)
+    sizes = np.diff(family.rows.indptr)
+    first = np.minimum.reduceat(coarse, family.rows.indptr[:-1])
+    keys, group = np.unique(first, return_inverse=True)
+    merge = sp.csr_array(
+        (np.ones(group.size, np.int64), (group, np.arange(group.size))),
+        shape=(keys.size, group.size),
+    )
+    pairs = np.unique(np.stack([np.repeat(group, sizes), coarse]), axis=1)
+    if np.unique(pairs[1]).size < pairs.shape[1]:
+        return None  # rows that overlap on the coarse cells could not be summed
+    rows = sp.csr_array(
+        (np.ones(pairs.shape[1], np.int64), (pairs[0], pairs[1])), shape=(keys.size, space.size)
+    )
+    return Coupling(
+        queries=published,
+        derivation=sp.csr_array(merge @ family.derivation),
+        rows=rows,
+        family=np.zeros(keys.size, np.int64),
+        detail=family.derivation,
+        detail_cell=np.minimum.reduceat(family.rows.indices, family.rows.indptr[:-1]).astype(
+            np.int64
+        ),
+        detail_row=group.astype(np.int64),
+    )
+
+
+def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
+    """Return one row for each published cell of the larger place, over cells they tell apart."""
+    published = queries(space, tables)
+    count = len(published.names)
+    none = np.zeros(0, np.int64)
+    return Coupling(
+        queries=published,
+        derivation=sp.csr_array(sp.eye_array(count, dtype=np.int64)),
+        rows=published.matrix,
+        family=np.arange(count, dtype=np.int64),
+        detail=None,
+        detail_cell=none,
+        detail_row=none,
+    )
