@@ -235,10 +235,10 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
 
     without one they say nothing about others.
 
-    With ``MicrodataSystem.without_records``, which takes the known records off the counts, this says the same
-    as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of them.  An
-    audit uses it since one system then serves all targets of a place, and since whoever knows all
-    other records also knows their number (``others``), which no condition on records says.
+    With ``MicrodataSystem.without_records``, which takes the known records off the counts, this
+    says the same as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of
+    them.  One system then serves all targets of a place, and an adversary who knows all other
+    records also knows their number (``others``), which no condition on records says.
     """
     size = prior.size
     known = int(records.sum())
