@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bayesrisk._version import __version__
 from bayesrisk.cli.base import (
     SEED,
     SWEEPS,
@@ -83,9 +84,7 @@ def risk(
     rows = result.to_rows()
     if as_json:
         about = dataclasses.asdict(result.scenario)
-        print_json(
-            {"scenario": about, "version": result.version, "status": result.status, "rows": rows}
-        )
+        print_json({"scenario": about, "version": __version__, "status": "exact", "rows": rows})
         return
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"

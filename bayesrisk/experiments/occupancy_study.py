@@ -52,8 +52,9 @@ from bayesrisk.reconstruction import (
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.risk import MATCH_KEYS, occupancy_linkage, occupancy_ranking, sampling_ranking
+from bayesrisk.risk import MATCH_KEYS, occupancy_linkage, occupancy_ranking
 from bayesrisk.risk.intervals import binomial_interval
+from bayesrisk.risk.occupancy import sampling_ranking
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
 

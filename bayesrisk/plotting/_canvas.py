@@ -15,14 +15,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes as Axes
-from matplotlib.axis import Axis as Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.collections import PathCollection as PathCollection
-from matplotlib.container import BarContainer as BarContainer
-from matplotlib.container import ErrorbarContainer as ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator as FixedLocator
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from bayesrisk import _files
@@ -32,8 +27,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 # Okabe and Ito (2008), without yellow, which vanishes on paper.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 _DASHES: list[Any] = ["-", (0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", "--"]
-#: How the name (gid) of a line begins that guides the eye and has no points of its own.
-GUIDE = "guide-"
 _MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -144,6 +137,14 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
         raise ArgumentError(f"{name} must have at least one row, got none")
 
 
+def look(i: int, *, marked: bool = False) -> dict[str, Any]:
+    """Return colour and dash of the line of a number, and its marker."""
+    found = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
+    if marked:
+        found |= {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 4.0}
+    return found
+
+
 def lines(
     axes: Axes, frame: pd.DataFrame, x: str, y: str, *, markers: bool, by: str = "prior"
 ) -> None:
@@ -153,10 +154,7 @@ def lines(
         axes.plot(
             ordered[x],
             ordered[y],
-            color=_COLOURS[i % len(_COLOURS)],
-            linestyle=_DASHES[i % len(_DASHES)],
-            marker=_MARKERS[i % len(_MARKERS)] if markers else None,
-            markersize=4.0 if len(ordered) <= 15 else 3.0,
+            **look(i, marked=markers) | {"markersize": 4.0 if len(ordered) <= 15 else 3.0},
             label=label(value),
         )
 
@@ -300,11 +298,6 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     -------
     list of pathlib.Path
         The two files.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written; each is whole or as before.
     """
     whole, start = _whole(figure, "figure"), check.path(stem, "stem")
     check.flag(private, "private")

@@ -1,4 +1,4 @@
-"""Figures of re-identification, majority inference and solution variability."""
+"""Figures of attacks: claims, occupancy, re-identification, majorities and variability."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +15,7 @@ from bayesrisk.plotting._canvas import (
     Where,
     legend_outside,
     logarithmic,
+    look,
     pair,
     panel,
     panels,
@@ -89,6 +90,7 @@ def _places(axes: Axes, coverage: pd.DataFrame) -> None:
 
 def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
     groups = {int(str(k)): part["prior"].to_numpy() for k, part in frame.groupby("n_columns")}
+    thin: Any = {key: {"linewidth": 0.9} for key in ("boxprops", "whiskerprops", "capprops")}
     axes.boxplot(
         list(groups.values()),
         positions=list(groups),
@@ -96,9 +98,7 @@ def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
         manage_ticks=False,
         medianprops={"color": canvas._COLOURS[1], "linewidth": 1.6},
         flierprops={"marker": ".", "markersize": 2.0, "alpha": 0.35, "markeredgecolor": "0.3"},
-        boxprops={"linewidth": 0.9},
-        whiskerprops={"linewidth": 0.9},
-        capprops={"linewidth": 0.9},
+        **thin,
     )
     axes.set(ylabel="prior probability of the claim", title=f"prior: {canvas.as_text(name)}")
 
@@ -122,13 +122,6 @@ _CURVES = ("precision", "recall", "match_rate")
 
 def _name(protection: str) -> str:
     return _NAMES.get(protection, canvas.as_text(protection))
-
-
-def _look(i: int) -> dict[str, Any]:
-    return {
-        "color": canvas._COLOURS[i % len(canvas._COLOURS)],
-        "linestyle": canvas._DASHES[i % len(canvas._DASHES)],
-    }
 
 
 def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
@@ -222,8 +215,8 @@ def plot_occupancy_linkage(
         left, right = both = pair(ax, height=3.4)
         for i, name in enumerate(names):
             own = rows[rows["protection"] == name].sort_values("k")
-            left.plot(own[against], own["precision"], label=_name(name), **_look(i))
-            right.plot(own["k"], own["match_rate"], **_look(i))
+            left.plot(own[against], own["precision"], label=_name(name), **look(i))
+            right.plot(own["k"], own["match_rate"], **look(i))
         left.axhline(float(rows["baseline"].iloc[0]), color="0.35", linewidth=1.0, zorder=0)
         left.plot([], [], color="0.35", linewidth=1.0, label="blind guess")
         what = "unique households" if unique else "households"
@@ -259,15 +252,13 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
     with style():
         axes = panel(ax, 3.7, 3.3)
-        axes.plot(
-            rows["violations"],
-            rows["reconstructed"],
-            linestyle="none",
-            marker="o",
-            markersize=4.0,
-            alpha=0.5,
-            color=canvas._COLOURS[0],
-        )
+        points: dict[str, Any] = {
+            "linestyle": "none",
+            "marker": "o",
+            "markersize": 4.0,
+            "alpha": 0.5,
+        }
+        axes.plot(rows["violations"], rows["reconstructed"], color=canvas._COLOURS[0], **points)
         # Noise can make far more violations than there are: each axis has its own scale.
         axes.axline((0.0, 0.0), slope=1.0, color="0.35", linewidth=1.0, zorder=0)
         axes.locator_params(axis="x", integer=True)
@@ -309,7 +300,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
                     np.concatenate([[0.0], below]),
                     where="post",
                     label=f"{name} attributes",
-                    **_look(i),
+                    **look(i),
                 )
         for axes, what in ((left, "blocks"), (right, "households")):
             axes.set(
@@ -327,24 +318,10 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
 
 _GUESSERS = ("MDG", "PRG")
 _RATES = (
-    "attacker",
-    "source",
-    "block_size",
-    "putative",
-    "precision",
-    "precision_lower",
-    "precision_upper",
+    *("attacker", "source", "block_size", "putative"),
+    *("precision", "precision_lower", "precision_upper"),
 )
 _RATIO = ("left_out_ratio", "left_out_ratio_lower", "left_out_ratio_upper")
-
-
-def _attack_style(i: int) -> dict[str, Any]:
-    return {
-        "color": canvas._COLOURS[i % len(canvas._COLOURS)],
-        "linestyle": canvas._DASHES[i % len(canvas._DASHES)],
-        "marker": canvas._MARKERS[i % len(canvas._MARKERS)],
-        "markersize": 4.0,
-    }
 
 
 def _guesser(i: int) -> dict[str, Any]:
@@ -373,9 +350,8 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
     shown = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
-    sizes = [
-        size for size in dict.fromkeys(rates["block_size"]) if size in set(shown["block_size"])
-    ]
+    linked = set(shown["block_size"])
+    sizes = [size for size in dict.fromkeys(rates["block_size"]) if size in linked]
     position = {size: i for i, size in enumerate(sizes)}
     with style():
         left, right = both = pair(ax, 7.2, 3.4)
@@ -384,8 +360,10 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         for name in sources:
             rows = shown[shown["source"] == name]
             is_guess = name in _GUESSERS
-            look = (
-                _guesser(_GUESSERS.index(name)) if is_guess else _attack_style(attacks.index(name))
+            own = (
+                _guesser(_GUESSERS.index(name))
+                if is_guess
+                else look(attacks.index(name), marked=True)
             )
             # Side by side, so that intervals do not hide each other.
             # A source without a link has no row, and no number to add to.
@@ -395,7 +373,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
                 (rows["precision"] - rows["precision_lower"]).clip(lower=0.0).tolist(),
                 (rows["precision_upper"] - rows["precision"]).clip(lower=0.0).tolist(),
             ]
-            left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **look)
+            left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **own)
             if not is_guess:
                 ratio = rows["left_out_ratio"]
                 above = (rows["left_out_ratio_upper"] - ratio).replace(np.inf, np.nan)
@@ -403,7 +381,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
                     (ratio - rows["left_out_ratio_lower"]).clip(lower=0.0).tolist(),
                     above.clip(lower=0.0).tolist(),
                 ]
-                right.errorbar(at, ratio, yerr=span, capsize=2.0, label=name, **look)
+                right.errorbar(at, ratio, yerr=span, capsize=2.0, label=name, **own)
         left.set(ylabel="precision", ylim=(0.0, 1.05))
         right.set_ylabel("precision / guesser without the record")
         canvas.ratio_axis(right, shown["left_out_ratio"])
@@ -418,15 +396,6 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
             axes.set_xlabel("people in the block")
         legend_outside(both, *left.get_legend_handles_labels(), side="upper", ncols=6)
         return both
-
-
-def _steps(axes: Axes, rows: pd.DataFrame, label: str, look: dict[str, Any]) -> None:
-    """Draw precision against the share of records at or above it, as steps."""
-    recall = np.insert(rows["recall"].to_numpy(float), 0, 0.0)
-    precision = rows["precision"].to_numpy(float)
-    precision = np.insert(precision, 0, precision[0])
-    plain = {k: v for k, v in look.items() if k not in ("marker", "markersize")}
-    axes.step(recall, precision, where="pre", label=label, **plain)
 
 
 def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
@@ -455,7 +424,14 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
             at = curves[curves["threshold"] == threshold]
             for i, release in enumerate(dict.fromkeys(at["release"])):
                 rows = at[at["release"] == release].sort_values("recall")
-                _steps(axes, rows, canvas.as_text(release), _attack_style(i))
+                recall, precision = rows[["recall", "precision"]].to_numpy(float).T
+                axes.step(
+                    np.insert(recall, 0, 0.0),
+                    np.insert(precision, 0, precision[0]),
+                    where="pre",
+                    label=canvas.as_text(release),
+                    **look(i),
+                )
             axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
             axes.set_ylabel("precision")
             axes.set_xlabel("share of people in blocks\nwith at least this precision")
@@ -487,16 +463,9 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
         for i, scope in enumerate(dict.fromkeys(frame["scope"])):
             rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
             at = rows["cumulative_percentage"]
-            look = _attack_style(i)
-            axes.plot(at, rows["quantile_upper"], label=str(scope), **look)
-            axes.fill_between(
-                at,
-                rows["quantile_lower"],
-                rows["quantile_upper"],
-                color=look["color"],
-                alpha=0.2,
-                linewidth=0.0,
-            )
+            low, high = rows["quantile_lower"], rows["quantile_upper"]
+            (line,) = axes.plot(at, high, label=str(scope), **look(i, marked=True))
+            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
         axes.set(
             xlabel="people, cumulative percentage",
             ylabel="solution variability, percent",

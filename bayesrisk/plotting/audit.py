@@ -1,10 +1,7 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
-import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,18 +10,11 @@ from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import (
-    GUIDE,
     Axes,
-    Axis,
-    BarContainer,
-    Drawn,
-    ErrorbarContainer,
-    FixedLocator,
     Panels,
-    PathCollection,
     Where,
-    figure_of,
     legend_outside,
+    look,
     panel,
     panels,
     require,
@@ -74,10 +64,10 @@ def plot_audit(
         # The legend below has two columns; beyond three rows it would take the panels' place.
         height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
         every = panels(ax, len(who), (1.4 + 2.4 * len(who), height), sharey=True)
-        for number, (axes, adversary) in enumerate(zip(every, who, strict=True)):
+        for axes, adversary in zip(every, who, strict=True):
             rows = summary[summary["adversary"] == adversary]
             axes.axhline(0.0, color="0.6", linewidth=0.8)
-            _join(axes, number, rows, errors, curves)
+            _join(axes, rows, errors, curves)
             for _, row in rows.iterrows():
                 name = canvas.as_text(_name(row))
                 colour, marker = canvas.colour_and_marker(order.index(name))
@@ -101,23 +91,18 @@ def plot_audit(
 
 
 def _join(
-    axes: canvas.Axes,
-    number: int,
-    rows: pd.DataFrame,
-    errors: pd.Series,
-    curves: Sequence[Sequence[str]],
+    axes: Axes, rows: pd.DataFrame, errors: pd.Series, curves: Sequence[Sequence[str]]
 ) -> None:
     """Draw a line through the points of every curve, for each reading of its releases."""
-    for i, names in enumerate(curves):
-        for attack, read in rows.groupby("attack", sort=False):
+    for names in curves:
+        for _, read in rows.groupby("attack", sort=False):
             own = read.set_index("protection")["own"]
             there = [name for name in names if name in own.index]
             if len(there) < 2:
                 continue
-            # Its name says that it is a guide for the eye, without points of its own.
             axes.plot(
                 [errors[name] for name in there], [100.0 * own[name] for name in there],
-                color="0.7", linewidth=1.2, zorder=1, gid=f"{canvas.GUIDE}{number}-{i}-{attack}",
+                color="0.7", linewidth=1.2, zorder=1,
             )  # fmt: skip
 
 
@@ -173,157 +158,6 @@ def _name(row: pd.Series) -> str:
 
 
 # -----------------------------------------------------------------------------
-# The values of the points of a figure, and where they are: what a page tells who points at one.
-
-
-_APART = 0.012  # of the width of a figure: nearer points of one line nobody can tell apart
-_SIZE = 0.02  # of the width: what a pointer finds
-_NUMBER = re.compile(r"[-+.\d\u2212e]*")
-_MATHS = re.compile(r"(?<!\\)\$(.*?)(?<!\\)\$", re.S)
-
-
-@dataclass(frozen=True)
-class Point:
-    """A mark of a figure: a box, and what it stands for.
-
-    Attributes
-    ----------
-    x, y : float
-        Left and upper edge of the box, as shares of the figure's width and height, from its left
-        and upper edge.
-    width, height : float
-        Of the box, as shares of the figure's.
-    text : str
-        What the mark stands for: its line, values and interval.
-    """
-
-    x: float
-    y: float
-    width: float
-    height: float
-    text: str
-
-
-def figure_points(drawn: Drawn) -> list[Point]:
-    """Return what the marks of a figure stand for.
-
-    Parameters
-    ----------
-    drawn : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
-        What a plot function returned, drawn once (:func:`save_figure` does).
-
-    Returns
-    -------
-    list of Point
-        For every point of a line, point of a scatter and bar inside the panels: the name of its
-        line, its values with four significant digits, and its interval where it has one.  Points
-        of one line that lie closer together than anybody could point at are left out.
-    """
-    whole = figure_of(drawn)
-    to_share = whole.transFigure.inverted()
-    least = _SIZE * np.array([1.0, whole.get_figwidth() / whole.get_figheight()])
-    found = []
-    for axes in whole.axes:
-        if not axes.get_visible():
-            continue
-        box = axes.get_position()
-        low, high = np.array(box.min) - 1e-9, np.array(box.max) + 1e-9
-        for at, text in _marks(axes):
-            shares = to_share.transform(axes.transData.transform(at))
-            # A bar may begin below what an axis shows.
-            shares = np.clip(shares, low, high) if len(shares) > 1 else shares
-            middle, size = shares.mean(axis=0), np.maximum(np.ptp(shares, axis=0), least)
-            if (middle >= low).all() and (middle <= high).all():
-                left, top = middle[0] - size[0] / 2.0, 1.0 - middle[1] - size[1] / 2.0
-                width, height = float(size[0]), float(size[1])
-                found.append(Point(float(left), float(top), width, height, text))
-    return found
-
-
-def _marks(axes: Axes) -> Iterator[tuple[Any, str]]:
-    """Yield data coordinates, one pair or two corners, and the words of every mark."""
-    ranged = {c[0]: c for c in axes.containers if isinstance(c, ErrorbarContainer) and c[0]}
-    caps = {cap for several in ranged.values() for cap in several[1]}
-    for line in axes.lines:
-        if line in caps or str(line.get_gid()).startswith(GUIDE):
-            continue
-        if line.get_transform() != axes.transData:  # a ruler across the whole panel
-            continue
-        bars = ranged.get(line)
-        values = np.asarray(line.get_xydata(), float)
-        reach = _intervals(bars, len(values))
-        for i in _apart(axes, values):
-            yield values[[i]], _words(axes, bars or line, values[i], reach[i])
-    for points in axes.collections:
-        if isinstance(points, PathCollection):
-            for pair in np.asarray(points.get_offsets(), float):
-                yield pair[None], _words(axes, points, pair)
-    for several in axes.containers:
-        if not isinstance(several, BarContainer):
-            continue
-        for bar in several.patches:
-            low = np.array(bar.get_xy(), float)
-            size = np.array([bar.get_width(), bar.get_height()], float)
-            end = size * ((1.0, 0.5) if several.orientation == "horizontal" else (0.5, 1.0))
-            yield np.array([low, low + size]), _words(axes, several, low + end)
-
-
-def _apart(axes: Axes, values: Any) -> list[int]:
-    """Return which points of a line are told: finite, and far enough from the one before."""
-    with np.errstate(all="ignore"):
-        at = axes.transData.transform(values) / figure_of(axes).bbox.width
-    kept: list[int] = []
-    for i in np.flatnonzero(np.isfinite(at).all(axis=1)).tolist():
-        if not kept or np.hypot(*(at[i] - at[kept[-1]])) >= _APART:
-            kept.append(i)
-    return kept
-
-
-def _intervals(bars: ErrorbarContainer | None, points: int) -> list[tuple[str, str]]:
-    """Return the intervals of every point in words, across and up; empty where it has none."""
-    found = [["", ""] for _ in range(points)]
-    if bars is not None:
-        has = [axis for axis, there in ((0, bars.has_xerr), (1, bars.has_yerr)) if there]
-        for axis, lines in zip(has, bars[2], strict=True):
-            for one, ends in zip(found, lines.get_segments(), strict=False):
-                if len(ends):  # a value that is no number has no segment
-                    one[axis] = f" ({ends[:, axis].min():.4g} to {ends[:, axis].max():.4g})"
-    return [(across, up) for across, up in found]
-
-
-def _words(axes: Axes, what: Any, pair: Any, reach: tuple[str, str] = ("", "")) -> str:
-    """Return "panel, line: across 1, up 2 (1 to 3)"."""
-    beside = [axes, *axes.get_shared_y_axes().get_siblings(axes)]  # one of which has the label
-    below = [axes, *axes.get_shared_x_axes().get_siblings(axes)]
-    across = _said([one.xaxis for one in below], float(pair[0])) + reach[0]
-    up = _said([one.yaxis for one in beside], float(pair[1])) + reach[1]
-    name = str(what.get_label())
-    legends = [axes.get_legend(), *figure_of(axes).legends]
-    title = next((one.get_title().get_text() for one in legends if one is not None), "")
-    line = "" if name.startswith("_") else f"{title} {name}"
-    head = ", ".join(part for part in (_plain(axes.get_title()), _plain(line)) if part)
-    return f"{head}: {across}, {up}" if head else f"{across}, {up}"
-
-
-def _said(alike: list[Axis], value: float) -> str:
-    """Return what alike axes call a value: the name at a tick, or their label and the number."""
-    if isinstance(alike[0].get_major_locator(), FixedLocator):
-        places = list(alike[0].get_majorticklocs())
-        names = alike[0].get_major_formatter().format_ticks(places)
-        for place, name in zip(places, names, strict=False):
-            if place == value and not _NUMBER.fullmatch(name):
-                return _plain(name)
-    label = next((text for axis in alike if (text := _plain(axis.get_label().get_text()))), "")
-    return f"{label} {value:.4g}".strip()
-
-
-def _plain(text: str) -> str:
-    """Return a label of a figure as words on one line, without the signs of mathematics."""
-    words = _MATHS.sub(lambda found: re.sub(r"[\\{}^]", "", found.group(1)), text)
-    return " ".join(words.replace(r"\$", "$").split())
-
-
-# -----------------------------------------------------------------------------
 # Figure of trade-off curves: true against false positives of tests of membership.
 
 
@@ -356,8 +190,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
             axes.plot(
                 *(frame[rate] for rate in _RATES),
                 label=canvas.as_text(name),
-                color=canvas._COLOURS[i % len(canvas._COLOURS)],
-                linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+                **look(i),
             )
         axes.set(
             xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false positive rate",
@@ -378,8 +211,6 @@ def plot_statements(
     ax: Where = None,
 ) -> Panels:
     """Draw the share of statements whose ratio of posterior to prior is at least so large.
-
-    Statements draw themselves (:meth:`Statements.plot`); this is for frames that look like theirs.
 
     Parameters
     ----------
@@ -479,8 +310,7 @@ def _panel(
             np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
             where="pre",
             label="_nolegend_" if protection in named else canvas.as_text(protection),
-            color=canvas._COLOURS[i % len(canvas._COLOURS)],
-            linestyle=canvas._DASHES[i % len(canvas._DASHES)],
+            **look(i),
         )
         found.add(protection)
     axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)

@@ -1,4 +1,4 @@
-"""Figure of several protections: what the adversary learns, against the error of the tables."""
+"""Figures of the risk of counts, and of several protections against the error of the tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,13 +27,35 @@ from bayesrisk.plotting._canvas import (
 # Figures of block-level risk: by released count, by rho, by level.
 
 
-def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw posterior and risk ratio against the released count (Figure 1 of Kazan and Reiter).
+#: Columns of belief and ratio, label of the axis and whether points are marked, by what is across.
+_AGAINST: dict[str, tuple[str, str, str, bool]] = {
+    "noisy_count": ("posterior", "risk_ratio", "released count", True),
+    "rho": ("marginal_posterior", "marginal_risk", r"$\rho$ of the count", False),
+    "levels": (
+        "marginal_posterior", "marginal_risk", "levels at which the target is unique", True,
+    ),
+}  # fmt: skip
+
+
+def plot_risk(
+    frame: pd.DataFrame,
+    *,
+    against: str = "rho",
+    budgets: Mapping[str, float] | None = None,
+    ax: Where = None,
+) -> Panels:
+    """Draw posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns ``noisy_count``, ``prior``, ``posterior`` and ``risk_ratio``.
+        Columns ``prior``, what ``against`` names, and ``marginal_posterior`` and ``marginal_risk``;
+        against ``noisy_count`` ``posterior`` and ``risk_ratio``.
+    against : {"rho", "noisy_count", "levels"}, default "rho"
+        What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
+        (Figure 1), or the number of levels used (Figure 7).
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name, where the axis is that of budgets.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
 
@@ -42,49 +64,27 @@ def plot_released_count(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         Two panels, one line for each prior.
     """
-    require(frame, ("noisy_count", "prior", "posterior", "risk_ratio"))
+    belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
+    averaged = "marginal " if belief.startswith("marginal") else ""
+    require(frame, (against, "prior", belief, ratio))
     with style():
         left, right = both = pair(ax)
-        lines(left, frame, "noisy_count", "posterior", markers=True)
-        lines(right, frame, "noisy_count", "risk_ratio", markers=True)
-        left.set(xlabel="released count", ylabel="posterior of the truth", ylim=(-0.02, 1.02))
-        right.set(xlabel="released count", ylabel="posterior / prior")
-        ratio_axis(right, frame["risk_ratio"])
-        legend(left)
-        return both
-
-
-def plot_marginal_risk(
-    frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
-) -> Panels:
-    """Draw marginal posterior and marginal risk against rho (Figure 2 of Kazan and Reiter).
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``rho``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
-    budgets : mapping of str to float, optional
-        Budgets to mark, by name.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior, rho on a logarithmic axis.
-    """
-    require(frame, ("rho", "prior", "marginal_posterior", "marginal_risk"))
-    with style():
-        left, right = both = pair(ax)
-        lines(left, frame, "rho", "marginal_posterior", markers=False)
-        lines(right, frame, "rho", "marginal_risk", markers=False)
-        for axes in (left, right):
-            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
-            mark(axes, budgets)
-        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
-        right.set(ylabel="marginal posterior / prior")
-        ratio_axis(right, frame["marginal_risk"])
-        legend(right, smallest_first=True)
+        lines(left, frame, against, belief, markers=markers)
+        lines(right, frame, against, ratio, markers=markers)
+        for axes in both:
+            axes.set_xlabel(text)
+            if against == "rho":
+                axes.set_xscale("log")
+                mark(axes, budgets)
+            elif against == "levels":
+                axes.set_xticks(sorted(frame["levels"].unique()))
+        left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
+        right.set(ylabel=f"{averaged}posterior / prior")
+        ratio_axis(right, frame[ratio])
+        if averaged:
+            legend(right, smallest_first=True)
+        else:
+            legend(left)
         return both
 
 
@@ -164,58 +164,10 @@ def plot_decision_accuracy(
         return both
 
 
-def plot_levels(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw marginal posterior and risk by the number of levels used (Figure 7 of Kazan and Reiter).
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``levels``, ``prior``, ``marginal_posterior`` and ``marginal_risk``.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior.
-    """
-    require(frame, ("levels", "prior", "marginal_posterior", "marginal_risk"))
-    with style():
-        left, right = both = pair(ax)
-        lines(left, frame, "levels", "marginal_posterior", markers=True)
-        lines(right, frame, "levels", "marginal_risk", markers=True)
-        for axes in (left, right):
-            axes.set(xlabel="levels at which the target is unique")
-            axes.set_xticks(sorted(frame["levels"].unique()))
-        left.set(ylabel="marginal posterior of the truth", ylim=(-0.02, 1.02))
-        right.set(ylabel="marginal posterior / prior")
-        ratio_axis(right, frame["marginal_risk"])
-        legend(right, smallest_first=True)
-        return both
-
-
 def plot_risk_distribution(
     frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how often each risk ratio is exceeded over releases.
-
-    Distributions draw themselves (:meth:`bayesrisk.risk.RiskDistribution.plot`); this is for frames
-    that look like theirs.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``risk_ratio`` and ``exceeds``.
-    mean : float, optional
-        Average ratio, to be marked.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One panel with one line of steps, the ratio on a logarithmic axis.
-    """
+    """Draw how often each risk ratio is exceeded over releases, and mark the average ratio."""
     require(frame, ("risk_ratio", "exceeds"))
     with style():
         axes = panel(ax, 5.2, 3.3)
@@ -244,14 +196,8 @@ def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) 
     handles = axes.get_legend_handles_labels()[0][: len(values)]
     names = [f"{value:.4g}" for value in values]
     bound = axes.plot([], [], **_DOTTED)
-    axes.legend(
-        [*handles, *bound],
-        [*names, "not processed"],
-        title=title,
-        fontsize=8.0,
-        title_fontsize=8.0,
-        **where,
-    )
+    text: dict[str, Any] = {"title": title, "fontsize": 8.0, "title_fontsize": 8.0}
+    axes.legend([*handles, *bound], [*names, "not processed"], **text, **where)
 
 
 def _headroom(axes: Axes) -> None:
@@ -314,10 +260,8 @@ _RISK_COLUMNS = ("protection", "target", "prior", *_RISK)
 _BAR: dict[str, Any] = {"capsize": 2.5, "elinewidth": 1.1, "markersize": 5.0, "linestyle": "none"}
 
 
-def _look(i: int) -> dict[str, Any]:
-    """Return the colour and the marker of the i-th protection."""
-    colours, markers = canvas._COLOURS, canvas._MARKERS
-    return {"color": colours[i % len(colours)], "marker": markers[i % len(markers)], **_BAR}
+def _point(i: int) -> dict[str, Any]:
+    return dict(zip(("color", "marker"), canvas.colour_and_marker(i), strict=True))
 
 
 def _interval(rows: pd.DataFrame) -> list[Any]:
@@ -332,16 +276,9 @@ def _certain(axes: Axes, priors: pd.Series) -> None:
         top = 1.0 / float(priors.iloc[0])
         axes.axhline(top, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
         axes.annotate(
-            "certain",
-            (1.0, top),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, -3),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=7.5,
-            color="0.25",
-        )
+            "certain", (1.0, top), xycoords=("axes fraction", "data"), xytext=(-2, -3),
+            textcoords="offset points", ha="right", va="top", fontsize=7.5, color="0.25",
+        )  # fmt: skip
 
 
 def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
@@ -350,7 +287,7 @@ def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
         rows = frame[frame["protection"] == name]
         width = min(0.6, 0.12 * (len(rows) - 1))
         places = i + np.linspace(-0.5 * width, 0.5 * width, len(rows))
-        axes.errorbar(places, rows["marginal_risk"], yerr=_interval(rows), **_look(i))
+        axes.errorbar(places, rows["marginal_risk"], yerr=_interval(rows), **_point(i), **_BAR)
     axes.set_xticks(
         range(len(names)), [canvas.as_text(name) for name in names], rotation=25, ha="right"
     )
@@ -370,10 +307,11 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
             mean["marginal_risk"],
             yerr=_interval(mean),
             xerr=[[error], [error]],
-            **_look(i),
+            **_point(i),
+            **_BAR,
         )
-        look = {key: _look(i)[key] for key in ("color", "marker", "markersize", "linestyle")}
-        axes.plot([], [], label=canvas.as_text(name), **look)
+        label = canvas.as_text(name)
+        axes.plot([], [], label=label, markersize=5.0, linestyle="none", **_point(i))
     values = frame[utility].to_numpy(dtype=float)
     positive = values[values > 0.0]
     if positive.size and positive.max() > 20.0 * positive.min():

@@ -1,17 +1,14 @@
-"""Figures of two levels: decision maps, averages of decisions, and the noise of a total."""
+"""Figures of two levels and of files of noisy measurements."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.inference.sampling.chains import Samples
-from bayesrisk.plotting import _canvas as canvas
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting._canvas import (
     Axes,
     Panels,
@@ -21,7 +18,6 @@ from bayesrisk.plotting._canvas import (
     lines,
     logarithmic,
     mark,
-    pair,
     panel,
     panels,
     require,
@@ -150,77 +146,26 @@ def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> Non
     )
 
 
-def plot_group_count(frame: pd.DataFrame, *, quantity: str = _FOUND, ax: Where = None) -> Panels:
-    """Draw an average of decisions against the true group count (Figure 5 of Kazan and Reiter).
+def plot_group(
+    frame: pd.DataFrame,
+    *,
+    against: str = "group_count",
+    budgets: Mapping[str, float] | None = None,
+    quantity: str = _FOUND,
+    ax: Where = None,
+) -> Panels:
+    """Draw an average of decisions by the group's count or budget (Kazan and Reiter, Figures 5, 6).
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns ``group_count``, ``value`` and ``without_hierarchy``, as in
-        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each.
-        Where ``standard_error`` is positive, bars of two of them.  With a column
-        ``baseline``, a line for it: the same without any release.
-    quantity : str, default "probability of being found, if in the cell"
-        What ``value`` is, for the vertical axis.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        One or more panels, the adversary without hierarchy as a dotted line.
-    """
-    require(frame, ("group_count", "value", "without_hierarchy"))
-    check.text(quantity, "quantity")
-    groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
-    with style():
-        every = panels(ax, len(groups), (1.6 + 3.0 * len(groups), 3.1), sharey=True)
-        every[0].set_ylabel(quantity)
-        for axes, (name, rows) in zip(every, groups.items(), strict=True):
-            ordered = rows.sort_values("group_count")
-            error = ordered.get("standard_error", pd.Series(0.0, index=ordered.index))
-            axes.errorbar(
-                ordered["group_count"],
-                ordered["value"],
-                yerr=2.0 * error if error.any() else None,
-                color="#0072B2",
-                marker="o",
-                markersize=4.0,
-                label="block, group and siblings",
-            )
-            axes.plot(
-                ordered["group_count"],
-                ordered["without_hierarchy"],
-                label="block alone",
-                **_BASELINE,
-            )
-            if "baseline" in ordered:
-                axes.plot(
-                    ordered["group_count"], ordered["baseline"], label="no release", **_NOTHING
-                )
-            axes.set(
-                xlabel="true count of the group",
-                title=str(name),
-            )
-            axes.legend(fontsize=8.0)
-        return every
-
-
-def plot_group_budget(
-    frame: pd.DataFrame,
-    *,
-    budgets: Mapping[str, float] | None = None,
-    quantity: str = _FOUND,
-    ax: Where = None,
-) -> Panels:
-    """Draw an average of decisions against the group's budget (Figure 6 of Kazan and Reiter).
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``rho_group`` (> 0), ``group_count``, ``value`` and ``without_hierarchy``, as in
-        :meth:`HierarchicalRisk.to_frame`; with a column ``conditionals``, a panel for each; with a
-        column ``baseline``, a line for it: the same without any release.
+        :meth:`HierarchicalRisk.to_frame`, and ``rho_group`` (> 0) to draw against it; with a column
+        ``conditionals``, a panel for each.  Where ``standard_error`` is positive, bars of two of
+        them against counts.  With a column ``baseline``, a line for it: the same without a release.
+    against : {"group_count", "rho_group"}, default "group_count"
+        What lies along the axis: the true count of the group, or its budget on a logarithmic scale
+        with one line for each count.
     budgets : mapping of str to float, optional
         Budgets to mark, by name.
     quantity : str, default "probability of being found, if in the cell"
@@ -231,118 +176,56 @@ def plot_group_budget(
     Returns
     -------
     array of matplotlib.axes.Axes
-        One line for each group count, rho on a logarithmic axis, the adversary without hierarchy
-        as a dotted line.
+        One or more panels, the adversary without hierarchy as a dotted line.
     """
-    require(frame, ("rho_group", "group_count", "value", "without_hierarchy"))
+    by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
+    require(frame, ("group_count", against, "value", "without_hierarchy"))
     check.text(quantity, "quantity")
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
+    width, height = (3.0, 3.1) if by_count else (3.2, 3.6)
     with style():
-        every = panels(ax, len(groups), (1.6 + 3.2 * len(groups), 3.6), sharey=True)
+        every = panels(ax, len(groups), (1.6 + width * len(groups), height), sharey=True)
         every[0].set_ylabel(quantity)
         for axes, (name, rows) in zip(every, groups.items(), strict=True):
-            lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
-            baseline = rows.drop_duplicates("rho_group").sort_values("rho_group")
-            axes.plot(baseline["rho_group"], baseline["without_hierarchy"], zorder=0, **_BASELINE)
+            if by_count:
+                _errors(axes, rows.sort_values("group_count"))
+            else:
+                lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
+            once = rows.drop_duplicates(against).sort_values(against)
+            axes.plot(once[against], once["without_hierarchy"], label="block alone", **_BASELINE)
             if "baseline" in rows:
-                axes.plot(baseline["rho_group"], baseline["baseline"], zorder=0, **_NOTHING)
-            axes.set(
-                xscale="log",
-                xlabel=r"$\rho$ of the group's count",
-                title=str(name),
-            )
-            mark(axes, budgets)
-        _name_lines(every, frame, "group_count", "true count of the group")
+                axes.plot(once[against], once["baseline"], label="no release", **_NOTHING)
+            axes.set_title(str(name))
+            if by_count:
+                axes.set_xlabel("true count of the group")
+                axes.legend(fontsize=8.0)
+            else:
+                axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
+                mark(axes, budgets)
+        if not by_count:
+            _name_lines(every, frame, "group_count", "true count of the group")
         return every
 
 
-def plot_variance_ratio(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw variance over scale parameter of the discrete Gaussian (Figure 8 of Kazan and Reiter).
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``sigma2`` and ``variance``.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels: against sigma squared, and against rho = 1 / (2 sigma squared).
-    """
-    require(frame, ("sigma2", "variance"))
-    ordered = frame.sort_values("sigma2")
-    ratio = ordered["variance"] / ordered["sigma2"]
-    with style():
-        left, right = both = pair(ax)
-        for axes, x, name in (
-            (left, ordered["sigma2"], r"scale parameter $\sigma^2$"),
-            (right, 0.5 / ordered["sigma2"], r"$\rho = 1 / (2 \sigma^2)$"),
-        ):
-            axes.axhline(1.0, zorder=0, **_BASELINE)
-            axes.plot(x, ratio, color="#0072B2")
-            axes.set(xlabel=name, ylabel=r"variance / $\sigma^2$", ylim=(-0.02, 1.1))
-            logarithmic(axes, x)
-        return both
-
-
-def plot_noise_sum(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw the law of a sum of noise and its approximation (Figure 9 of Kazan and Reiter).
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``rho``, ``n_siblings``, ``value``, ``exact`` and ``approximate``: the
-        probabilities of each value of the sum.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each pair of a budget and a number of terms.
-    """
-    require(frame, ("rho", "n_siblings", "value", "exact", "approximate"))
-    groups = list(frame.groupby(["rho", "n_siblings"]))
-    columns = min(len(groups), 3)
-    lines_ = -(-len(groups) // columns)
-    with style():
-        size = (1.0 + 2.4 * columns, 0.6 + 2.2 * lines_)
-        every = panels(ax, len(groups), size, columns=columns)
-        for axes, ((rho, m), rows) in zip(every, groups, strict=True):
-            ordered = rows.sort_values("value")
-            axes.vlines(
-                ordered["value"], 0.0, ordered["exact"], color="0.6", linewidth=2.0, label="exact"
-            )
-            axes.plot(
-                ordered["value"],
-                ordered["approximate"],
-                linestyle="none",
-                marker="o",
-                markersize=3.0,
-                color="#D55E00",
-                label="approximation",
-            )
-            axes.set_title(rf"$\rho$ = {rho:.3g}, {m:g} terms", fontsize=9.0)
-            axes.set(xlabel="value of the sum", ylabel="probability")
-            axes.locator_params(axis="x", integer=True)
-        legend_outside(every, *every[0].get_legend_handles_labels(), ncols=2)
-        return every
+def _errors(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw values with bars of two standard errors where these are positive."""
+    error = rows.get("standard_error", pd.Series(0.0, index=rows.index))
+    axes.errorbar(
+        rows["group_count"],
+        rows["value"],
+        yerr=2.0 * error if error.any() else None,
+        color="#0072B2",
+        marker="o",
+        markersize=4.0,
+        label="block, group and siblings",
+    )
 
 
 # -----------------------------------------------------------------------------
 # Figure of how many cells of a noisy measurement file exceed a risk ratio.
 
 
-_COLUMNS = (
-    "risk_ratio",
-    "cells",
-    "expected_known",
-    "error_known",
-    "expected_one_more",
-    "error_one_more",
-)
+_EXPECTED = ("expected_known", "error_known", "expected_one_more", "error_one_more")
 _LEAST = 0.5  # of a cell: below the axis
 _LAWS: tuple[tuple[str, str, str, Any], ...] = (
     ("one_more", "noise alone, every true count $k + 1$", "#D55E00", (0, (6, 2))),
@@ -383,7 +266,7 @@ def plot_noisy_measurements(
     matplotlib.axes.Axes
         One panel, both axes logarithmic; bands are two standard deviations over the noise.
     """
-    require(curve, _COLUMNS, "curve")
+    require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
     given = check.items(thresholds, "thresholds")
     limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
     frame = curve.sort_values("risk_ratio")
@@ -420,232 +303,3 @@ def plot_noisy_measurements(
 # How chains of draws look: the draws of :class:`Samples`, in the style of every other figure.
 #
 # ArviZ draws more kinds: hand it the draws by :func:`to_arviz`.
-
-
-_MOST = 12  # variables in one figure that can still be read
-_RANK_BINS = 20
-_LAGS = 60
-_Draw = Callable[[Axes, NDArray[Any]], None]
-
-
-def _variables(samples: Samples, labels: Sequence[Hashable] | None) -> dict[Hashable, NDArray[Any]]:
-    """Return the draws (chains, draws) of each variable that was asked for."""
-    if not isinstance(samples, Samples):
-        raise ArgumentTypeError(f"samples must be Samples, got {type(samples).__name__}")
-    target = {} if samples.target is None else {"target": samples.target}
-    known = (*target, *samples.labels)
-    wanted = known if labels is None else check.items(labels, "labels")
-    for label in wanted:
-        if not isinstance(label, str) or label not in known:
-            some = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
-            raise ArgumentError(f"labels must be among {some}, got {shown(label)}")
-    if not 1 <= len(wanted) <= _MOST:
-        raise ArgumentError(f"labels must name 1 to {_MOST} variables to plot, got {len(wanted)}")
-    return {
-        label: target[label] if label in target else samples.of(cast(str, label))
-        for label in wanted
-    }
-
-
-def _each(
-    samples: Samples,
-    labels: Sequence[Hashable] | None,
-    ax: Where,
-    draw: _Draw,
-    *,
-    wide: bool = False,
-    chains: bool = True,
-) -> Panels:
-    """Draw each variable in a panel of its own, with one legend for the chains."""
-    variables = _variables(samples, labels)
-    columns = 1 if wide else min(3, len(variables))
-    rows = -(-len(variables) // columns)
-    size = (7.2, 0.7 + 1.6 * rows) if wide else (1.2 + 2.4 * max(columns, 2), 0.7 + 2.2 * rows)
-    with style():
-        every = panels(ax, len(variables), size, columns=columns)
-        for axes, (label, draws) in zip(every, variables.items(), strict=True):
-            draw(axes, draws)
-            axes.set_title(canvas.as_text(label), fontsize=9.0)
-        if chains:
-            handles, names = every[0].get_legend_handles_labels()
-            legend_outside(every, handles, names, ncols=min(len(names), 6))
-        return every
-
-
-def _chain_style(chain: int) -> dict[str, Any]:
-    return {"color": canvas._COLOURS[chain % len(canvas._COLOURS)], "label": f"chain {chain}"}
-
-
-def _bars(axes: Axes, draws: NDArray[Any]) -> None:
-    values, counts = np.unique(draws, return_counts=True)
-    share = counts / draws.size
-    if set(values.tolist()) <= {0, 1}:
-        probability = float(np.asarray(draws).mean())
-        axes.bar([0, 1], [1.0 - probability, probability], width=0.6, color=canvas._COLOURS[0])
-        axes.set_xticks([0, 1], ["0: no", "1: yes"])
-        axes.annotate(
-            f"{probability:.3g}", (1, probability), xytext=(0, 2), textcoords="offset points",
-            ha="center", va="bottom", fontsize=8.0,
-        )  # fmt: skip
-        axes.set(xlim=(-0.6, 1.6), ylim=(0.0, 1.1))
-    else:
-        axes.bar(values, share, width=0.9, color=canvas._COLOURS[0])
-        axes.axvline(float(np.asarray(draws).mean()), color="0.2", linewidth=1.0, ls=(0, (3, 2)))
-        axes.set_xlabel("count (dashed: mean)")
-        axes.locator_params(axis="x", integer=True)
-    axes.set_ylabel("share of draws")
-    axes.grid(visible=False, axis="x")
-
-
-def _traces(axes: Axes, draws: NDArray[Any]) -> None:
-    for chain, values in enumerate(draws):
-        axes.plot(values, linewidth=0.5, alpha=0.8, **_chain_style(chain))
-    axes.set(xlabel="draw", ylabel="value", xlim=(0, draws.shape[1]))
-    axes.locator_params(axis="y", integer=True)
-
-
-def _ranked(draws: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the rank of each draw among all draws of all chains, equal ones at random."""
-    chance = np.random.default_rng(0).random(draws.size)
-    ranks = np.empty(draws.size, dtype=np.int64)
-    ranks[np.lexsort((chance, draws.ravel()))] = np.arange(draws.size)
-    return ranks.reshape(draws.shape)
-
-
-def _ranks(axes: Axes, draws: NDArray[Any]) -> None:
-    """Draw how often each chain has a rank of each bin, over what it would have by chance."""
-    edges = np.linspace(0.0, draws.size, _RANK_BINS + 1)
-    even = draws.shape[1] / _RANK_BINS
-    for chain, own in enumerate(_ranked(draws) + 0.5):
-        share = np.histogram(own, edges)[0] / even
-        shares = np.linspace(0.0, 1.0, _RANK_BINS + 1)
-        axes.stairs(share, shares, baseline=None, linewidth=1.4, **_chain_style(chain))
-    axes.axhline(1.0, color="0.35", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)
-    axes.set(xlabel="rank among all draws (share)", ylabel="draws / if even", xlim=(0.0, 1.0))
-    axes.set_ylim(bottom=0.0)
-
-
-def _correlations(axes: Axes, draws: NDArray[Any]) -> None:
-    lags = min(_LAGS, draws.shape[1] - 1)
-    for chain, values in enumerate(draws):
-        moved = values - values.mean()
-        variance = float(moved @ moved)
-        if variance == 0.0:  # a chain that stands still has no autocorrelation
-            axes.plot([], [], **_chain_style(chain))
-            continue
-        at = [float(moved[: moved.size - k] @ moved[k:]) / variance for k in range(lags + 1)]
-        axes.plot(range(lags + 1), at, linewidth=1.2, **_chain_style(chain))
-    axes.axhline(0.0, color="0.35", linewidth=1.0, zorder=0)
-    axes.set(xlabel="lag, draws", ylabel="autocorrelation", ylim=(-0.3, 1.03), xlim=(0, lags))
-
-
-def plot_posterior(
-    samples: Samples, *, labels: Sequence[Hashable] | None = None, ax: Where = None
-) -> Panels:
-    """Draw how often each value was drawn: two bars for the target, one for each count.
-
-    Parameters
-    ----------
-    samples : Samples
-        Draws of one of the samplers.
-    labels : sequence, optional
-        Which levels or nodes, or ``target``: at most 12; None for all of them.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each variable; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each variable, draws of all chains together.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
-    """
-    return _each(samples, labels, ax, _bars, chains=False)
-
-
-def plot_trace(
-    samples: Samples, *, labels: Sequence[Hashable] | None = None, ax: Where = None
-) -> Panels:
-    """Draw the value of each variable along each chain: it should look like noise.
-
-    Parameters
-    ----------
-    samples : Samples
-        Draws of one of the samplers.
-    labels : sequence, optional
-        Which levels or nodes, or ``target``: at most 12; None for all of them.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each variable; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each variable, a line for each chain.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
-    """
-    return _each(samples, labels, ax, _traces, wide=True)
-
-
-def plot_rank(
-    samples: Samples, *, labels: Sequence[Hashable] | None = None, ax: Where = None
-) -> Panels:
-    """Draw how the ranks of the draws spread over the chains: evenly, if the chains agree.
-
-    Equal counts are ranked at random, so that ties favour no chain.
-
-    Parameters
-    ----------
-    samples : Samples
-        Draws of one of the samplers.
-    labels : sequence, optional
-        Which levels or nodes, or ``target``: at most 12; None for all of them.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each variable; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each variable: for each chain the number of its draws in twentieths of all
-        ranks, over the number if chains agree (the dashed line at 1).
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
-    """
-    return _each(samples, labels, ax, _ranks)
-
-
-def plot_autocorr(
-    samples: Samples, *, labels: Sequence[Hashable] | None = None, ax: Where = None
-) -> Panels:
-    """Draw how far along a chain a draw still shows: lines that fall fast are good.
-
-    Parameters
-    ----------
-    samples : Samples
-        Draws of one of the samplers.
-    labels : sequence, optional
-        Which levels or nodes, or ``target``: at most 12; None for all of them.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each variable; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each variable, a line for each chain: the autocorrelation at lags 0 to 60.  A
-        chain that never moves has none.
-
-    Raises
-    ------
-    ArgumentError
-        If a label is unknown, or there are too many to plot.
-    """
-    return _each(samples, labels, ax, _correlations)

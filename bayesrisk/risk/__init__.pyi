@@ -31,7 +31,6 @@ from .count.misspecified import PostprocessingComparison as PostprocessingCompar
 from .count.misspecified import compare_postprocessing as compare_postprocessing
 from .count.misspecified import misspecified_risk as misspecified_risk
 from .count.misspecified import postprocessed_marginal_posterior as postprocessed_marginal_posterior
-from .count.several_levels import before_postprocessing as before_postprocessing
 from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy
 from .count.several_levels import multilevel_marginal_posterior as multilevel_marginal_posterior
 from .intervals import stratified_rates as stratified_rates
@@ -39,14 +38,13 @@ from .linkage.agreement import Agreement as Agreement
 from .linkage.agreement import compare_with_truth as compare_with_truth
 from .linkage.majority import MajorityInference as MajorityInference
 from .linkage.majority import majority_inference as majority_inference
-from .linkage.majority import uniques_by_block_size as uniques_by_block_size
 from .linkage.majority import variability_quantiles as variability_quantiles
 from .linkage.reidentification import Reidentification as Reidentification
 from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_counts
 from .linkage.reidentification import reidentify as reidentify
 from .linkage.without_record import InferenceWithoutRecord as InferenceWithoutRecord
 from .linkage.without_record import inference_without_record as inference_without_record
-from .mechanism.average import SimulatedAverage as SimulatedAverage
+from .mechanism.average import AverageRisk as AverageRisk
 from .mechanism.average import simulated_marginal_posterior as simulated_marginal_posterior
 from .mechanism.many import PostprocessingEffect as PostprocessingEffect
 from .mechanism.many import compare_mechanisms as compare_mechanisms
@@ -56,7 +54,6 @@ from .mechanism.posterior import MechanismRisk as MechanismRisk
 from .mechanism.posterior import mechanism_risk as mechanism_risk
 from .mechanism.question import MechanismOptions as MechanismOptions
 from .mechanism.question import MechanismQuestion as MechanismQuestion
-from .mechanism.question import release_utility as release_utility
 from .membership import TradeOffCurve as TradeOffCurve
 from .membership import rho_for_advantage as rho_for_advantage
 from .membership import simulated_tradeoff as simulated_tradeoff
@@ -71,7 +68,6 @@ from .occupancy import OccupancyBlockRisk as OccupancyBlockRisk
 from .occupancy import occupancy_block_risk as occupancy_block_risk
 from .occupancy import occupancy_linkage as occupancy_linkage
 from .occupancy import occupancy_ranking as occupancy_ranking
-from .occupancy import sampling_ranking as sampling_ranking
 from .statements.claims import claim_examples as claim_examples
 from .statements.claims import claim_precision as claim_precision
 from .statements.claims import claim_priors as claim_priors

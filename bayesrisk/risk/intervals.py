@@ -149,26 +149,6 @@ def clustered_interval(
     return float(low[0]), float(high[0])
 
 
-def ratio_intervals(
-    hits: ArrayLike,
-    guessed: ArrayLike,
-    trials: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
-    *,
-    confidence: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of hits over what a guesser expects to hit on the same trials, by group.
-
-    The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
-    correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
-    the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
-    """
-    sums = _grouped(block_moments(hits, trials), groups, n_groups)
-    beside = _grouped(guess_moments(hits, guessed), groups, n_groups)
-    return moment_ratio_intervals(sums, beside, confidence=confidence)
-
-
 def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
     """Return ``x, x**2, x y`` for every block, of whose ``y`` hits a guesser expects ``x``."""
     y, x = np.asarray(hits, float), np.asarray(guessed, float)
@@ -178,8 +158,11 @@ def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
 def moment_ratio_intervals(
     sums: FloatArray, beside: FloatArray, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of :func:`ratio_intervals` from sums over blocks, one per column.
+    """Return intervals of hits over what a guesser expects to hit, from sums over blocks by column.
 
+    The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
+    correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
+    the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
     ``sums`` are those of :func:`block_moments`, ``beside`` those of :func:`guess_moments`.
     """
     xs, xx, xy = beside
@@ -231,11 +214,6 @@ def stratified_rates(
         A row for each stratum, small to large, and ``All``: ``people`` of a block, ``frame_blocks,
         frame_people``; of the sample ``blocks, trials, hits``; ``rate, lower, upper``.
 
-    Raises
-    ------
-    ArgumentError
-        If a value is out of range, or the sample does not fit into the frame.
-
     Warns
     -----
     SampleWarning
@@ -243,11 +221,10 @@ def stratified_rates(
 
     Notes
     -----
-    Within a class blocks count as drawn at random.  The variance is that of the jackknife that
-    leaves out one block of a class at a time, R held in what is summed, times the part of the
-    class's blocks that was not sampled: classes that were sampled whole add none.  Degrees of
-    freedom are Satterthwaite's, for residuals proportional to the size of the block.  The interval
-    is Clopper and Pearson's for the effective number of trials, as everywhere.
+    The variance is that of the jackknife that leaves out one block of a class at a time, R held in
+    what is summed, times the part of the class's blocks that was not sampled.  Degrees of freedom
+    are Satterthwaite's, for residuals proportional to the size of the block; the interval is
+    Clopper and Pearson's for the effective number of trials.
 
     References
     ----------

@@ -88,17 +88,9 @@ class TradeOffCurve:
         ]
 
     def power(self, false_positive_rate: ArrayLike) -> FloatAnswer:
-        """Return the true positive rate of the best test of a false positive rate.
+        """Return the true positive rate of the best test of a false positive rate, in [0, 1].
 
-        Parameters
-        ----------
-        false_positive_rate : array_like
-            In [0, 1].
-
-        Returns
-        -------
-        float or ndarray
-            In [0, 1]; at 0 the rate that is reached without any false positive.
+        At 0 it is the rate that is reached without any false positive.
         """
         at = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         # Where several points have one false positive rate the last, the highest, counts.
@@ -111,16 +103,8 @@ class TradeOffCurve:
 
         .. math:: \delta(\epsilon) = \max_\alpha\; \mathrm{TPR}(\alpha) - e^\epsilon \alpha
 
-        Parameters
-        ----------
-        epsilon : array_like
-            In [0, 700].
-
-        Returns
-        -------
-        float or ndarray
-            In [0, 1], for this order of the two data sets (present against absent); its error is
-            at most ``(1 + exp(epsilon)) * error`` in closed form.
+        for epsilon in [0, 700] and this order of the two data sets (present against absent); its
+        error is at most ``(1 + exp(epsilon)) * error`` in closed form.
         """
         at = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
         gap = self.true_positive_rate - np.exp(at)[..., None] * self.false_positive_rate
@@ -149,18 +133,7 @@ class TradeOffCurve:
         return pd.DataFrame(columns).clip(0.0, 1.0)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            As :func:`plot_tradeoff` draws it.
-        """
+        """Draw the curve."""
         from bayesrisk.plotting.audit import plot_tradeoff  # slow to import
 
         return plot_tradeoff({self.method: self.to_frame()}, ax=ax)

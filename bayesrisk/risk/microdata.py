@@ -190,14 +190,7 @@ class FirstLook:
         return pd.DataFrame(columns)
 
     def summary(self) -> pd.DataFrame:
-        """Return one row for each class size from 1 to 5, and one for larger ones.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``class_size`` (``"1"`` to ``"5"``, ``"6+"``), ``classes``, ``records``, and their
-            ``share`` of all records.
-        """
+        """Return ``classes``, ``records`` and their ``share`` by class size: 1 to 5, and 6+."""
         size = np.minimum(self.class_size, 6)
         records = np.bincount(size, minlength=7)[1:]
         number = np.bincount(size, 1.0 / self.class_size, minlength=7)[1:]
@@ -241,13 +234,6 @@ def first_look(
     FirstLook
         For every record, and in all.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or too many sets of keys would be tried.
-    DataError
-        If a column is missing.
-
     Notes
     -----
     *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
@@ -258,12 +244,9 @@ def first_look(
     sensitive values (Machanavajjhala et al. 2007).
 
     A record that is unique among those that were collected may have doubles in the population, and
-    one that is not unique may be revealed all the same: nothing here is a probability.  Scores
-    that weigh minimal uniques into one number are left out, because definitions of them differ.
-
-    Every set of keys is counted in one pass, linear in the records where it has few combinations
-    and by sorting otherwise.  A record is unique on all that contains a set on which it is unique,
-    so that it is enough to look at the sets with one key less.
+    one that is not unique may be revealed all the same: nothing here is a probability.  Every set
+    of keys is counted in one pass.  A record is unique on all that contains a set on which it is
+    unique, so that it is enough to look at the sets with one key less.
 
     Examples
     --------
@@ -424,13 +407,6 @@ def repeated_microdata(
     -------
     RepeatedMicrodata
         In per cent of the original records, exactly; ``unique_protected`` of the protected ones.
-
-    Raises
-    ------
-    ArgumentError
-        If there are no keys, the target is one of them, or either has no record.
-    DataError
-        If a column is missing.
 
     References
     ----------

@@ -13,7 +13,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
@@ -113,8 +112,6 @@ class OccupancyBlockRisk:
         Blocks without any reconstruction, and those where a limit was reached.
     confidence : float
         Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
     """
 
     blocks: int
@@ -124,7 +121,6 @@ class OccupancyBlockRisk:
     infeasible: int
     undecided: int
     confidence: float
-    version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
         """Return precision and recall with Clopper-Pearson intervals and blind guesses.
@@ -189,11 +185,6 @@ def occupancy_block_risk(
     -------
     OccupancyBlockRisk
         Counts.
-
-    Raises
-    ------
-    DataError
-        If the truth lacks a column or has a value out of range.
 
     References
     ----------
@@ -278,8 +269,6 @@ class LinkageCurve:
         Ends of the intervals, shape (2, number of entries).
     confidence : float
         Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
     """
 
     key: tuple[str, ...]
@@ -292,7 +281,6 @@ class LinkageCurve:
     precision_bounds: FloatArray
     recall_bounds: FloatArray
     confidence: float
-    version: str = __version__
 
     def __len__(self) -> int:
         return int(self.putative.size)
@@ -349,7 +337,7 @@ class LinkageCurve:
 def occupancy_ranking(
     found: OccupancyReconstruction, *, key: tuple[str, ...] | list[str]
 ) -> pd.DataFrame:
-    """Return what reconstructed violations look like, the most frequent first.
+    """Return the kinds of reconstructed violations, the most frequent first.
 
     Parameters
     ----------
@@ -363,11 +351,6 @@ def occupancy_ranking(
     pandas.DataFrame
         Columns ``block``, those of the key, and ``score``: violating households of that kind, on
         average over the solutions of the block.
-
-    Raises
-    ------
-    DataError
-        If a column of the key is not known.
 
     Examples
     --------
@@ -393,39 +376,10 @@ def occupancy_ranking(
 def sampling_ranking(
     sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: tuple[str, ...] | list[str]
 ) -> pd.DataFrame:
-    """Return what violations look like in a sample of the truth: a strong baseline.
+    """Return the kinds of violations in a sample of the truth: a strong baseline.
 
-    Parameters
-    ----------
-    sample : pandas.DataFrame
-        Confidential households, subsidies and bedrooms included, which nobody publishes.
-    targets : sequence of str
-        Blocks to look for them.
-    key : sequence of str
-        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`occupancy_ranking` returns it: for every target the same entries, ``score`` the
-        number of households of the kind in violation in the sample.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or not known, or a value out of range.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.1.
-
-    Examples
-    --------
-    >>> sample = pd.DataFrame({"block": "1", "size": [3, 1], "race_ethnicity": [4, 5],
-    ...                        "children": 1, "bedrooms": 1, "subsidised": 1})
-    >>> sample["children"] = [1, 0]
-    >>> sampling_ranking(sample, ["1", "2"], key=["race_ethnicity"]).values.tolist()
-    [['1', 4, 1.0], ['2', 4, 1.0]]
+    As :func:`occupancy_ranking`: for every target the same entries, ``score`` the number of
+    households of the kind in violation in the sample (Steed, Qing and Wu 2024, section 4.1).
     """
     names = list(checked_key(key))
     places = check.text_array(targets, "targets")
@@ -457,7 +411,7 @@ def occupancy_linkage(
     Parameters
     ----------
     ranking : pandas.DataFrame
-        From :func:`occupancy_ranking` or :func:`sampling_ranking`.
+        From :func:`occupancy_ranking`.
     truth : pandas.DataFrame
         Confidential households: ``block, size, race_ethnicity, children, bedrooms, subsidised``.
         All of them: violations in blocks that the ranking leaves out count as missed.
@@ -472,11 +426,6 @@ def occupancy_linkage(
     -------
     LinkageCurve
         Expected numbers for every k, over the order of entries with equal scores.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or a value out of range.
 
     References
     ----------

@@ -63,8 +63,6 @@ CALLS = {
     # Microdata.
     "keys": ("keys", lambda: risk.first_look(FRAME, keys=["a"])),
     "sensitive": ("sensitive", lambda: risk.first_look(FRAME, keys=["levels"], sensitive="a")),
-    "sample with columns in levels": ("sample", lambda: risk.sampling_ranking(
-        pd.DataFrame({("a", "b"): [1]}), ["a"], key=["bedrooms"])),
     "blocks that are no codes": ("zero_variability_blocks", lambda: br.reidentify(
         {"a": FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1,
         zero_variability_blocks=[[[]]])),

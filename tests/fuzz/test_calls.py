@@ -32,7 +32,7 @@ REGISTRIES = (attacks.REGISTRY, executors.REGISTRY, mechanisms.REGISTRY, solvers
 #: or of which SciPy, too, answers what is no number by what is none.
 CALLERS = {
     *((name, "progress") for name in (
-        "compare_mechanisms", "mechanism_risk", "release_utility", "run", "simulated_likelihood",
+        "compare_mechanisms", "mechanism_risk", "run", "simulated_likelihood",
         "write_reidentification")),
     ("simulated_likelihood", "simulate"),
     *((f"DiscreteGaussian.{name}", "x") for name in ("pmf", "logpmf", "cdf", "sf", "logcdf")),

@@ -28,7 +28,7 @@ def data_of(axes):
 
 
 def test_released_count_draws_the_frame(released):
-    left, right = plotting.plot_released_count(released)
+    left, right = plotting.plot_risk(released, against="noisy_count")
     assert list(data_of(left)) == ["1/2", "1/10", "1/864"]
     rows = released[released["prior"] == 1 / 10]
     np.testing.assert_array_equal(data_of(left)["1/10"], rows["posterior"])
@@ -37,7 +37,7 @@ def test_released_count_draws_the_frame(released):
 
 
 def test_marginal_risk_marks_the_budgets(by_rho):
-    left, right = plotting.plot_marginal_risk(by_rho, budgets={"2020 block": 0.0992264})
+    left, right = plotting.plot_risk(by_rho, budgets={"2020 block": 0.0992264})
     rows = by_rho[by_rho["prior"] == 0.5].sort_values("rho")
     np.testing.assert_array_equal(data_of(left)["1/2"], rows["marginal_posterior"])
     assert [text.get_text() for text in left.texts] == ["2020 block"]
@@ -82,42 +82,36 @@ def test_levels():
             "marginal_risk": [1.7, 1.3, 1.2],
         }
     )
-    left, _ = plotting.plot_levels(frame)
+    left, _ = plotting.plot_risk(frame, against="levels")
     np.testing.assert_array_equal(data_of(left)["0.3"], [0.35, 0.4, 0.5])
     assert list(left.get_xticks()) == [1, 2, 3]
 
 
 def test_lines_differ_in_dash_and_marker_too(released):
-    lines = plotting.plot_released_count(released)[0].lines
+    lines = plotting.plot_risk(released, against="noisy_count")[0].lines
     assert len({line.get_marker() for line in lines}) == len(lines)
     assert len({str(line._dash_pattern) for line in lines}) == len(lines)
 
 
 @pytest.mark.parametrize(
     "function",
-    [
-        plotting.plot_released_count,
-        plotting.plot_marginal_risk,
-        plotting.plot_correct_decision,
-        plotting.plot_decision_accuracy,
-        plotting.plot_levels,
-    ],
+    [plotting.plot_risk, plotting.plot_correct_decision, plotting.plot_decision_accuracy],
 )
 def test_missing_columns_and_rows_are_named(function):
     with pytest.raises(ArgumentError, match=r"missing: .*prior"):
         function(pd.DataFrame({"x": [1]}))
-    columns = "noisy_count posterior risk_ratio rho levels prior correct_decision_probability"
-    full = [*columns.split(), "marginal_posterior", "marginal_risk"]
-    full += ["decision_accuracy", "decision_baseline"]
+    full = ["rho", "prior", "correct_decision_probability", "marginal_posterior", "marginal_risk"]
     with pytest.raises(ArgumentError, match="at least one row"):
-        function(pd.DataFrame(columns=full))
+        function(pd.DataFrame(columns=[*full, "decision_accuracy", "decision_baseline"]))
+    with pytest.raises(ArgumentError, match="against must be one of"):
+        plotting.plot_risk(pd.DataFrame({"x": [1]}), against="x")
 
 
 def test_saved_figures_are_the_same_bytes_each_time(released, tmp_path):
     files = [
         [path.read_bytes() for path in plotting.save_figure(figure, tmp_path / name)]
         for name in ("a", "b")
-        for figure in [plotting.plot_released_count(released)]
+        for figure in [plotting.plot_risk(released, against="noisy_count")]
     ]
     assert files[0] == files[1]
     assert files[0][1].startswith(b"<?xml")

@@ -63,17 +63,17 @@ def test_several_maps_stand_below_each_other(decisions):
 
 def test_group_count_draws_bars_for_draws(risks):
     frame = risks[risks["rho_group"] == 0.1].assign(conditionals="coherent")
-    (axes,) = plotting.plot_group_count(frame)
+    (axes,) = plotting.plot_group(frame)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), frame["value"])
     drawn = pd.concat([frame.assign(standard_error=0.01), frame.assign(conditionals="other")])
-    left, right = plotting.plot_group_count(drawn)
+    left, right = plotting.plot_group(drawn)
     assert len(left.collections) == 1
     assert not right.collections
     assert (left.get_title(), right.get_title()) == ("coherent", "other")
 
 
 def test_group_budget_has_a_line_for_each_count(risks):
-    panels = plotting.plot_group_budget(risks, budgets={"here": 0.2464845})
+    panels = plotting.plot_group(risks, against="rho_group", budgets={"here": 0.2464845})
     (axes,) = panels
     ten = risks[risks["group_count"] == 10].sort_values("rho_group")
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), ten["value"])
@@ -84,43 +84,10 @@ def test_group_budget_has_a_line_for_each_count(risks):
     ]
     assert [text.get_text() for text in axes.texts] == ["here"]
     both = pd.concat([risks.assign(conditionals=name) for name in "ab"])
-    assert len(plotting.plot_group_budget(both)) == 2
+    assert len(plotting.plot_group(both, against="rho_group")) == 2
 
 
-def test_variance_ratio():
-    frame = pd.DataFrame({"sigma2": [4.0, 0.1, 1.0], "variance": [4.0, 0.01, 0.9]})
-    left, right = plotting.plot_variance_ratio(frame)
-    np.testing.assert_allclose(left.lines[1].get_xdata(), [0.1, 1.0, 4.0])
-    np.testing.assert_allclose(left.lines[1].get_ydata(), [0.1, 0.9, 1.0])
-    np.testing.assert_allclose(right.lines[1].get_xdata(), [5.0, 0.5, 0.125])
-
-
-def test_noise_sum():
-    frame = pd.DataFrame(
-        {
-            "rho": np.repeat([0.1, 1.0, 2.0, 3.0], 3),
-            "n_siblings": 27,
-            "value": np.tile([-1, 0, 1], 4),
-            "exact": 0.3,
-            "approximate": 0.31,
-        }
-    )
-    axes = plotting.plot_noise_sum(frame)
-    assert [a.get_visible() for a in axes[0].figure.axes] == [True] * 4 + [False] * 2
-    np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), [0.31] * 3)
-    assert axes[1].get_title() == r"$\rho$ = 1, 27 terms"
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        plotting.plot_decision_map,
-        plotting.plot_group_budget,
-        plotting.plot_group_count,
-        plotting.plot_noise_sum,
-        plotting.plot_variance_ratio,
-    ],
-)
+@pytest.mark.parametrize("function", [plotting.plot_decision_map, plotting.plot_group])
 def test_missing_columns_are_named(function):
     with pytest.raises(ArgumentError, match="missing"):
         function(pd.DataFrame({"x": [1]}))
@@ -144,11 +111,11 @@ def test_figures_are_the_same_bytes_each_time(decisions, tmp_path):
 
 def test_the_quantity_and_its_baseline_are_named(risks):
     frame = risks.assign(baseline=0.5)
-    (axes,) = plotting.plot_group_budget(frame, quantity="best guess is right")
+    (axes,) = plotting.plot_group(frame, against="rho_group", quantity="best guess is right")
     assert axes.get_ylabel() == "best guess is right"
     names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
     assert names == ["1", "10", "block alone", "no release"]
-    (axes,) = plotting.plot_group_count(frame[frame["rho_group"] == 0.1])
+    (axes,) = plotting.plot_group(frame[frame["rho_group"] == 0.1])
     assert axes.get_ylabel() == "probability of being found, if in the cell"
     assert "no release" in axes.get_legend_handles_labels()[1]
 

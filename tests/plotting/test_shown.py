@@ -32,7 +32,7 @@ def test_a_fresh_notebook_shows_figures():
     """Without %matplotlib inline, one panel and two; and once only with it."""
     from nbclient import NotebookClient
 
-    sources = [FRESH.format(kind=kind) for kind in ("correct_decision", "released_count")]
+    sources = [FRESH.format(kind=kind) for kind in ("correct_decision", "risk")]
     sources += ["%matplotlib inline\n" + sources[-1]]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -44,32 +44,32 @@ def test_a_fresh_notebook_shows_figures():
 
 
 def test_what_is_shown_is_the_figure(frame):
-    for drawn in (plotting.plot_correct_decision(frame), plotting.plot_released_count(frame)):
+    for drawn in (plotting.plot_correct_decision(frame), plotting.plot_risk(frame)):
         image, size = drawn._repr_png_()
         assert image.startswith(b"\x89PNG")
         figure = plotting.figure_of(drawn)
         assert [size["width"], size["height"]] == [round(100 * x) for x in figure.get_size_inches()]
         assert not plt.get_fignums()
-    assert plotting.plot_released_count(frame)[:0]._repr_png_() is None
+    assert plotting.plot_risk(frame)[:0]._repr_png_() is None
 
 
 def test_axes_of_ones_own_are_drawn_in_and_returned(frame):
     figure = Figure()
     one, two, three = figure.subplots(1, 3)
     assert plotting.plot_correct_decision(frame, ax=one) is one
-    assert list(plotting.plot_released_count(frame, ax=(two, three))) == [two, three]
+    assert list(plotting.plot_risk(frame, ax=(two, three))) == [two, three]
     assert all(axes.lines for axes in (one, two, three))
-    assert plotting.figure_of(plotting.plot_released_count(frame, ax=[two, three])) is figure
+    assert plotting.figure_of(plotting.plot_risk(frame, ax=[two, three])) is figure
     # Whoever made a figure shows it.
-    assert plotting.plot_released_count(frame, ax=[two, three])._repr_png_() is None
+    assert plotting.plot_risk(frame, ax=[two, three])._repr_png_() is None
     with pytest.raises(ArgumentError, match="ax must hold 2 Axes, one for each panel, got 1"):
-        plotting.plot_released_count(frame, ax=one)
+        plotting.plot_risk(frame, ax=one)
     with pytest.raises(ArgumentError, match="ax must hold 1 Axes"):
         plotting.plot_correct_decision(frame, ax="here")
 
 
 def test_axes_arrays_and_figures_are_saved_alike(frame, tmp_path):
-    panels = plotting.plot_released_count(frame)
+    panels = plotting.plot_risk(frame, against="noisy_count")
     written = [
         plotting.save_figure(drawn, tmp_path / str(i))[0].read_bytes()
         for i, drawn in enumerate((panels, panels[0], panels[0].figure))

@@ -14,8 +14,9 @@ from bayesrisk.risk.intervals import (
     block_moments,
     clustered_interval,
     clustered_intervals,
+    guess_moments,
     moment_intervals,
-    ratio_intervals,
+    moment_ratio_intervals,
     stratified_rates,
 )
 
@@ -26,6 +27,15 @@ SIZES = {
     "lognormal": lambda rng, count: np.ceil(rng.lognormal(2.5, 1.5, count)),
     "pareto": lambda rng, count: np.ceil(5.0 * rng.random(count) ** (-1.0 / 1.5)),
 }
+
+
+def ratio_intervals(hits, guessed, trials, groups, n_groups, *, confidence):
+    label = np.asarray(groups, np.int64)
+    sums, beside = (
+        np.stack([np.bincount(label, row, n_groups) for row in rows])
+        for rows in (block_moments(hits, trials), guess_moments(hits, guessed))
+    )
+    return moment_ratio_intervals(sums, beside, confidence=confidence)
 
 
 def simulated(sizes, blocks, rate, alike, seed):

@@ -37,7 +37,12 @@ from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import Surroundings, drawn_targets, fitted, sampled_places
+from bayesrisk.risk.audit.adversaries import (
+    Surroundings,
+    drawn_targets,
+    fit_place_concentration,
+    sampled_places,
+)
 from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.tables import Microdata, Records, Schema, Workload, as_microdata
 from bayesrisk.tables.exchange import Partitions
@@ -381,7 +386,9 @@ class PopulationInParts:
                 if not counts.size:
                     counts = np.zeros((sampled.size, values.shape[1]), np.int64)
                 counts[where] = values
-        alike = fitted(counts) if counts.size else float(concentration or schema.size)
+        alike = (
+            fit_place_concentration(counts) if counts.size else float(concentration or schema.size)
+        )
         around = tuple(
             Surroundings(code, row, place, composition, largest, alike)
             for code, row, place in zip(codes, rows, places, strict=False)

@@ -1,14 +1,13 @@
 """Reports as self-contained pages: templates filled in, every text escaped, figures embedded.
 
 The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.  It is
-whole without its script, which lets tables be sorted and filtered and marks be pointed at.
+whole without its script, which lets tables be sorted and filtered.
 """
 
 import base64
 import functools
 import hashlib
 import platform
-from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -27,12 +26,11 @@ _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, PNG in base 64, and what its marks stand for."""
+    """A figure for a template: width in pixels, PNG in base 64."""
 
     caption: str
     width: int
     data: str
-    points: Sequence[plotting.Point] = ()
 
 
 class Table(NamedTuple):
@@ -98,7 +96,7 @@ def figure(drawn: Any, stem: Path, caption: str) -> Figure:
     png = plotting.save_figure(drawn, stem)[0]
     width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
     data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return Figure(caption, width, data, plotting.figure_points(drawn))
+    return Figure(caption, width, data)
 
 
 def table(frame: pd.DataFrame, caption: str) -> Table:

@@ -171,7 +171,7 @@ _COLUMNS = {
 _AGAINST_RHO = (
     (
         ["marginal_posterior", "marginal_risk"],
-        "plot_marginal_risk",
+        "plot_risk",
         "marginal-risk",
         "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
         "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
@@ -368,7 +368,7 @@ def _at_budget(
         tables = _released_tables(study, frame[frame["target"] == target], label)
         parts.append(
             html.figure(
-                plotting.plot_released_count(wide),
+                plotting.plot_risk(wide, against="noisy_count"),
                 images / f"released-count-{stem}",
                 f"Posterior and risk ratio against the released count at {label}; "
                 f"target: {target}.",
@@ -380,7 +380,7 @@ def _at_budget(
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
         parts.append(
             html.figure(
-                plotting.plot_levels(wide.astype({"levels": "int64"})),
+                plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels"),
                 images / f"levels-{stem}",
                 "Risk when the target is known to be unique at the first 1, 2, ... levels, "
                 f"the first having the rho of {label} and the others in proportion.",
@@ -421,7 +421,7 @@ def _hierarchy_figures(
     named = _named(study.hierarchy.rho_group, noise, sensitivity)
     parts = []
     if rows["rho_group"].nunique() > 1:
-        figure = plotting.plot_group_budget(rows, budgets=named, quantity=axis)
+        figure = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
         caption = f"{sentence}, against the rho of the group's count."
         parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
     if rows["group_count"].nunique() > 1:
@@ -430,7 +430,7 @@ def _hierarchy_figures(
         one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
         caption = f"{sentence}, against the true count of the group; rho of the group's count "
         caption += f"{rho_group:.4g}."
-        figure = plotting.plot_group_count(one, quantity=axis)
+        figure = plotting.plot_group(one, quantity=axis)
         parts.append(html.figure(figure, images / f"group-count-{short}-{stem}", caption))
     return parts
 

@@ -1,6 +1,6 @@
-// What every report gains where scripts run: tables that sort and filter, tables as CSV, and the
-// values of points in words.  A page is whole without it.  It writes text only as text, asks no
-// network, and its digest stands in the page's policy, so that no other script runs.
+// Where scripts run every report gains tables that sort and filter, and tables as CSV.  A page is
+// whole without it.  It writes text only as text, asks no network, and its digest stands in the
+// page's policy, so that no other script runs.
 "use strict";
 
 const NUMBER = /^[+\-−]?(\d[\d,]*\.?\d*|\.\d+)(e[+\-]?\d+)?\s?%?$/i;
@@ -96,36 +96,6 @@ function saved(table, name, tools) {
   });
 }
 
-// What a point stands for, under its figure: by mouse, by finger, and by the arrow keys.
-function told(points) {
-  const figure = points.closest("figure");
-  const marks = Array.from(points.querySelectorAll("rect"));
-  const said = make("p", "Point at a mark, or use the arrow keys, for its values.");
-  said.className = "told";
-  said.setAttribute("aria-live", "polite");
-  figure.querySelector("figcaption").before(said);
-  let at = -1;
-  const show = (mark) => {
-    marks[at]?.classList.remove("at");
-    at = marks.indexOf(mark);
-    mark.classList.add("at");
-    said.textContent = mark.textContent;
-  };
-  for (const kind of ["pointerover", "click"]) {
-    points.addEventListener(kind, (event) => {
-      const mark = event.target.closest("rect");
-      if (mark) show(mark);
-    });
-  }
-  points.setAttribute("tabindex", "0");
-  points.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    show(marks[(Math.max(at, step < 0 ? 0 : -1) + step + marks.length) % marks.length]);
-  });
-}
-
 document.querySelectorAll("figure.table").forEach((figure, number) => {
   const table = figure.querySelector("table");
   const tools = make("div");
@@ -138,7 +108,6 @@ document.querySelectorAll("figure.table").forEach((figure, number) => {
   saved(table, [`table-${number + 1}`, ...words].join("-").toLowerCase().slice(0, 60), tools);
   figure.querySelector(".wide").before(tools);
 });
-document.querySelectorAll("svg.points").forEach(told);
 
 // Browsers that print a folded part folded: all are opened, and closed again after.
 let opened = [];

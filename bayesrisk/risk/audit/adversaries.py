@@ -21,7 +21,7 @@ from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 
 # -----------------------------------------------------------------------------
-# What is believed of one target: before a release, after it, and after one without its record.
+# Beliefs about one target: before a release, after it, and after one without its record.
 
 
 _WORTH = 0.2  # of the draws, for weights to be used
@@ -30,22 +30,12 @@ _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of a target.
+class TargetQuestion:
+    """Statements about a target, and the cells of the schema that its record may be in."""
 
-    Attributes
-    ----------
-    possible : ndarray of bool, shape (cells of the schema,)
-        Cells that agree with what is known of the target.
-    value : ndarray of int64, shape (cells of the schema,)
-        Which statement, 0, 1, ..., is true of a record of the cell.
-    values : int
-        Number of statements.
-    """
-
-    possible: NDArray[np.bool_]
-    value: IntArray
-    values: int
+    possible: NDArray[np.bool_]  # (cells of the schema,): agrees with what is known of the target
+    value: IntArray  # (cells of the schema,): which statement is true of a record of the cell
+    values: int  # number of statements
 
     def sums(self, cells: FloatArray) -> FloatArray:
         """Return the sums over the possible cells of every value."""
@@ -55,85 +45,72 @@ class Asked:
 
     def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
         """Return (classes, values): how many records of a class are of a value, on average."""
-        of = classes.of_cells(np.flatnonzero(self.possible))
-        flat = of * self.values + self.value[self.possible]
+        index = classes.of_cells(np.flatnonzero(self.possible))
+        flat = index * self.values + self.value[self.possible]
         parts = np.bincount(flat, cells[self.possible], minlength=classes.size * self.values)
-        whole = classes.mass(cells)[:, None]
+        mass = classes.mass(cells)[:, None]
         table = parts.reshape(classes.size, self.values)
-        found: FloatArray = np.divide(table, whole, out=np.zeros_like(table), where=whole > 0)
-        return found
+        return np.divide(table, mass, out=np.zeros_like(table), where=mass > 0)
 
 
 @dataclass(frozen=True)
-class Belief:
+class TargetBelief:
     """Probabilities of all statements about a target, with their Monte Carlo standard errors."""
 
     probability: FloatArray
     error: FloatArray
 
     @classmethod
-    def exact(cls, parts: FloatArray) -> Belief:
+    def exact(cls, parts: FloatArray) -> TargetBelief:
         """Return probabilities proportional to parts; NaN where there is nothing to share."""
         whole = parts.sum()
         value = parts / whole if whole > 0 else np.full(parts.shape, np.nan)
         return cls(value, np.zeros(parts.shape))
 
 
-def before(prior: RecordPrior, asked: Asked) -> Belief:
-    """Return what is believed of a target of a place before anything is released."""
-    return Belief.exact(asked.sums(prior.shares_of_cells))
+def prior_belief(prior: RecordPrior, question: TargetQuestion) -> TargetBelief:
+    """Return the belief about a target of a place before anything is released."""
+    return TargetBelief.exact(question.sums(prior.shares_of_cells))
 
 
-def after(law: RecordLaw, place: int, shares: FloatArray) -> Belief:
-    r"""Return what is believed of a target who is one of the records, E[X_r] / E[G]."""
-    of = _by_group(law, place, shares)
+def posterior_belief(law: RecordLaw, place: int, shares: FloatArray) -> TargetBelief:
+    r"""Return the belief about a target who is one of the records, E[X_r] / E[G]."""
+    by_group = _by_group(law, place, shares)
     if law.draws is None:
-        return Belief.exact(law.mean @ of)
-    return _ratio(law.draws @ of, np.ones(law.draws.shape[:2]))
+        return TargetBelief.exact(law.mean @ by_group)
+    return _ratio(law.draws @ by_group, np.ones(law.draws.shape[:2]))
 
 
-def without(
-    law: RecordLaw, place: int, shares: FloatArray, prior: RecordPrior, asked: Asked
-) -> Belief:
-    r"""Return what is believed of somebody who is none of the records of a law.
+def belief_without_record(
+    law: RecordLaw, place: int, shares: FloatArray, prior: RecordPrior, question: TargetQuestion
+) -> TargetBelief:
+    r"""Return the belief about a person who is none of the records of a law.
 
     .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
 
-    the predictive probability of one more record.
-
-    Parameters
-    ----------
-    law : RecordLaw
-        Law of the other records, under :func:`prior_of_others`.
-    place : int
-        Position of the place.
-    shares : ndarray of float, shape (classes, values)
-        Records of every value in a record of a class.
-    prior : RecordPrior
-        Of the place; without a concentration other records say nothing.
-    asked : Asked
-        What is asked.
+    the predictive probability of one more record.  The law is that of the other records, under
+    :func:`prior_of_others`; ``shares`` is (classes, values).
     """
     if prior.concentration is None:
-        return before(prior, asked)
-    base = prior.concentration * asked.sums(prior.shares_of_cells)
-    of = _by_group(law, place, shares)
+        return prior_belief(prior, question)
+    base = prior.concentration * question.sums(prior.shares_of_cells)
+    by_group = _by_group(law, place, shares)
     if law.draws is None:
-        return Belief.exact(base + law.mean @ of)
+        return TargetBelief.exact(base + law.mean @ by_group)
     n = (law.draws @ _by_group(law, place, np.ones((len(shares), 1))))[..., 0]
     # Equal weights for all sizes have no law of the others' number: n + 1 times as probable.
-    more = n + 1.0 if prior.size is None else 1.0
-    return _ratio(base + law.draws @ of, more / (prior.concentration + n))
+    odds = n + 1.0 if prior.size is None else 1.0
+    return _ratio(base + law.draws @ by_group, odds / (prior.concentration + n))
 
 
-def without_by_weights(
+def reweighted_belief(
     law: RecordLaw,
     place: int,
     shares: FloatArray,
     prior: RecordPrior,
-    asked: Asked,
+    question: TargetQuestion,
     record: int,
-) -> Belief | None:
+) -> TargetBelief | None:
     r"""Return the same from draws of the law *with* the record, where released counts are sums.
 
     If what is released of the others is R less the record's part, the law of the others is that of
@@ -142,30 +119,16 @@ def without_by_weights(
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record: 0 where there is no such record.
-
-    Parameters
-    ----------
-    law : RecordLaw
-        Law of all records, with draws.
-    place, shares, prior, asked : object
-        As for :func:`without`.
-    record : int
-        Class of the record.
-
-    Returns
-    -------
-    Belief or None
-        None without draws, and where their weights are worth less than a fifth of the draws, or
-        would be with as many more or fewer draws of such a record alone as may well be by chance:
-        of a rare record these weigh most.  There the law of the others must be found.
+    where t is the group of the record: 0 where there is no such record.  None without draws, and
+    where their weights are worth less than a fifth of the draws, or would be with as many more or
+    fewer draws of such a record alone as may well be by chance: of a rare record these weigh most.
     """
     if prior.concentration is None:
-        return before(prior, asked)
+        return prior_belief(prior, question)
     group = int(law.group[place * len(shares) + record])
     if law.draws is None or group < 0:
         return None
-    of = _by_group(law, place, shares)
+    by_group = _by_group(law, place, shares)
     x, mass = law.draws[..., group], law.mass[group]
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(x > 0, x / (mass + x - 1.0), 0.0)
@@ -177,9 +140,9 @@ def without_by_weights(
     worth = (rest.sum() + maybe / mass) ** 2 / np.maximum(square, 1e-300)
     if not worth.min() >= _WORTH * weight.size:
         return None
-    base = prior.concentration * asked.sums(prior.shares_of_cells)
+    base = prior.concentration * question.sums(prior.shares_of_cells)
     unseen = 0.0 if alone else 1.0 / mass
-    return _ratio(base + law.draws @ of - of[group], weight, float(unseen))
+    return _ratio(base + law.draws @ by_group - by_group[group], weight, float(unseen))
 
 
 def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
@@ -193,7 +156,7 @@ def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
     return found
 
 
-def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Belief:
+def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> TargetBelief:
     """Return shares of weighted means of parts (chains, draws, values), with errors.
 
     ``unseen`` is a larger weight than that of any draw, which one in as many may have.
@@ -201,7 +164,7 @@ def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Belief
     mean = np.einsum("cd,cdv->v", weight, parts) / weight.size
     whole = mean.sum()
     if not whole > 0:
-        return Belief.exact(np.zeros(mean.size))
+        return TargetBelief.exact(np.zeros(mean.size))
     value = mean / whole
     # Linearised: the error of a ratio of means is that of the mean of these.
     line = weight[..., None] * (parts - value * parts.sum(axis=-1, keepdims=True)) / whole
@@ -213,7 +176,9 @@ def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Belief
     number = chains * batches
     error = means.std(axis=0, ddof=1) * np.sqrt((number - 1) / max(number - 3, 1) / number)
     # Draws that all say the same say nothing about what one in as many would have said.
-    return Belief(value, np.hypot(error, max(1.0 / weight.size, unseen / float(weight.sum()))))
+    return TargetBelief(
+        value, np.hypot(error, max(1.0 / weight.size, unseen / float(weight.sum())))
+    )
 
 
 # -----------------------------------------------------------------------------
@@ -238,13 +203,6 @@ class Adversary:
         Attributes of the target that are known, besides its place.
     neighbours : float, default 0
         Share, in [0, 1], of the other people of the place whose whole records are known.
-
-    Examples
-    --------
-    >>> Adversary.named("linker", known=["sex", "age"])
-    Adversary(name='linker', known=('sex', 'age'), neighbours=0)
-    >>> Adversary.named("knows-all-but-one").neighbours
-    1.0
     """
 
     name: str
@@ -259,20 +217,10 @@ class Adversary:
 
     @classmethod
     def named(cls, name: str, *, known: Sequence[str] = ()) -> Self:
-        """Return one of the four adversaries.
+        """Return one of the four adversaries, who knows attributes ``known`` of the target.
 
-        Parameters
-        ----------
-        name : {"outsider", "linker", "insider", "knows-all-but-one"}
-            ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
-            place, ``knows-all-but-one`` all of them.
-        known : sequence of str
-            Attributes of the target that are known, which make an outsider a linker.
-
-        Returns
-        -------
-        Adversary
-            With this name.
+        ``outsider`` and ``linker`` know nobody else's record, ``insider`` half of those of the
+        place, ``knows-all-but-one`` all of them.
         """
         check.choice(name, "name", tuple(ADVERSARIES))
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])
@@ -287,19 +235,10 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
 
     without one they say nothing about others.
 
-    With ``MicrodataSystem.less``, which takes the known records off the counts, this says the same
-    as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of them.  An
-    audit uses it since one system then serves all targets of a place, and since whoever knows all
-    other records also knows their number (``others``), which no condition on records says.
-
-    Parameters
-    ----------
-    prior : RecordPrior
-        Prior of all records of the place.
-    records : ndarray of float, shape (cells of the schema,)
-        Known records.
-    others : int, optional
-        Number of the other records, where it is known.
+    With ``MicrodataSystem.without_records``, which takes the known records off the counts, this
+    says the same as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of
+    them.  One system then serves all targets of a place, and an adversary who knows all other
+    records also knows their number (``others``), which no condition on records says.
     """
     size = prior.size
     known = int(records.sum())
@@ -343,23 +282,14 @@ Key = tuple[str, str]
 @displayed
 @dataclass(frozen=True)
 class Reading:
-    """A release as an adversary takes it.
+    """A release as an adversary takes it."""
 
-    Attributes
-    ----------
-    name : str
-        ``likelihood``: as its spec says; ``as-true``: as if nothing had been protected;
-        ``swap-aware``: as true, but the target's household is from elsewhere with the public
-        probability; ``working-error``: true counts with independent errors of the public variance.
-    release : Release
-        With a likelihood in closed form for every table.
-    moved : float
-        Probability that a record of a place is from elsewhere.
-    """
-
+    # ``likelihood``: as its spec says; ``as-true``: as if nothing had been protected; ``swap-
+    # aware``: as true, but the target's household is from elsewhere with the public probability;
+    # ``working-error``: true counts with independent errors of the public variance
     name: str
-    release: Release
-    moved: float = 0.0
+    release: Release  # With a likelihood in closed form for every table
+    moved: float = 0.0  # Probability that a record of a place is from elsewhere
 
 
 def is_additive(spec: MechanismSpec) -> bool:
@@ -368,21 +298,11 @@ def is_additive(spec: MechanismSpec) -> bool:
 
 
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
-    """Return how a release is read.
+    """Return every reading of a release by an adversary.
 
-    Parameters
-    ----------
-    release : Release
-        What was published.
-    errors : mapping of (level, table) to float
-        Mean squared error of every table: what an agency publishes of its accuracy.
-
-    Returns
-    -------
-    list of Reading
-        One by the likelihood, where every table has one.  Else, where records changed places: one
-        that takes all counts as true, and one that knows of the exchange; otherwise one with a
-        working model of the error.
+    By the likelihood, where every table has one.  Else, where records changed places, one that
+    takes all counts as true and one that knows of the exchange; otherwise one with a working model
+    of the error, from the mean squared error of every table that an agency publishes.
     """
     laws = release.spec.tables
     unknown = [key for key, law in laws.items() if not is_readable(law)]
@@ -419,72 +339,43 @@ CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided",
 
 
 @dataclass(frozen=True)
-class Target:
-    """A target: its record and what is asked; the others whose records an insider knows.
+class AuditTarget:
+    """A target: its record, the question, and the others whose records an insider knows."""
 
-    Attributes
-    ----------
-    row : int
-        Row in the population.
-    cell : int
-        Cell of its record in the schema.
-    asked : Asked
-        What is asked of it.
-    others : ndarray of int64
-        Cells of the known records of others; empty for an adversary who knows none.
-    all_others : bool
-        Whether these are all the others.
-    """
-
-    row: int
-    cell: int
-    asked: Asked
-    others: IntArray
-    all_others: bool
+    row: int  # Row in the population
+    cell: int  # Cell of its record in the schema
+    question: TargetQuestion
+    others: IntArray  # Cells of the known records of others; empty for an adversary who knows none
+    all_others: bool  # Whether these are all the others
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place as one adversary reads it in one release.
-
-    Attributes
-    ----------
-    release : Reading
-        The release.
-    level, code : str
-        The place, one of the finest of the release.
-    prior : RecordPrior
-        Of its records.
-    additive : bool
-        Whether the release without a record is the release less the record.
-    counterfactual : callable
-        Returns the reading of a release of the data without the record of a row.
-    seed : tuple of int
-        Of the chains.
-    """
+class PlaceReading:
+    """A place as one adversary reads it in one release."""
 
     release: Reading
-    level: str
-    code: str
-    prior: RecordPrior
-    additive: bool
+    level: str  # of the place, the finest of the release
+    code: str  # of the place
+    prior: RecordPrior  # of its records
+    additive: bool  # Whether the release without a record is the release less the record
+    # Returns the reading of a release of the data without the record of a row
     counterfactual: Callable[[int], Reading]
-    seed: tuple[int, ...]
+    seed: tuple[int, ...]  # Of the chains
 
 
 @dataclass(frozen=True)
-class Told:
-    """What an adversary believes of a target, three times, and how it was found."""
+class TargetBeliefs:
+    """The three beliefs of an adversary about a target, and the engine that found them."""
 
     row: int
-    prior: Belief
-    without: Belief
-    posterior: Belief
+    prior: TargetBelief
+    without: TargetBelief
+    posterior: TargetBelief
     engine: str
     status: str
 
 
-def prior_of_rest(prior: RecordPrior, target: Target) -> RecordPrior:
+def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
     """Return the prior of the records that are not known, the target's among them."""
     if not target.others.size and not target.all_others:
         return prior
@@ -492,114 +383,115 @@ def prior_of_rest(prior: RecordPrior, target: Target) -> RecordPrior:
     return prior_knowing(prior, known.astype(float), 1 if target.all_others else None)
 
 
-def tell(place: Place, targets: Iterable[Target]) -> Iterator[Told]:
-    """Yield what is believed of each target, in order; laws that they share are found once."""
-    of = Laws(place)
+def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[TargetBeliefs]:
+    """Yield the beliefs about each target, in order; laws that they share are found once."""
+    laws = PlaceLaws(place)
     for target in targets:
         try:
-            yield of.told(target)
+            yield laws.beliefs(target)
         except DataError:  # the release, as it is read, cannot be of such records
-            start = before(prior_of_rest(place.prior, target), target.asked)
-            yield Told(target.row, start, start, start, "none", UNSTATED)
+            start = prior_belief(prior_of_rest(place.prior, target), target.question)
+            yield TargetBeliefs(target.row, start, start, start, "none", UNSTATED)
 
 
-class Laws:
-    """Laws of a place, each found once."""
+class PlaceLaws:
+    """Laws of the records of a place, each found once."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PlaceReading) -> None:
         self._place = place
         self._system = self._read(place.release.release)
-        self._at = int(np.searchsorted(self._system.places, place.code))
+        self._position = int(np.searchsorted(self._system.places, place.code))
         # Whoever knows all others of a place of one person knows no record, and still its size.
-        self._whole: dict[tuple[bytes, bool], tuple[MicrodataSystem, RecordLaw]] = {}
-        self._less: dict[tuple[bytes, int], RecordLaw] = {}
+        self._laws: dict[tuple[bytes, bool], tuple[MicrodataSystem, RecordLaw]] = {}
+        self._laws_without: dict[tuple[bytes, int], RecordLaw] = {}
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
         return system_of(release, level=place.level, place=place.code, prior=place.prior)
 
-    def told(self, target: Target) -> Told:
-        """Return what is believed of a target."""
+    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
+        """Return the beliefs about a target."""
         prior = prior_of_rest(self._place.prior, target)
-        start = before(prior, target.asked)
+        start = prior_belief(prior, target.question)
         system, law = self._law(target, prior)
         if not law.decided:
-            nothing = Belief.exact(np.zeros(target.asked.values))
-            return Told(target.row, start, nothing, nothing, law.engine, UNDECIDED)
-        shares = target.asked.shares(system.classes, prior.shares_of_cells)
-        found = after(law, self._at, shares)
-        alone = start
+            nothing = TargetBelief.exact(np.zeros(target.question.values))
+            return TargetBeliefs(target.row, start, nothing, nothing, law.engine, UNDECIDED)
+        shares = target.question.shares(system.classes, prior.shares_of_cells)
+        posterior = posterior_belief(law, self._position, shares)
+        without = start
         status = CALCULATED if law.draws is None else SAMPLED
         if not target.all_others and prior.concentration is not None:
-            other, alone = self._without(target, prior, system, law, shares)
+            other, without = self._without(target, prior, system, law, shares)
             if other.draws is not None:
                 status = SAMPLED
             if not other.decided:
                 status = UNDECIDED
-        if np.isnan(found.probability).any():  # the tables, as they are read, have nobody like it
-            found, alone, status = start, start, UNSTATED
-        if self._place.release.moved:
-            found, alone = (
-                _mixed(self._place.release.moved, start, belief) for belief in (found, alone)
-            )
-        return Told(target.row, start, alone, found, law.engine, status)
+        if np.isnan(posterior.probability).any():  # the tables have no record of its kind
+            posterior, without, status = start, start, UNSTATED
+        if moved := self._place.release.moved:
+            posterior, without = (_mixed(moved, start, one) for one in (posterior, without))
+        return TargetBeliefs(target.row, start, without, posterior, law.engine, status)
 
-    def _law(self, target: Target, prior: RecordPrior) -> tuple[MicrodataSystem, RecordLaw]:
+    def _law(self, target: AuditTarget, prior: RecordPrior) -> tuple[MicrodataSystem, RecordLaw]:
         key = target.others.tobytes(), target.all_others
-        if key not in self._whole:
+        if key not in self._laws:
             system = replace(self._system, prior=prior)
             if target.others.size:
-                system = system.without_records(self._at, self._classes(system, target.others))
-            self._whole[key] = system, self._found(system, 0)
-        return self._whole[key]
+                system = system.without_records(
+                    self._position, self._classes(system, target.others)
+                )
+            self._laws[key] = system, self._found(system, 0)
+        return self._laws[key]
 
     def _without(
         self,
-        target: Target,
+        target: AuditTarget,
         prior: RecordPrior,
         system: MicrodataSystem,
         law: RecordLaw,
         shares: FloatArray,
-    ) -> tuple[RecordLaw, Belief]:
+    ) -> tuple[RecordLaw, TargetBelief]:
         record = int(system.classes.of_cells(np.array([target.cell]))[0])
         if self._place.additive:
-            found = without_by_weights(law, self._at, shares, prior, target.asked, record)
-            if found is not None:
-                return law, found
+            belief = reweighted_belief(law, self._position, shares, prior, target.question, record)
+            if belief is not None:
+                return law, belief
         key = (target.others.tobytes(), record if self._place.additive else ~target.row)
-        if key not in self._less:
-            self._less[key] = self._found(self._counterfactual(target, system, record), 1)
-        other = self._less[key]
-        return other, without(other, self._at, shares, prior, target.asked)
+        if key not in self._laws_without:
+            self._laws_without[key] = self._found(self._counterfactual(target, system, record), 1)
+        other = self._laws_without[key]
+        return other, belief_without_record(other, self._position, shares, prior, target.question)
 
     def _counterfactual(
-        self, target: Target, system: MicrodataSystem, record: int
+        self, target: AuditTarget, system: MicrodataSystem, record: int
     ) -> MicrodataSystem:
         """Return the system of the release without the record of a target."""
         prior = prior_of_others(system.prior)
         if self._place.additive:
             one = np.zeros(system.classes.size, np.int64)
             one[record] = 1
-            return replace(system, prior=prior).without_records(self._at, one)
+            return replace(system, prior=prior).without_records(self._position, one)
         other = self._read(self._place.counterfactual(target.row).release)
         other = replace(other, prior=prior)
         if target.others.size:
-            other = other.without_records(self._at, self._classes(other, target.others))
+            other = other.without_records(self._position, self._classes(other, target.others))
         return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
-        of = system.classes.of_cells(cells)
-        found: IntArray = np.bincount(of, minlength=system.classes.size).astype(np.int64)
-        return found
+        index = system.classes.of_cells(cells)
+        return np.bincount(index, minlength=system.classes.size).astype(np.int64)
 
     def _found(self, system: MicrodataSystem, kind: int) -> RecordLaw:
-        seed = np.random.SeedSequence([*self._place.seed, kind, len(self._whole), len(self._less)])
+        seed = np.random.SeedSequence(
+            [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
+        )
         return record_law(system, rng=np.random.default_rng(seed))
 
 
-def _mixed(moved: float, elsewhere: Belief, here: Belief) -> Belief:
-    """Return the belief of who knows that the record may be from elsewhere."""
-    return Belief(
+def _mixed(moved: float, elsewhere: TargetBelief, here: TargetBelief) -> TargetBelief:
+    """Mix the beliefs for swapped and unswapped records, for an adversary who knows of swapping."""
+    return TargetBelief(
         moved * elsewhere.probability + (1.0 - moved) * here.probability,
         (1.0 - moved) * here.error,
     )
@@ -610,16 +502,8 @@ def known_others(
 ) -> dict[int, tuple[IntArray, bool]]:
     """Return for each target row the cells of the others that the adversary knows.
 
-    Parameters
-    ----------
-    adversary : Adversary
-        Who asks.
-    cells : mapping of int to int
-        Cell of every row of the place.
-    rows : ndarray of int64
-        Targets.
-    rng : Generator
-        Chooses whom an insider knows: the same people for every target but the target itself.
+    ``cells`` has the cell of every row of the place.  An insider knows the same people for every
+    target, but the target itself.
     """
     everybody = np.array(sorted(cells), np.int64)
     number = int(np.floor(adversary.neighbours * everybody.size))
@@ -642,28 +526,14 @@ MECHANISM, CHAINS, INSIDERS, _TARGETS, _FIT = range(5)
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The population that a part is a part of.
+    """The population that a part is a part of."""
 
-    Attributes
-    ----------
-    code : str
-        The part.
-    first_row, first_place : int
-        Records and places of all parts before it.
-    composition : ndarray of int64
-        Records of all parts in each cell of the schema.
-    largest : int
-        Records of the largest place of all.
-    concentration : float
-        How alike people of one place are.
-    """
-
-    code: str
-    first_row: int
-    first_place: int
-    composition: IntArray
-    largest: int
-    concentration: float
+    code: str  # of the part
+    first_row: int  # records of all parts before it
+    first_place: int  # places of all parts before it
+    composition: IntArray  # Records of all parts in each cell of the schema
+    largest: int  # Records of the largest place of all
+    concentration: float  # Dirichlet concentration: pseudo-records shared by a place
 
 
 def audit_rng(seed: int, *key: int) -> np.random.Generator:
@@ -684,6 +554,6 @@ def sampled_places(seed: int, places: int) -> IntArray:
     return audit_rng(seed, _FIT).permutation(places)[:_FIT_PLACES].astype(np.int64)
 
 
-def fitted(counts: IntArray) -> float:
-    """Return how alike people of one place are, from counts (places, values)."""
+def fit_place_concentration(counts: IntArray) -> float:
+    """Return the Dirichlet concentration of people of one place, from counts (places, values)."""
     return fit_concentration(counts, counts.sum(axis=0) / counts.sum())

@@ -1,4 +1,4 @@
-"""Checks of an audit: what theory demands of its statements, and whether they keep it."""
+"""Checks of an audit: calibration, ordering, privacy bounds and agreement with proofs."""
 
 from __future__ import annotations
 
@@ -100,23 +100,14 @@ def audit_checks(
           posteriors of 0 and 1 with the truth; posteriors with ``claims`` and with unique
           ``reconstruction`` where the audit has them.  ``agree`` or ``disagree``.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number; or if a decided statement has no
-        probability in [0, 1] before, without or after.
-
     Notes
     -----
     With epsilon in total for one record in exchange for another (twice that for one added or
     removed) the likelihoods of two records of the target differ by a factor of
-    :math:`e^{\varepsilon}` at most, given all other records.  That bounds the odds of who knows
-    them.  Who does not compares the release with one that has the target's record taken off:
-    numerator and denominator of the odds move by that factor each, so that the bound is
-    :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.
-
-    Calibration and ordering are about data drawn from the prior that an adversary holds.  Those of
-    an audit are as they are, so that some loss is to be expected, and its size is what is reported.
+    :math:`e^{\varepsilon}` at most, given all other records, which bounds the odds of an adversary
+    who knows them.  For others numerator and denominator of the odds move by that factor each: the
+    bound is :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.  Calibration and
+    ordering hold for data drawn from the adversary's prior; of real data some loss is expected.
 
     Examples
     --------
@@ -141,11 +132,11 @@ def audit_checks(
     rows = list(_calibration(decided, level))
     exact: set[str] = set()
     if question is not None and specs is not None:
-        told = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
-        rows += _ordering(statements, told, question.workload, level)
-        exact = {n for n, spec in told.items() if _exact(spec, question.workload)}
+        published = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
+        rows += _ordering(statements, published, question.workload, level)
+        exact = {n for n, spec in published.items() if _exact(spec, question.workload)}
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
-        rows += _theory(decided, told, question.workload, informed)
+        rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
     return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
 
@@ -163,12 +154,14 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
             )
 
 
-def _check_published(question: Any, specs: Any) -> None:
+def _check_published(
+    question: AuditQuestion | None, specs: Mapping[str, MechanismSpec] | None
+) -> None:
     """Check what is said of the protections: both arguments, or none."""
     if (question is None) != (specs is None):
         there, other = ("specs", "question") if question is None else ("question", "specs")
         raise ArgumentError(f"{other} must be given where {there} is")
-    if question is not None:
+    if question is not None and specs is not None:
         check.instance(question, AuditQuestion, "question")
         for name, spec in check.mapping(specs, "specs").items():
             check.text(name, "name of a protection in specs")
@@ -289,7 +282,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
         ]
         noisier = all(
             (isinstance(a, TrueCounts) and is_readable(b))
-            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _more_of_it(a, b))
+            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _adds_noise(a, b))
             for a, b in laws
         )
         if noisier and any(a != b for a, b in laws):
@@ -300,8 +293,8 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
     ]  # fmt: skip
 
 
-def _more_of_it(less: NoiseSpec, more: NoiseSpec) -> bool:
-    """Return whether one noise is the other and independent noise of the same law.
+def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
+    """Return whether one noise has the law of the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at

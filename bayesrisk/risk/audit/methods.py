@@ -1,4 +1,4 @@
-"""Ways to conclude from a release: the law of the records, and attacks that take tables as true."""
+"""Methods of inference from a release: the law of the records, and attacks on tables as true."""
 
 from __future__ import annotations
 
@@ -18,53 +18,39 @@ from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     UNSTATED,
-    Asked,
-    Belief,
-    Place,
+    AuditTarget,
+    PlaceReading,
     Reading,
-    Target,
-    Told,
-    before,
+    TargetBelief,
+    TargetBeliefs,
+    TargetQuestion,
+    infer,
+    prior_belief,
     prior_of_rest,
     readings,
-    tell,
 )
 from bayesrisk.tables import PublishedTables, Schema, Workload
 
 # -----------------------------------------------------------------------------
-# Three attacks on the tables of one place, taken as true: what each states of a target.
-#
-# Each is made from tables once and asked about many targets.  It answers with weights of the values
-# that a statement can have, or with None where it says nothing of a target.
+# Three attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
+# for many targets weights of the values of a statement, or None where it says nothing.
 
 
 _ROUNDING = 1e-9  # of least squares over counts
 
 
-class AsTrue(Protocol):
+class TableAttack(Protocol):
     """An attack on tables that are taken as true."""
 
-    #: How it found what it says.
-    engine: str
-    #: Whether nothing else fits the tables.
-    proof: bool
+    engine: str  # how it found its answer
+    proof: bool  # whether nothing else fits the tables
 
-    def parts(self, asked: Asked, prior: RecordPrior) -> FloatArray | None:
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return weights of the values, of which one at least is positive, or None."""
 
 
 def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
-    """Return the tables of one place, less records that are known.
-
-    Parameters
-    ----------
-    tables : PublishedTables
-        Of all places.
-    level, code : str
-        The place.
-    off : ndarray of int64
-        Cells of the schema of the records that are taken off; counts may become negative.
-    """
+    """Return the tables of one place, less records that are known."""
     workload = tables.workload.select(levels=[level])
     row = tables.row(level, code)
     counts, hidden = {}, {}
@@ -78,7 +64,7 @@ def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> 
     return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
 
 
-class Reconstructed:
+class RecordsAttack:
     """Records that fit the tables, or deviate least where none fit, taken at their word."""
 
     def __init__(self, tables: PublishedTables) -> None:
@@ -90,13 +76,13 @@ class Reconstructed:
         self._cells = Classes(space.schema, space.bins)
         self._count = found.histogram().toarray()[0]
 
-    def parts(self, asked: Asked, prior: RecordPrior) -> FloatArray | None:
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return how many reconstructed records that agree with what is known have each value."""
-        found: FloatArray = self._count @ asked.shares(self._cells, prior.shares_of_cells)
+        found: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
         return found if found.sum() > 0 else None
 
 
-class Majority:
+class MajorityAttack:
     """How many people of the place have each value, by published counts of these values alone.
 
     Nothing is linked, and nothing used that is known of the target but the place: what a stranger
@@ -111,20 +97,20 @@ class Majority:
         self._places, self._prior = nearest_first, prior
         self._found: FloatArray | None = None
 
-    def parts(self, asked: Asked, prior: RecordPrior) -> FloatArray | None:
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return the numbers of people of every value: the same whoever is asked about."""
         if self._found is None:
             shares = self._prior.shares_of_cells
-            scale = np.sqrt(np.bincount(asked.value, shares, minlength=asked.values))
-            self._found = np.zeros(asked.values)
+            scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
+            self._found = np.zeros(question.values)
             for tables in self._places:
-                self._found = _margins(tables, asked, scale)
+                self._found = _margins(tables, question, scale)
                 if self._found.any():
                     break
         return self._found if self._found.any() else None
 
 
-class Claimed:
+class RefutationAttack:
     """What must be true of everybody like the target, if the tables are true."""
 
     engine = "claims"
@@ -134,54 +120,54 @@ class Claimed:
         self._tables = tables
         self._refuted: dict[bytes, BoolArray | None] = {}
 
-    def parts(self, asked: Asked, prior: RecordPrior) -> FloatArray | None:
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return the prior of the values that nobody like the target is proved not to have."""
-        key = asked.possible.tobytes()
+        key = question.possible.tobytes()
         if key not in self._refuted:
-            self._refuted[key] = self._found(asked)
+            self._refuted[key] = self._found(question)
         refuted = self._refuted[key]
         if refuted is None:
             return None
-        left = np.where(refuted, 0.0, asked.sums(prior.shares_of_cells))
+        left = np.where(refuted, 0.0, question.sums(prior.shares_of_cells))
         # Everything refuted: the tables have nobody like the target.
         return left if left.any() and refuted.any() else None
 
-    def _found(self, asked: Asked) -> BoolArray | None:
+    def _found(self, question: TargetQuestion) -> BoolArray | None:
         """Return which values the tables, taken as true, leave to nobody like the target."""
         workload = self._tables.workload
         level = workload.levels[-1]
         frame: dict[str, object] = {level: str(self._tables.geoids[level][0]), "multiplicity": 0}
-        for name, (low, high) in _codes(workload.schema, asked, asked.possible).items():
+        for name, (low, high) in _codes(workload.schema, question, question.possible).items():
             codes = pd.array(low, dtype="Int64")
             codes[low < high] = pd.NA
             frame[name] = codes
-        values = np.unique(asked.value[asked.possible])
-        claims = pd.DataFrame(frame, index=np.arange(asked.values)).loc[values]
+        values = np.unique(question.value[question.possible])
+        claims = pd.DataFrame(frame, index=np.arange(question.values)).loc[values]
         found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
         if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
             return None
-        refuted = np.ones(asked.values, np.bool_)
+        refuted = np.ones(question.values, np.bool_)
         refuted[values] = (found.claims["status"] == Status.VERIFIED).to_numpy()
         return refuted
 
 
 def _codes(
-    schema: Schema, asked: Asked, possible: BoolArray
+    schema: Schema, question: TargetQuestion, possible: BoolArray
 ) -> dict[str, tuple[IntArray, IntArray]]:
     """Return the least and the greatest code of each attribute among the cells of every value."""
     cells = np.flatnonzero(possible)
-    value, found = asked.value[cells], {}
+    value, found = question.value[cells], {}
     for name, index in schema.indices(cells).items():
         code = index + schema.attribute(name).first
-        low = np.full(asked.values, np.iinfo(np.int64).max)
-        high = np.full(asked.values, np.iinfo(np.int64).min)
+        low = np.full(question.values, np.iinfo(np.int64).max)
+        high = np.full(question.values, np.iinfo(np.int64).min)
         np.minimum.at(low, value, code)
         np.maximum.at(high, value, code)
         found[name] = low, high
     return found
 
 
-def _margins(tables: PublishedTables, asked: Asked, scale: FloatArray) -> FloatArray:
+def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
     """Return the numbers of people of every value, at least 0, by least squares.
 
     ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
@@ -190,20 +176,20 @@ def _margins(tables: PublishedTables, asked: Asked, scale: FloatArray) -> FloatA
     workload: Workload = tables.workload
     level, schema = workload.levels[-1], workload.schema
     everybody = np.ones(schema.size, np.bool_)
-    codes = _codes(schema, asked, everybody)
+    codes = _codes(schema, question, everybody)
     free = [name for name, (low, high) in codes.items() if (low < high).any()]
-    first = np.unique(asked.value, return_index=True)[1]
+    first = np.unique(question.value, return_index=True)[1]
     rows, counts = [], []
     for name, table in workload.at(level).items():
-        told = ~tables.hidden(level, name).toarray()[0]
+        visible = ~tables.hidden(level, name).toarray()[0]
         for other in free:
             if other in table.factors:
-                told &= np.ptp(np.asarray(table.factors[other]), axis=1) == 0
-        rows.append(table.incidence(schema, first).toarray()[told])
-        counts.append(tables.count(level, name, str(tables.geoids[level][0]))[told])
+                visible &= np.ptp(np.asarray(table.factors[other]), axis=1) == 0
+        rows.append(table.incidence(schema, first).toarray()[visible])
+        counts.append(tables.count(level, name, str(tables.geoids[level][0]))[visible])
     matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
     if not matrix.any():
-        return np.zeros(asked.values)
+        return np.zeros(question.values)
     found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
     return np.where(found > _ROUNDING, found, 0.0)
 
@@ -219,119 +205,87 @@ _NOBODY: IntArray = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to conclude from a release.
-
-    Attributes
-    ----------
-    reading : Reading
-        The release, and how results call the way.
-    counterfactual : callable
-        Returns the reading of the release without the record of a row.
-    tell : callable
-        Yields what is believed of targets of a place: :func:`tell` or :func:`tell_by`.
-    number : int
-        Of the reading, which random numbers depend on.
-    """
+class InferenceMethod:
+    """A method of inference from a reading of a release."""
 
     reading: Reading
-    counterfactual: Callable[[int], Reading]
-    tell: Callable[[Place, Iterable[Target]], Iterator[Told]]
-    number: int
+    counterfactual: Callable[[int], Reading]  # reading of the release without the record of a row
+    infer: Callable[[PlaceReading, Iterable[AuditTarget]], Iterator[TargetBeliefs]]
+    number: int  # of the reading, which random numbers depend on
 
 
-def ways(
+def inference_methods(
     methods: Iterable[str],
     release: Release,
-    less: Callable[[int], Release],
+    release_without: Callable[[int], Release],
     errors: Mapping[tuple[str, str], float],
-) -> Iterator[Way]:
-    """Yield every way of some methods: the posterior has one for each reading of the release.
-
-    Parameters
-    ----------
-    methods : iterable of str
-        Some of ``METHODS``.
-    release : Release
-        What was published.
-    less : callable
-        Returns the release of the data without the record of a row.
-    errors : mapping of (level, table) to float
-        Mean squared error of every table (:func:`readings`).
-    """
+) -> Iterator[InferenceMethod]:
+    """Yield the inference of each method: the posterior has one for each reading of the release."""
 
     def read_again(number: int, row: int) -> Reading:
-        return readings(less(row), errors)[number]
+        return readings(release_without(row), errors)[number]
 
     def as_true(method: str, row: int) -> Reading:
-        return Reading(method, less(row))
+        return Reading(method, release_without(row))
 
     for method in methods:
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
-                yield Way(reading, functools.partial(read_again, number), tell, number)
+                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
         else:
             again = functools.partial(as_true, method)
-            yield Way(Reading(method, release), again, functools.partial(tell_by, method), 0)
+            yield InferenceMethod(
+                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+            )
 
 
-def tell_by(method: str, place: Place, targets: Iterable[Target]) -> Iterator[Told]:
-    """Yield what an attack says of each target, in order; what they share is found once.
+def infer_by_attack(
+    method: str, place: PlaceReading, targets: Iterable[AuditTarget]
+) -> Iterator[TargetBeliefs]:
+    """Yield the beliefs that an attack leads to about each target, in order.
 
-    Parameters
-    ----------
-    method : {"reconstruction", "majority", "claims"}
-        The attack.
-    place : Place
-        The place and the release, however its counts came about: they are taken as true.
-    targets : iterable of Target
-        Who is asked about.  Known records of others are taken off the tables first, but by the
-        majority, which is what a stranger sees.
-
-    Yields
-    ------
-    Told
-        ``proved`` where published counts are true ones and nothing else fits; ``unstated`` where
-        the attack says nothing after the release, so that the prior stands; else ``believed``.
+    Counts are taken as true, however they came about.  Known records of others are taken off the
+    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
+    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
+    release, so that the prior stands; else ``believed``.
     """
     attacks = _Attacks(method, place)
     for target in targets:
-        yield attacks.told(target)
+        yield attacks.beliefs(target)
 
 
 class _Attacks:
     """The attacks of one method on a place, each made once."""
 
-    def __init__(self, method: str, place: Place) -> None:
+    def __init__(self, method: str, place: PlaceReading) -> None:
         self._method, self._place = method, place
-        self._made: dict[tuple[int | None, bytes], AsTrue] = {}
+        self._made: dict[tuple[int | None, bytes], TableAttack] = {}
         release = place.release.release
         self._true = all(
             release.spec.likelihood(place.level, name).exact
             for name in release.tables.workload.at(place.level)
         )
 
-    def told(self, target: Target) -> Told:
-        """Return what is said of a target."""
+    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
+        """Return the beliefs about a target."""
         place = self._place
         prior = prior_of_rest(place.prior, target)
         others = _NOBODY if self._method == "majority" else target.others
-        start = before(prior, target.asked)
+        start = prior_belief(prior, target.question)
         attack = self._attack(None, others)
-        after = _said(attack, target, prior)
+        posterior = _belief(attack, target, prior)
         if place.additive:
             other = self._attack(None, np.append(others, target.cell))
         else:
             other = self._attack(target.row, others)
-        alone = _said(other, target, prior)
-        status = UNSTATED if after is None else BELIEVED
-        certain = after is not None and after.probability.max() == 1.0
-        sure = certain if self._method == "claims" else attack.proof
-        if after is not None and self._true and attack.proof and sure:
-            status = PROVED
-        return Told(target.row, start, alone or start, after or start, attack.engine, status)
+        without = _belief(other, target, prior) or start
+        if posterior is None:
+            return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
+        sure = self._method != "claims" or posterior.probability.max() == 1.0
+        status = PROVED if self._true and attack.proof and sure else BELIEVED
+        return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
 
-    def _attack(self, without: int | None, off: IntArray) -> AsTrue:
+    def _attack(self, without: int | None, off: IntArray) -> TableAttack:
         """Return the attack on the release, or on one without a row, less known records."""
         off = np.sort(off)
         key = without, off.tobytes()
@@ -340,17 +294,19 @@ class _Attacks:
             self._made[key] = self._make(read.release, off)
         return self._made[key]
 
-    def _make(self, release: Release, off: IntArray) -> AsTrue:
+    def _make(self, release: Release, off: IntArray) -> TableAttack:
         place = self._place
         if self._method == "majority":
-            return Majority(_around(release, place.code, off), place.prior)
+            return MajorityAttack(_around(release, place.code, off), place.prior)
         tables = tables_of(release.tables, place.level, place.code, off)
-        return Reconstructed(tables) if self._method == "reconstruction" else Claimed(tables)
+        return (
+            RecordsAttack(tables) if self._method == "reconstruction" else RefutationAttack(tables)
+        )
 
 
-def _said(attack: AsTrue, target: Target, prior: RecordPrior) -> Belief | None:
-    parts = attack.parts(target.asked, prior)
-    return None if parts is None else Belief.exact(parts)
+def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
+    weights = attack.weights(target.question, prior)
+    return None if weights is None else TargetBelief.exact(weights)
 
 
 def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:

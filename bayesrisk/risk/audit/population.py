@@ -1,4 +1,4 @@
-"""A population under audit: what is asked of whom, and every adversary's answers to a release."""
+"""A population under audit: targets, questions, and every adversary's beliefs after a release."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from bayesrisk.risk.audit.adversaries import (
     INSIDERS,
     MECHANISM,
     Adversary,
-    Asked,
-    Place,
+    AuditTarget,
+    PlaceReading,
     Surroundings,
-    Target,
-    Told,
+    TargetBeliefs,
+    TargetQuestion,
     audit_rng,
     drawn_targets,
-    fitted,
+    fit_place_concentration,
     is_additive,
     known_others,
     sampled_places,
 )
-from bayesrisk.risk.audit.methods import METHODS, POSTERIOR, ways
+from bayesrisk.risk.audit.methods import METHODS, POSTERIOR, inference_methods
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
@@ -61,9 +61,9 @@ class AuditQuestion:
     adversaries : tuple of Adversary
         Who asks, each of another name.
     concentration : float, optional
-        How alike people of one place are (:class:`RecordPrior`), in records; by default it is
-        fitted to the places of the population, as from an earlier census, and of a single place
-        one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
+        Dirichlet concentration (:class:`RecordPrior`): pseudo-records shared by the people of a
+        place.  By default fitted to the places of the population, as from an earlier census, and of
+        a single place one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
     more : float, default 1
         Records that are added in equal parts to all cells of the composition, so that nobody is
         impossible.
@@ -145,12 +145,12 @@ class AuditQuestion:
         schema = self.workload.schema
         return schema.indices(np.arange(schema.size, dtype=np.int64))
 
-    def asked(self, adversary: Adversary, cell: int) -> Asked:
-        """Return what is asked of a target with a record of a cell."""
+    def target_question(self, adversary: Adversary, cell: int) -> TargetQuestion:
+        """Return the question about a target with a record of a cell."""
         possible = np.ones(self.workload.schema.size, np.bool_)
         for name in adversary.known:
             possible &= self._index[name] == self._index[name][cell]
-        return Asked(possible, self.value_of_cell, len(self.values))
+        return TargetQuestion(possible, self.value_of_cell, len(self.values))
 
 
 # -----------------------------------------------------------------------------
@@ -182,11 +182,6 @@ class AuditedPopulation:
     around : Surroundings, optional
         Of a part of a larger population, the whole of it: priors, random numbers and numbers of
         places are then those of the whole.
-
-    Raises
-    ------
-    ArgumentError
-        If the population has no record, or none of the schema that is asked about.
     """
 
     def __init__(
@@ -253,7 +248,7 @@ class AuditedPopulation:
 
     @functools.cached_property
     def concentration(self) -> float:
-        """How alike people of one place are, in records.
+        """Dirichlet concentration: pseudo-records shared by the people of a place.
 
         A single place has no others that it could be held against: there it is one for each cell
         of the schema, so that every histogram is equally probable ("uniform on histograms").
@@ -265,7 +260,7 @@ class AuditedPopulation:
             return self._around.concentration
         if self.codes.size == 1:
             return float(self.question.workload.schema.size)
-        return fitted(self.values_at(sampled_places(self.seed, self.codes.size)))
+        return fit_place_concentration(self.values_at(sampled_places(self.seed, self.codes.size)))
 
     def prior(self, place: int) -> RecordPrior:
         """Return the public prior of a place: the composition of all others."""
@@ -295,11 +290,14 @@ class AuditedPopulation:
         """The true tables."""
         return tabulate(self.data, self.question.workload)
 
-    def release(self, protection: int, mechanism: Mechanism, *, less: int | None = None) -> Release:
+    def release(
+        self, protection: int, mechanism: Mechanism, *, without_row: int | None = None
+    ) -> Release:
         """Return a release, or one of the data without a record from the same stream."""
-        if less is not None:
-            check.integer(less, "less", lower=0, upper=len(self.records) - 1)
-        data: Any = self.data if less is None else _without(self.data, self.records, less)
+        data = self.data
+        if without_row is not None:
+            check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
+            data = _without(data, self.records, without_row)
         seed = int(self.rng(MECHANISM, protection).integers(2**63))
         rng = seed if self._around is None else named_stream(seed, self._around.code)
         return mechanism.release(data, workload=self.question.workload, rng=rng)
@@ -338,28 +336,9 @@ class AuditedPopulation:
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and statement worth a thought.
 
-        Parameters
-        ----------
-        name : str
-            What the protection is called.
-        protection : int
-            Its number, which its random numbers depend on.
-        mechanism : Mechanism
-            The protection, to release the data without a record.
-        release : Release
-            What it released.
-        rows : ndarray of int64
-            Targets; those of one place should come together.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns of :class:`Statements`, errors, and what is known of the target.
-
-        Raises
-        ------
-        ArgumentError
-            If a target is no row of the population.
+        ``name`` and ``protection`` are the protection's name and number, which its random numbers
+        depend on; targets ``rows`` of one place should come together.  The columns are those of
+        :class:`Statements`, errors, and what is known of the target.
         """
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
         table_errors = self.errors(release)
@@ -370,35 +349,43 @@ class AuditedPopulation:
         additive = is_additive(release.spec)
         cache: dict[int, Release] = {}
 
-        def less(row: int) -> Release:
+        def release_without(row: int) -> Release:
             if row not in cache:
-                cache[row] = self.release(protection, mechanism, less=row)
+                cache[row] = self.release(protection, mechanism, without_row=row)
             return cache[row]
 
         frames = []
-        for way in ways(self.question.methods, release, less, mse):
+        for method in inference_methods(self.question.methods, release, release_without, mse):
             for place in np.unique(self.place[rows]).tolist():
                 mine = rows[self.place[rows] == place]
-                as_read = Place(
-                    way.reading,
+                as_read = PlaceReading(
+                    method.reading,
                     self.level,
                     str(self.codes[place]),
                     self.prior(place),
                     additive,
-                    way.counterfactual,
-                    (self.seed, CHAINS, protection, way.number, place + self._place),
+                    method.counterfactual,
+                    (self.seed, CHAINS, protection, method.number, place + self._place),
                 )
                 about = self._about(place)
-                for adversary, asked, told in self._told(as_read, place, mine, way.tell):
+                for adversary, question, beliefs in self._beliefs(
+                    as_read, place, mine, method.infer
+                ):
                     frames.append(
-                        self._rows(name, way.reading.name, adversary, asked, told, place, about)
+                        self._rows(
+                            name, method.reading.name, adversary, question, beliefs, place, about
+                        )
                     )
         return pd.concat(frames, ignore_index=True)
 
-    def _told(
-        self, place: Place, number: int, rows: IntArray, tell: Callable[..., Iterator[Told]]
-    ) -> Iterator[tuple[Adversary, Asked, Told]]:
-        """Yield what every adversary is asked and believes of every target of a place."""
+    def _beliefs(
+        self,
+        place: PlaceReading,
+        number: int,
+        rows: IntArray,
+        infer: Callable[..., Iterator[TargetBeliefs]],
+    ) -> Iterator[tuple[Adversary, TargetQuestion, TargetBeliefs]]:
+        """Yield the question to every adversary about every target of a place, and the beliefs."""
         everybody = self.rows_of(number)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
         whose: list[Adversary] = []
@@ -408,13 +395,13 @@ class AuditedPopulation:
             known = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
                 whose.append(adversary)
-                asked = self.question.asked(adversary, cells[row])
-                targets.append(Target(row, cells[row], asked, *known[row]))
-        questions = [target.asked for target in targets]
-        return zip(whose, questions, tell(place, targets), strict=True)
+                question = self.question.target_question(adversary, cells[row])
+                targets.append(AuditTarget(row, cells[row], question, *known[row]))
+        questions = [target.question for target in targets]
+        return zip(whose, questions, infer(place, targets), strict=True)
 
     def _about(self, place: int) -> dict[str, Any]:
-        """Return what is true of a place: its size, and what most of its people are."""
+        """Return the size of a place and the statement that is true of most of its people."""
         value = self.question.value_of_cell[self.cells[self.rows_of(place)]]
         counts = np.bincount(value)
         return {"size": value.size, "mode": int(counts.argmax())}
@@ -424,37 +411,37 @@ class AuditedPopulation:
         name: str,
         attack: str,
         adversary: Adversary,
-        asked: Asked,
-        told: Told,
+        question: TargetQuestion,
+        beliefs: TargetBeliefs,
         place: int,
         about: dict[str, Any],
     ) -> pd.DataFrame:
         """Return the statements about a target."""
-        cell = int(self.cells[told.row])
+        cell = int(self.cells[beliefs.row])
         true = int(self.question.value_of_cell[cell])
-        three = [told.prior, told.without, told.posterior]
+        three = [beliefs.prior, beliefs.without, beliefs.posterior]
         most = np.nanmax([b.probability for b in three], axis=0)
         kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
         there = self.cells[self.rows_of(place)]
-        alike = int(np.count_nonzero(asked.possible[there]))
-        posterior, error = told.posterior.probability[kept], told.posterior.error[kept]
+        alike = int(np.count_nonzero(question.possible[there]))
+        posterior, error = beliefs.posterior.probability[kept], beliefs.posterior.error[kept]
         found = {
             "attack": attack,
             "adversary": adversary.name,
             "protection": name,
-            "target": str(told.row + self._row),
+            "target": str(beliefs.row + self._row),
             "statement": [self.question.values[v] for v in kept],
             "people": 1,
-            "prior": told.prior.probability[kept],
-            "without": told.without.probability[kept],
+            "prior": beliefs.prior.probability[kept],
+            "without": beliefs.without.probability[kept],
             "posterior": posterior,
             "lower": np.clip(posterior - _Z * error, 0.0, 1.0),
             "upper": np.clip(posterior + _Z * error, 0.0, 1.0),
             "correct": kept == true,
-            "status": told.status,
-            "without_error": told.without.error[kept],
+            "status": beliefs.status,
+            "without_error": beliefs.without.error[kept],
             "posterior_error": error,
-            "engine": told.engine,
+            "engine": beliefs.engine,
             "place": str(self.codes[place]),
             "place_size": about["size"],
             "alike": alike,

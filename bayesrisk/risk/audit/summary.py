@@ -1,4 +1,4 @@
-"""What an audit found: how often adversaries are right, and how much is due to own records."""
+"""Results of an audit: how often adversaries are right, and how much is due to own records."""
 
 from __future__ import annotations
 
@@ -56,11 +56,6 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
         (whether the most probable statement is true; a share where several are as probable) and
         ``truth_*`` (the probability of the true one); ``status``; and what groups are made of.
         Of targets without a posterior (``undecided``) only the prior is there.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number.
 
     Examples
     --------
@@ -129,11 +124,6 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
         ``learned_50, _90, _99``, quantiles of posterior over prior of the true statement, and
         ``own_50, _90, _99``, of posterior over without.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number.
-
     Examples
     --------
     >>> rows = pd.DataFrame({
@@ -179,11 +169,6 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
         statements: how many (``statements``), their mean ``posterior``, the share that is true
         (``correct``) and its interval.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number.
-
     Examples
     --------
     >>> rows = pd.DataFrame({
@@ -224,7 +209,7 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
 
 
 def empty_frame(columns: Sequence[str]) -> pd.DataFrame:
-    """Return a frame of nobody: texts, and numbers."""
+    """Return an empty statements frame with the right dtypes."""
     texts = (*KEYS, "group")
     return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})
 
@@ -372,11 +357,6 @@ def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.D
         are not true, their share ``false_share`` (missing where nothing is certain) and its
         interval ``false_lower``, ``false_upper``; and the same ``*_without`` the target's record.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number.
-
     Notes
     -----
     Intervals are Clopper and Pearson's, for the effective number of statements, as those of one
@@ -446,11 +426,6 @@ def audit_quantiles(
         A row for each ``protection, attack, adversary``: ``targets``, ``undecided`` (of them
         without a posterior), ``ratio``, the smallest one that a share ``quantile`` of the decided
         does not exceed, ``lower`` and ``upper``, infinite where so few targets bound nothing.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds what is no number.
 
     References
     ----------

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
@@ -404,7 +403,7 @@ def decision_accuracy(
 # scale.
 
 
-def _posteriors(scale: float, prior: NDArray[np.float64]) -> tuple[Any, Any]:
+def _posteriors(scale: float, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the posterior after a release above, and after one not above, the known count."""
     with np.errstate(over="ignore"):
         decay = np.exp(-1.0 / scale)
@@ -417,14 +416,14 @@ def _share_above(scale: float) -> float:
     return float(DiscreteLaplace(scale).sf(-1))
 
 
-def laplace_marginal_posterior(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def laplace_marginal_posterior(scale: float, prior: FloatArray) -> FloatArray:
     """Return the posterior averaged over all releases, if the target is in the cell."""
     above, below = _posteriors(scale, prior)
     share = _share_above(scale)
     return np.asarray(share * above + (1.0 - share) * below)
 
 
-def laplace_threshold(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def laplace_threshold(scale: float, prior: FloatArray) -> FloatArray:
     """Return the smallest release, minus k, at which the posterior is at least 1/2.
 
     1, or minus infinity (any release will do), or plus infinity (none does).
@@ -433,7 +432,7 @@ def laplace_threshold(scale: float, prior: NDArray[np.float64]) -> NDArray[np.fl
     return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
 
 
-def laplace_correct_decision(scale: float, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def laplace_correct_decision(scale: float, prior: FloatArray) -> FloatArray:
     """Return the probability that the target is found, if it is in the cell."""
     threshold = laplace_threshold(scale, prior)
     return np.where(
@@ -441,7 +440,7 @@ def laplace_correct_decision(scale: float, prior: NDArray[np.float64]) -> NDArra
     )
 
 
-def laplace_accuracy(scale: float, prior: NDArray[np.float64]) -> DecisionAccuracy:
+def laplace_accuracy(scale: float, prior: FloatArray) -> DecisionAccuracy:
     """Return how often the best guess is right, whether or not the target is in the cell.
 
     Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
@@ -483,16 +482,10 @@ def implied_epsilon(belief: Belief) -> float:
         A lower bound on epsilon, in nats, >= 0; infinite if a posterior is 0 or 1.  A posterior
         rounded to a double moves it by up to 2**-53 / (1 - posterior).
 
-    Raises
-    ------
-    ArgumentError
-        If a prior is 0 or 1.
-
     Notes
     -----
     An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
-    no finite epsilon at delta = 0, so that ever larger ones are implied by ever rarer releases; see
-    :func:`attainable_epsilon`.
+    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
 
     References
     ----------

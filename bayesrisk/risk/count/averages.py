@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
-from bayesrisk._validation import FloatAnswer, Number
+from bayesrisk._validation import FloatAnswer, FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
@@ -49,7 +48,9 @@ def marginal_ratio(precision: float, prior: float) -> float:
     wanted, and at s = STEP sigma, the sum taken.  Hence at most 33 terms at any rho.
     """
     complement = 1.0 - prior
+    # Window: rho w**2 = REACH, beyond which exp(-rho w**2) is below any double.
     reach = math.sqrt(REACH / precision)
+    # Step: every whole number, or STEP sigma with sigma**2 = 1 / (2 rho) where the sum is smooth.
     step = 1.0
     if precision < SMOOTH:
         step = STEP / math.sqrt(2.0 * precision)
@@ -58,6 +59,7 @@ def marginal_ratio(precision: float, prior: float) -> float:
     total = 0.0
     mass = 0.0
     while i <= last:
+        # f(j) is proportional to exp(-rho j**2); the ratio is 1 / (p + q exp(-rho (2 j + 1))).
         j = i * step
         weight = math.exp(-precision * j * j)
         mass += weight
@@ -84,24 +86,26 @@ def marginal_excess(precision: float, prior: float) -> float:
     mass = 0.0
     i = -last
     while i <= last:
+        # E = rho (2 j + 1): log of the probability of the release with the target over without.
         j = i * step
         evidence = precision * (2.0 * j + 1.0)
         decay = math.exp(-abs(evidence))
         rest = math.expm1(-abs(evidence))
         weight = math.exp(-precision * j * j)
         mass += weight
+        # f(j) (1 - exp(-E))**2 / (p + q exp(-E)), or with f(j + 1) where E < 0: no overflow.
         if evidence >= 0.0:
             total += weight * rest * rest / (prior + complement * decay)
         else:
-            less = math.exp(-precision * (j + 1.0) * (j + 1.0))
-            total += less * rest * rest / (prior * decay + complement)
+            shifted = math.exp(-precision * (j + 1.0) * (j + 1.0))
+            total += shifted * rest * rest / (prior * decay + complement)
         i += 1
     return complement * complement * total / mass
 
 
 @kernel
 def pair_tail(
-    edge: float, first: Any, weights: Any, second: Any, table: Any
+    edge: float, first: FloatArray, weights: FloatArray, second: FloatArray, table: FloatArray
 ) -> tuple[float, float]:
     """Weigh a tail of a sum of two independent terms, and find the smallest sum above an edge.
 
@@ -112,8 +116,10 @@ def pair_tail(
     total = 0.0
     nearest = math.inf
     for i in range(first.size):
+        # The largest j with first[i] + second[j - 1] <= edge: second[:j] keeps the sum below it.
         while j > 0 and first[i] + second[j - 1] > edge:
             j -= 1
+        # P(tail) = sum_i P(first_i) P(second in the tail left by it).
         total += weights[i] * table[j]
         if j < second.size:
             nearest = min(nearest, first[i] + second[j])
@@ -298,12 +304,12 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     return check.answer(_product(list(named.values())))
 
 
-def _product(ratios: list[Any]) -> Any:
+def _product(ratios: list[FloatArray]) -> FloatArray:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = np.asarray(functools.reduce(np.multiply, ratios))
     if not np.all(np.isfinite(total)):
         raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
-    return total[()]
+    return total
 
 
 def marginal_count_posterior(

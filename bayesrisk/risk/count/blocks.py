@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed, number, span
-from bayesrisk._version import __version__
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference import (
-    bayes_decision,
     decision_threshold,
     posterior_probability,
     risk_ratio,
 )
-from bayesrisk.risk.count.accuracy import decision_accuracy
-from bayesrisk.risk.count.averages import marginal_posterior, marginal_risk
+from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
+from bayesrisk.risk.count.averages import marginal_risk
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,23 +50,7 @@ class Scenario:
 
     @classmethod
     def named(cls, name: str) -> Scenario:
-        """Return the scenario of a name.
-
-        Parameters
-        ----------
-        name : {"characteristics", "membership", "truthfulness", "unknown-attribute"}
-            Its name.
-
-        Returns
-        -------
-        Scenario
-            What the prior and the posterior are about.
-
-        Examples
-        --------
-        >>> Scenario.named("membership").statement
-        'the target responded to the census'
-        """
+        """Return the scenario of a name in ``SCENARIOS``."""
         check.choice(name, "name of the scenario", tuple(SCENARIOS))
         return SCENARIOS[name]
 
@@ -122,44 +105,44 @@ class BlockRisk:
         The release, and the others known to be in the cell.
     sigma2 : ndarray
         Scale parameter of the noise.
-    prior : ndarray
-        Belief before the release: the baseline.
     posterior, risk_ratio : ndarray
-        Belief after it, and posterior over prior.
-    decision, decision_threshold : ndarray of int64
-        The adversary's best guess of the count, and the release from which it includes the target.
-    marginal_posterior, marginal_risk : ndarray
-        Posterior and ratio averaged over all releases that the noise could have produced, if the
-        target is in the cell.
-    correct_decision_probability : ndarray
-        Probability of being found over those releases: that of the best guess "in the cell".
-    decision_accuracy, decision_baseline : ndarray
-        How often the best guess is right, whether or not the target is in the cell; and how often
-        it is without a release, max(prior, 1 - prior).
+        Belief after the release, and posterior over prior.
+    decision_threshold : ndarray of int64
+        The release from which the adversary's best guess includes the target.
+    marginal_risk : ndarray
+        Ratio averaged over all releases that the noise could have produced, if the target is in
+        the cell.
+    decisions : DecisionAccuracy
+        How often the best guess "in the cell" is right over those releases, and how often it is
+        without a release.
     scenario : Scenario
         What the statement is.
-    status : str
-        Always ``"exact"``.
-    version : str
-        Version of bayesrisk.
     """
 
-    noisy_count: NDArray[np.int64]
-    known_count: NDArray[np.int64]
-    sigma2: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    posterior: NDArray[np.float64]
-    risk_ratio: NDArray[np.float64]
-    decision: NDArray[np.int64]
-    decision_threshold: NDArray[np.int64]
-    marginal_posterior: NDArray[np.float64]
-    marginal_risk: NDArray[np.float64]
-    correct_decision_probability: NDArray[np.float64]
-    decision_accuracy: NDArray[np.float64]
-    decision_baseline: NDArray[np.float64]
+    noisy_count: IntArray
+    known_count: IntArray
+    sigma2: FloatArray
+    posterior: FloatArray
+    risk_ratio: FloatArray
+    decision_threshold: IntArray
+    marginal_risk: FloatArray
+    decisions: DecisionAccuracy
     scenario: Scenario
-    status: str = "exact"
-    version: str = __version__
+
+    @property
+    def prior(self) -> FloatArray:
+        """Belief before the release: the baseline."""
+        return self.decisions.prior
+
+    @property
+    def decision(self) -> IntArray:
+        """The adversary's best guess of the count."""
+        return self.known_count + (self.noisy_count >= self.decision_threshold)
+
+    @property
+    def marginal_posterior(self) -> FloatArray:
+        """Posterior averaged over releases, if the target is in the cell."""
+        return np.minimum(self.marginal_risk * self.prior, 1.0)
 
     def _answer(self) -> list[str]:
         if not self.prior.size:
@@ -182,8 +165,8 @@ class BlockRisk:
             first,
             "Over all releases that the noise could have produced, if the target is in the cell, "
             f"the mean posterior is {span(self.marginal_risk)} times the prior.",
-            f"The best guess is right with probability {span(self.decision_accuracy)}; without a "
-            f"release with {span(self.decision_baseline)}.",
+            f"The best guess is right with probability {span(self.decisions.accuracy)}; without a "
+            f"release with {span(self.decisions.baseline)}.",
             "Exact: nothing was sampled.",
         ]
 
@@ -203,20 +186,20 @@ class BlockRisk:
         return pd.DataFrame(self._columns())
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the rows of :meth:`to_frame` as Python numbers, without loading pandas.
-
-        Returns
-        -------
-        list of dict
-            For each released count and setting the numbers by name.
-        """
+        """Return the rows of :meth:`to_frame` as Python numbers by name, without loading pandas."""
         columns = {name: values.tolist() for name, values in self._columns().items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {
-            name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)
+        names = (
+            *("noisy_count", "known_count", "sigma2", "prior", "posterior", "risk_ratio"),
+            *("decision", "decision_threshold", "marginal_posterior", "marginal_risk"),
+        )
+        columns = {name: getattr(self, name).ravel() for name in names}
+        return columns | {
+            "correct_decision_probability": self.decisions.found.ravel(),
+            "decision_accuracy": self.decisions.accuracy.ravel(),
+            "decision_baseline": self.decisions.baseline.ravel(),
         }
 
 
@@ -263,7 +246,6 @@ def block_risk(
     1            3    0.5      0.622       1.243
     """
     check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
-    about = Scenario.named(scenario_name)
     settings: dict[str, Any] = {
         "rho": rho,
         "prior": prior,
@@ -276,16 +258,14 @@ def block_risk(
         "noisy_count": check.count_array(noisy_count, "noisy_count"),
         "known_count": check.count_array(known_count, "known_count", lower=0),
         "sigma2": 0.5 / check.cell_precision(rho, sigma2, sensitivity),
-        "prior": check.probability(prior, "prior"),
         "posterior": posterior_probability(noisy_count, **shifted),
         "risk_ratio": risk_ratio(noisy_count, **shifted),
-        "decision": bayes_decision(noisy_count, **shifted),
         "decision_threshold": decision_threshold(**shifted),
-        "marginal_posterior": marginal_posterior(**settings),
         "marginal_risk": marginal_risk(**settings),
-        "correct_decision_probability": accuracy.found,
-        "decision_accuracy": accuracy.accuracy,
-        "decision_baseline": accuracy.baseline,
     }
-    arrays = np.broadcast_arrays(*columns.values())
-    return BlockRisk(**dict(zip(columns, arrays, strict=True)), scenario=about)  # type: ignore[arg-type]
+    halves = (accuracy.prior, accuracy.accuracy, accuracy.baseline, accuracy.found)
+    arrays: list[Any] = list(np.broadcast_arrays(*columns.values(), *halves, accuracy.cleared))
+    named = dict(zip(columns, arrays[:7], strict=True))
+    return BlockRisk(
+        **named, decisions=DecisionAccuracy(*arrays[7:]), scenario=SCENARIOS[scenario_name]
+    )

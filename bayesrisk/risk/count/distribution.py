@@ -73,14 +73,6 @@ class RiskDistribution:
         Law of the adversary's evidence, as a mixture.
     version : str
         Version of bayesrisk.
-
-    Examples
-    --------
-    >>> from bayesrisk import Noise
-    >>> from bayesrisk.risk import risk_distribution
-    >>> law = risk_distribution(noise=Noise(rho=0.0992264), prior=1 / 10)
-    >>> print(round(law.exceeds(1.5), 4), round(law.quantile(0.99), 3), round(law.mean, 6))
-    0.2502 2.487 1.167606
     """
 
     prior: float
@@ -109,49 +101,21 @@ class RiskDistribution:
         return check.answer(out)
 
     def exceeds(self, ratio: ArrayLike) -> FloatAnswer:
-        """Return the probability of releases whose risk ratio is above ``ratio``.
+        """Return the probability of releases whose risk ratio is above ``ratio`` (>= 0).
 
-        Parameters
-        ----------
-        ratio : array_like
-            Limits, >= 0.  A ratio whose evidence is within 1e-10 (1 + its size) of a limit's is
-            equal to it, and does not exceed it.
-
-        Returns
-        -------
-        float or ndarray
-            P(ratio > limit), within ``left_out`` and rounding (1e-13 relative).
+        Within ``left_out`` and rounding (1e-13 relative).  A ratio whose evidence is within 1e-10
+        (1 + its size) of a limit's is equal to it, and does not exceed it.
         """
         return self._tail(ratio, above=True)
 
     def cdf(self, ratio: ArrayLike) -> FloatAnswer:
-        """Return the probability of releases whose risk ratio is at most ``ratio``.
-
-        Parameters
-        ----------
-        ratio : array_like
-            Limits, >= 0.
-
-        Returns
-        -------
-        float or ndarray
-            P(ratio <= limit), as exact as :meth:`exceeds`.
-        """
+        """Return the probability of releases whose risk ratio is at most ``ratio`` (>= 0)."""
         return self._tail(ratio, above=False)
 
     def quantile(self, probability: ArrayLike) -> FloatAnswer:
-        """Return the smallest ratio that releases stay at or below with a given probability.
+        """Return the smallest ratio r with P(ratio <= r) >= ``probability``, which is in (0, 1).
 
-        Parameters
-        ----------
-        probability : array_like
-            Levels in (0, 1).  Within ``left_out`` of 0 or 1 the answer is the end of what was
-            enumerated.
-
-        Returns
-        -------
-        float or ndarray
-            The smallest ratio r with P(ratio <= r) >= level: a value that a release gives.
+        Within ``left_out`` of 0 or 1 it is the end of what was enumerated.
         """
         levels = check.probability(probability, "probability")
         flat = [self._quantile(float(level)) for level in levels.flat]
@@ -196,18 +160,7 @@ class RiskDistribution:
         return pd.DataFrame({"risk_ratio": ratio, "exceeds": self.exceeds(ratio)})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw how often each ratio is exceeded.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            One panel, as :func:`bayesrisk.plotting.plot_risk_distribution` draws it.
-        """
+        """Draw how often each ratio is exceeded."""
         from bayesrisk.plotting.counts import plot_risk_distribution
 
         return plot_risk_distribution(self.to_frame(), mean=self.mean, ax=ax)
@@ -269,14 +222,10 @@ def risk_distribution(
     Notes
     -----
     The mean is that of :func:`multilevel_marginal_posterior` given the target, 1 under the
-    adversary's prior, and summed in the same way given the other.  A tail over the six levels of
-    the 2020 census is one passage over two lists of about 100,000 values.
-
-    With ``others`` the mean is summed over the releases listed, low by at most ``left_out / p``.
-    Levels from the first unknown number on share what is unknown, so their releases are listed as
-    they are: the product of their ranges, some (8 standard deviations of noise and numbers, to
-    either side, at the default) each.  Two such levels are milliseconds, three a second; what does
-    not fit is refused.  A larger ``left_out`` shortens the ranges.
+    adversary's prior, and summed in the same way given the other; with ``others`` it is summed over
+    the releases listed, low by at most ``left_out / p``.  Levels from the first unknown number on
+    share what is unknown, so that the product of their ranges (8 standard deviations to either side
+    at the default) is listed: two such levels are milliseconds, three a second.
 
     References
     ----------
@@ -359,11 +308,8 @@ def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> 
 
 
 # -----------------------------------------------------------------------------
-# The budget that keeps a limit on the risk: the inverse of the average and of the quantiles.
-#
-# Neither measure is monotone in rho everywhere, because counts are whole numbers.  So it is not
-# enough to find a root: what is returned is the largest rho below which *every* rho keeps the
-# limit.
+# The budget that keeps a limit on the risk.  Neither measure is monotone in rho everywhere: the
+# largest rho below which *every* rho keeps the limit is returned, not a root.
 
 
 MEASURES = ("average", "quantile")
@@ -518,11 +464,9 @@ def rho_for_risk(
 
     Notes
     -----
-    The known count plays no part: only the release less it matters.  The average rises with rho up
-    to rho / sensitivity**2 = 0.18 at every prior, but not beyond for small ones (at p = 1e-6 it
-    falls from rho = 4.9 to 6.9, by 63 %); so larger budgets may keep the limit again.  A quantile
-    rises and falls like a saw.  The limit is kept on all of (0, rho]: by bounds on the slope for
-    the average, by closed form for quantiles.
+    The known count plays no part.  The average rises with rho up to rho / sensitivity**2 = 0.18 at
+    every prior, but not beyond for small ones (at p = 1e-6 it falls from rho = 4.9 to 6.9, by
+    63 %), and a quantile rises and falls like a saw: larger budgets may keep the limit again.
 
     References
     ----------

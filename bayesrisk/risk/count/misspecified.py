@@ -1,20 +1,19 @@
-"""An adversary who takes the noise for another one: what is believed, and how wrongly."""
+"""Risk of one count under a wrong noise law, and before and after post-processing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray, Number
-from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
@@ -35,7 +34,7 @@ _SAME = 1e-12
 @displayed
 @dataclass(frozen=True, eq=False)
 class MisspecifiedRisk:
-    """What an adversary with the wrong noise law believes, release by release, and what is true.
+    """Beliefs of an adversary with the wrong noise law, release by release, and correct ones.
 
     Attributes
     ----------
@@ -54,8 +53,6 @@ class MisspecifiedRisk:
     left_out : float
         Bound on the probability of releases that are not listed, hence on the error of every
         average but the regret, which they change by that times their difference of log odds.
-    version : str
-        Version of bayesrisk.
     """
 
     prior: float
@@ -65,7 +62,6 @@ class MisspecifiedRisk:
     believed_log_odds: FloatArray
     correct_log_odds: FloatArray
     left_out: float
-    version: str = __version__
 
     def _answer(self) -> list[str]:
         return [
@@ -130,12 +126,9 @@ class MisspecifiedRisk:
     def calibration(self) -> pd.DataFrame:
         """Return, for each belief, how often it is held and how often it is right.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
-            ``share_there``, the share of those releases in which the target is there.  A
-            calibrated adversary has ``share_there`` equal to ``believed``.
+        Columns ``believed`` (ascending; those within 1e-12 are one), ``probability`` and
+        ``share_there``, the share of those releases in which the target is there, which is equal to
+        ``believed`` for a calibrated adversary.
         """
         order = np.argsort(self.believed, kind="stable")
         values, weight = self.believed[order], self.probability[order]
@@ -168,7 +161,7 @@ def _law(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
     return law
 
 
-def _log_likelihoods(law: NoiseLaw, release: NDArray[np.int64]) -> FloatArray:
+def _log_likelihoods(law: NoiseLaw, release: IntArray) -> FloatArray:
     """Return the log probability of each release without the target and with it."""
     return np.stack([np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)])
 
@@ -280,7 +273,7 @@ def misspecified_risk(
 _MAX_RELEASES = 2**24
 
 
-def _check_cost(laws: SumLaws, group_count: NDArray[np.int64]) -> None:
+def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
     """Refuse sums over more than 2**24 released values."""
     depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
     window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
@@ -390,38 +383,46 @@ class PostprocessingComparison:
         Marginal posterior given (y, S) with N known.
     after : ndarray
         Marginal posterior given the post-processed count with N known.
-    risk_before, risk_after : ndarray
-        The same two over the prior.
-    ratio : ndarray
-        ``after / before``, at most 1.
-    margin : ndarray
-        ``before - after``, at least 0 (data processing), up to ``error_bound``.
-    error_bound : ndarray
-        Bound on the error of ``margin``, from rounding and truncation.
     sibling_noise : str
         ``"approximate"`` or ``"exact"``.
-    status : str
-        Always ``"exact"``.
-    version : str
-        Version of bayesrisk.
     """
 
-    group_count: NDArray[np.int64]
-    n_siblings: NDArray[np.int64]
-    known_count: NDArray[np.int64]
-    sigma2: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    block_only: NDArray[np.float64]
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    risk_before: NDArray[np.float64]
-    risk_after: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    error_bound: NDArray[np.float64]
+    group_count: IntArray
+    n_siblings: IntArray
+    known_count: IntArray
+    sigma2: FloatArray
+    prior: FloatArray
+    block_only: FloatArray
+    before: FloatArray
+    after: FloatArray
     sibling_noise: str
-    status: str = "exact"
-    version: str = __version__
+
+    @property
+    def risk_before(self) -> FloatArray:
+        """Average risk before post-processing: ``before / prior``."""
+        return self.before / self.prior
+
+    @property
+    def risk_after(self) -> FloatArray:
+        """Average risk after it: ``after / prior``."""
+        return self.after / self.prior
+
+    @property
+    def ratio(self) -> FloatArray:
+        """``after / before``, at most 1."""
+        return self.after / self.before
+
+    @property
+    def margin(self) -> FloatArray:
+        """``before - after``, at least 0 (data processing), up to ``error_bound``."""
+        return self.before - self.after
+
+    @property
+    def error_bound(self) -> FloatArray:
+        """Bound on the error of ``margin``, from rounding and truncation."""
+        # 2**-44 of ``after``, and that of ``multilevel_marginal_posterior`` of ``before``.
+        rounding = (4.0 + 6.0 * np.minimum(0.5 / self.sigma2, 900.0)) * 2.0**-52
+        return 2.0**-44 * self.after + self.before * rounding
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each setting.
@@ -431,10 +432,11 @@ class PostprocessingComparison:
         pandas.DataFrame
             A column for each array.
         """
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return pd.DataFrame(
-            {name: value.ravel() for name, value in arrays.items() if isinstance(value, np.ndarray)}
+        names = (
+            *("group_count", "n_siblings", "known_count", "sigma2", "prior", "block_only"),
+            *("before", "after", "risk_before", "risk_after", "ratio", "margin", "error_bound"),
         )
+        return pd.DataFrame({name: getattr(self, name).ravel() for name in names})
 
 
 def compare_postprocessing(
@@ -468,12 +470,6 @@ def compare_postprocessing(
     PostprocessingComparison
         Arrays of the broadcast shape.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**24 released values would have to be
-        summed.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
@@ -490,31 +486,21 @@ def compare_postprocessing(
     1          27      0.5237  0.5245  0.5029  0.0216
     """
     pair: dict[str, Any] = {"noise": noise, "prior": prior, "sibling_noise": sibling_noise}
-    p = check.probability(prior, "prior")
     precision = noise_precision(noise)
     published = postprocessed_marginal_posterior(
         group_count=group_count, n_siblings=n_siblings, known_count=known_count, **pair
     )
     noisy = before_postprocessing(n_siblings=n_siblings, **pair)
-    before, after = np.asarray(noisy.posterior), np.asarray(published.posterior)
-    alone = marginal_posterior(rho=precision, prior=prior)
     columns = {
         "group_count": check.count_array(group_count, "group_count"),
         "n_siblings": check.count_array(n_siblings, "n_siblings"),
         "known_count": check.count_array(known_count, "known_count"),
         "sigma2": 0.5 / precision,
-        "prior": p,
-        "block_only": np.asarray(alone),
-        "before": before,
-        "after": after,
-        "risk_before": np.asarray(noisy.ratio),
-        "risk_after": np.asarray(published.ratio),
-        "ratio": after / before,
-        "margin": before - after,
-        # 2**-44 of ``after``, and that of ``multilevel_marginal_posterior`` of ``before``.
-        "error_bound": 2.0**-44 * after
-        + before * (4.0 + 6.0 * np.minimum(precision, 900.0)) * 2.0**-52,
+        "prior": check.probability(prior, "prior"),
+        "block_only": marginal_posterior(rho=precision, prior=prior),
+        "before": noisy.posterior,
+        "after": published.posterior,
     }
-    arrays = np.broadcast_arrays(*columns.values())
-    named: dict[str, Any] = dict(zip(columns, arrays, strict=True))
+    arrays: list[Any] = list(np.broadcast_arrays(*columns.values()))
+    named = dict(zip(columns, arrays, strict=True))
     return PostprocessingComparison(**named, sibling_noise=sibling_noise)

@@ -11,10 +11,10 @@ at a cost linear in their number.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import Number
+from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
@@ -25,8 +25,8 @@ from bayesrisk.inference.count.measurements import MAX_SIBLINGS, exact_wanted, s
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, EvidenceLaw, combine, levels_law
 from bayesrisk.risk.count.averages import SMOOTH, STEP, marginal_excess
 
-_Grid = tuple[int, NDArray[np.float64]]
-_Term = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Grid = tuple[int, FloatArray]
+_Term = tuple[FloatArray, FloatArray]
 
 # Interpolation error, relative: 2 / pi**17 * 0.1**16 * (15!! / 2**8)**2 = 5e-17 (two poles at a
 # distance of pi from the real line, sixteen points around each atom).
@@ -40,7 +40,7 @@ _LEFT_OUT = 1e-15
 _CHUNK = 2**16
 
 
-def _on_grid(atoms: NDArray[np.float64], weights: NDArray[np.float64]) -> _Grid:
+def _on_grid(atoms: FloatArray, weights: FloatArray) -> _Grid:
     """Return a discrete measure as weights on the grid: its first index, and the weights."""
     position = atoms / _SPACING
     base = np.floor(position)
@@ -84,7 +84,7 @@ def _smooth_levels(total: float) -> _Term:
     return total + deviation * z, weight / weight.sum()
 
 
-def _evidence(precision: NDArray[np.float64]) -> _Term:
+def _evidence(precision: FloatArray) -> _Term:
     """Return values and weights that stand for the law of the evidence with the target there.
 
     The windows hold what matters without the target too: there the evidence has the law of minus
@@ -105,7 +105,7 @@ def _sum(grids: list[_Grid]) -> _Term:
     return _SPACING * np.arange(first, first + weights.size, dtype=np.float64), weights
 
 
-def _averaged(term: _Term, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def _averaged(term: _Term, prior: FloatArray) -> FloatArray:
     """Return the average ratio over a law of the evidence."""
     evidence, weights = term
     with np.errstate(over="ignore", under="ignore"):
@@ -114,14 +114,14 @@ def _averaged(term: _Term, prior: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(ratios, 1.0 / prior)
 
 
-def _ratios(precision: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ratios(precision: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the marginal risk ratio of one set of levels for each prior."""
     if precision.max() >= _CERTAIN:
         return 1.0 / prior
     return _averaged(_evidence(precision), prior)
 
 
-def ratio_without(precision: NDArray[np.float64], prior: float) -> float:
+def ratio_without(precision: FloatArray, prior: float) -> float:
     """Return the average ratio of one set of levels if the target is not there."""
     if precision.max() >= _CERTAIN:
         return 0.0
@@ -200,23 +200,30 @@ def multilevel_marginal_posterior(
     >>> round(belief.posterior, 6), round(belief.ratio, 6)
     (0.162837, 1.628373)
     """
+    p, shape, groups = _by_levels(noise, prior)
+    out = np.empty(int(np.prod(shape)))
+    for levels, members, priors in groups:
+        out[members] = _ratios(levels, priors)
+    return Belief(p, np.minimum(out.reshape(shape) * p, 1.0))
+
+
+def _by_levels(
+    noise: Noise | DiscreteGaussian, prior: Number
+) -> tuple[FloatArray, tuple[int, ...], list[tuple[FloatArray, IntArray, FloatArray]]]:
+    """Return priors, the shape of settings, and for each set of levels its settings and priors."""
     precision = noise_precision(noise)
     p = check.probability(prior, "prior")
     if precision.ndim == 0:
         raise ShapeError("noise must have an axis of levels, got one number")
     shape = check.broadcast(noise=precision[..., 0], prior=p)
-    rows = np.broadcast_to(precision, (*shape, precision.shape[-1])).reshape(
-        -1, precision.shape[-1]
-    )
-    priors = np.broadcast_to(p, shape).ravel()
+    count = precision.shape[-1]
+    rows = np.broadcast_to(precision, (*shape, count)).reshape(-1, count)
     distinct, index = np.unique(rows, axis=0, return_inverse=True)
     order = np.argsort(index.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(index.ravel(), minlength=len(distinct)))
-    out = np.empty(priors.size)
-    for levels, members in zip(distinct, np.split(order, ends[:-1]), strict=True):
-        out[members] = _ratios(levels, priors[members])
-    ratio = out.reshape(shape)
-    return Belief(p, np.minimum(ratio * p, 1.0))
+    priors = np.broadcast_to(p, shape).ravel()
+    members = np.split(order, ends[:-1])
+    return p, shape, [(r, m, priors[m]) for r, m in zip(distinct, members, strict=True)]
 
 
 def multilevel_decision_accuracy(
@@ -270,23 +277,13 @@ def multilevel_decision_accuracy(
     >>> result.found.round(5).tolist(), result.accuracy.round(5).tolist()
     ([0.66132, 0.10598], [0.66132, 0.8062])
     """
-    precision = noise_precision(noise)
-    p = check.probability(prior, "prior")
-    if precision.ndim == 0:
-        raise ShapeError("noise must have an axis of levels, got one number")
-    shape = check.broadcast(noise=precision[..., 0], prior=p)
-    rows = np.broadcast_to(precision, (*shape, precision.shape[-1])).reshape(
-        -1, precision.shape[-1]
-    )
-    priors = np.broadcast_to(p, shape).ravel()
-    limits = np.log1p(-priors) - np.log(priors)
-    halves = np.empty((2, priors.size))
-    distinct, index = np.unique(rows, axis=0, return_inverse=True)
-    for i, levels in enumerate(distinct):
-        members = np.flatnonzero(index.ravel() == i)
+    p, shape, groups = _by_levels(noise, prior)
+    halves = np.empty((2, int(np.prod(shape))))
+    for levels, members, priors in groups:
+        limits = (np.log1p(-priors) - np.log(priors)).tolist()
         for half, there in zip(halves, (True, False), strict=True):
             law = levels_law(levels, there=there, left_out=_LEFT_OUT)
-            half[members] = [law.reached(limit, there=there) for limit in limits[members].tolist()]
+            half[members] = [law.reached(limit, there=there) for limit in limits]
     found, cleared = np.minimum(halves, 1.0).reshape(2, *shape)
     return combine(p, found, cleared)
 
@@ -311,33 +308,8 @@ def before_postprocessing(
     .. math:: P(X = k + 1 \mid y, S) = \operatorname{expit}\big(\operatorname{logit} p
         + \rho\,(2(y - k) - 1) + \tfrac{\rho}{m}\,(2(N - S - k) - 1)\big)
 
-    Parameters
-    ----------
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
-
-    Returns
-    -------
-    Belief
-        Prior and average posterior, in [p, 1], of the broadcast shape; errors as for
-        :func:`multilevel_marginal_posterior`.  It depends on neither N nor k.
-
-    Notes
-    -----
-    No release made of (y, S), by whatever rule, has a larger average (data processing).
-
-    Examples
-    --------
-    >>> from bayesrisk import Noise
-    >>> belief = before_postprocessing(n_siblings=[1, 27], noise=Noise(rho=0.0992264), prior=0.5)
-    >>> belief.posterior.round(5).tolist()
-    [0.54535, 0.5245]
+    It depends on neither N nor k, and no release made of (y, S) has a larger average (data
+    processing).  Errors as for :func:`multilevel_marginal_posterior`.
     """
     exact = exact_wanted(sibling_noise)
     precision = noise_precision(noise)

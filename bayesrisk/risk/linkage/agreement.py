@@ -233,11 +233,8 @@ class Agreement:
     def to_layout(self) -> pd.DataFrame:
         """Return counts and percentages as the published table lays them out.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
-            Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
+        Rows (block size, source), columns ``Population`` and (``Agreement`` | ``Agreement
+        Percentage``, ``Exact Age`` | ``Binned Age``): Abowd et al. (2023), Table S10.
         """
         return agreement_layout(self.to_frame(), self.sources)
 
@@ -321,11 +318,6 @@ def compare_with_truth(
     -------
     Agreement
         Counts for every source and both guessers (Abowd et al. 2023, Algorithm 2).
-
-    Raises
-    ------
-    DataError
-        If a file lacks a column or has a value out of range: source, row and column are named.
 
     Examples
     --------
@@ -456,20 +448,12 @@ class Rates(ABC):
             baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
             left_out_ratio_lower, left_out_ratio_upper``.
 
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
-
         Notes
         -----
-        In simulations with blocks of very different sizes, 10 to 1,000 of them, 95 % intervals of
-        precision held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1
-        that depend strongly on the block.  They are for blocks like those that were linked: in a
-        sample of blocks of which the largest are few, a rate that falls with the size of the block
-        lies below its interval far too often, and :meth:`Reidentification.frame_rates` is the one
-        to use.  The interval of the ratio does not count that the better
-        guesser was chosen by the same data.
+        In simulations with 10 to 1,000 blocks of very different sizes 95 % intervals of precision
+        held the true rate in 94 to 99 % of cases; in 86 % at worst for rates near 0 or 1 that
+        depend strongly on the block.  For a sample of blocks of which the largest are few use
+        :meth:`Reidentification.frame_rates`.
         """
         sums = self.panel_sums(panel, zero_variability=zero_variability)
         counts, moments = sums.counts, sums.moments
@@ -494,24 +478,9 @@ class Rates(ABC):
     def to_layout(self, *, panel: str = "all", zero_variability: bool = False) -> pd.DataFrame:
         """Return putative, confirmed and precision in percent as the published tables lay them out.
 
-        Parameters
-        ----------
-        panel : str, default "all"
-            Targets, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
-            ``nonmodal`` (S11).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (block size, source), columns (attacker, ``Putative`` | ``Confirmed`` |
-            ``Precision Percentage``).
-
-        Raises
-        ------
-        ArgumentError
-            If the panel is unknown, or zero variability is asked for and was not given.
+        Panels, as for :meth:`to_frame`: ``all`` (Tables S6 and S12), ``modal`` (S9 and S13),
+        ``nonmodal`` (S11).  Rows (block size, source), columns (attacker, ``Putative`` |
+        ``Confirmed`` | ``Precision Percentage``).
         """
         rates = self.to_frame(panel=panel, zero_variability=zero_variability)
         shown = rates[["block_size", "source", "attacker"]].assign(
@@ -529,25 +498,10 @@ class Rates(ABC):
     def to_panels(self, *, panels: Sequence[str], zero_variability: bool = False) -> pd.DataFrame:
         """Return panels of targets over blocks of all sizes, as two published tables lay them out.
 
-        Parameters
-        ----------
-        panels : sequence of str
-            Targets, as for :meth:`to_frame`: ``["all", "in-truth"]`` (Table S7), or ``["nonmodal",
-            "nonmodal-unique"]`` with zero variability (S8).
-        zero_variability : bool, default False
-            Whether only blocks of proved zero solution variability count.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` | ``Putative
-            Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision Percentage``);
-            the population is that of the attacker's file.
-
-        Raises
-        ------
-        ArgumentError
-            If a panel is unknown, or zero variability is asked for and was not given.
+        ``["all", "in-truth"]`` (Table S7), or ``["nonmodal", "nonmodal-unique"]`` with zero
+        variability (S8).  Rows (panel, source), columns (attacker, ``Population`` | ``Putative`` |
+        ``Putative Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision
+        Percentage``); the population is that of the attacker's file.
         """
         shown = {
             "Population": "attacker_records",
@@ -573,22 +527,13 @@ class Rates(ABC):
 
 @dataclass(frozen=True)
 class ReidentificationSums(Rates):
-    """The tables of re-identification in an area of which only sums are kept.
+    """The tables of re-identification in an area of which only sums are kept."""
 
-    Attributes
-    ----------
-    panels : mapping of (str, bool) to PanelSums
-        By panel, and by whether only blocks of proved zero solution variability count.
-    sources, attackers : tuple of str
-        As of :class:`Reidentification`.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    """
-
+    # By panel, and by whether only blocks of proved zero solution variability count
     panels: Mapping[tuple[str, bool], PanelSums]
-    sources: tuple[str, ...]
-    attackers: tuple[str, ...]
-    confidence: float
+    sources: tuple[str, ...]  # As of :class:`Reidentification`
+    attackers: tuple[str, ...]  # As of :class:`Reidentification`
+    confidence: float  # Confidence of the intervals, between 0 and 1
 
     @classmethod
     def of(cls, found: Rates) -> ReidentificationSums:

@@ -49,17 +49,8 @@ class MajorityInference:
         """Return recall against precision for every release.
 
         Recall at a precision is the share of all records in blocks of at least that precision.
-        A block whose true majority count is below the threshold has precision zero.
-
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred (the paper: 5; also 1, 10, 20).
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
+        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
         """
         check.integer(threshold, "threshold", lower=1)
         parts = []
@@ -81,19 +72,9 @@ class MajorityInference:
     def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
         """Return mean precision, and recall at given precisions (Table 1 of the paper).
 
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred.
-        precisions : sequence of float
-            From 0 to 1.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``release, threshold, mean_precision`` (over the inferred records),
-            ``inferred_share`` (records in blocks at or above the threshold), and a column
-            ``recall_at_P`` for each precision.
+        Columns ``release, threshold, mean_precision`` (over the inferred records),
+        ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
+        each precision P.
         """
         check.integer(threshold, "threshold", lower=1)
         wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
@@ -122,17 +103,9 @@ class MajorityInference:
     def by_block_size(self, *, threshold: int) -> pd.DataFrame:
         """Return precision and error of the majority count by size of the block.
 
-        Parameters
-        ----------
-        threshold : int
-            Smallest true count of the majority that is inferred; others have precision 0.
-
-        Returns
-        -------
-        pandas.DataFrame
-            For every release and class: ``blocks``, ``population``, ``precision`` (weighted by
-            people), and of the error released minus true count ``mean_error``, ``sd_error`` and
-            ``mean_absolute_error`` over blocks.
+        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
+        0 below the threshold), and of the error released minus true count ``mean_error``,
+        ``sd_error`` and ``mean_absolute_error`` over blocks.
         """
         check.integer(threshold, "threshold", lower=1)
         rows = []
@@ -201,12 +174,6 @@ def majority_inference(
     -------
     MajorityInference
         Precision of the inference for every block with people, and for every release.
-
-    Raises
-    ------
-    DataError
-        If a table holds something else than whole numbers, a block or column twice, a release has
-        a column the truth lacks, or a true count is negative.
 
     Examples
     --------
@@ -321,13 +288,6 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
         ``variable_records`` (population times upper bound) and ``cumulative_variability``, their
         cumulative share of the population in percent.
 
-    Raises
-    ------
-    ArgumentError
-        If ``step`` does not divide 100.
-    DataError
-        If a column is missing, or bounds are not in order within 0 and 1.
-
     Examples
     --------
     >>> blocks = pd.DataFrame({"block": ["1", "2"], "population": [3, 1], "lower": [0, 0.5]})
@@ -369,44 +329,12 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
     )
 
 
-def uniques_by_block_size(
-    records: pd.DataFrame | Persons, *, variability: pd.DataFrame
-) -> pd.DataFrame:
-    """Return population uniques and blocks of zero variability by block size (Table S5).
-
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
-    variability : pandas.DataFrame
-        For each block ``block, population, lower, upper``; zero variability is an upper bound of 0.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each class of block size: ``blocks, population, unique_percentage``, and of the
-        blocks of zero variability ``zero_blocks, zero_population, zero_block_percentage,
-        zero_population_percentage``.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, a value is out of range, or the populations of the two tables
-        differ in a block.
-
-    Examples
-    --------
-    >>> records = pd.DataFrame({"block": ["1" * 15] * 3, "sex": [0, 0, 1], "age": [3, 3, 9]})
-    >>> bounds = pd.DataFrame({"block": ["1" * 15], "population": 3, "lower": 0.0, "upper": 0.0})
-    >>> table = uniques_by_block_size(records, variability=bounds)
-    >>> table.loc[0, "unique_percentage"].round(1), table.loc[0, "zero_block_percentage"]
-    (np.float64(33.3), np.float64(100.0))
-    """
-    return unique_table(unique_sums(records, variability=variability))
-
-
 def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
-    """Return for each class of block size the sums that :func:`unique_table` is made of."""
+    """Return for each class of block size the sums that :func:`unique_table` is made of.
+
+    ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
+    Zero variability is an upper bound of 0.
+    """
     people = person_frame(records, columns=("block", "sex", "age"), source="records")
     alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
@@ -429,9 +357,9 @@ def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -
 
 
 def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of :func:`uniques_by_block_size` from sums of one area or more."""
+    """Return population uniques and blocks of zero variability by block size (Table S5)."""
     sums = sums[sums["blocks"] > 0]
-    found = pd.DataFrame(
+    return pd.DataFrame(
         {
             "block_size": sums.index,
             "blocks": sums["blocks"].to_numpy(np.int64),
@@ -445,4 +373,3 @@ def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
             ).to_numpy(float),
         }
     )
-    return found

@@ -114,19 +114,11 @@ class Reidentification(Rates):
     ) -> pd.DataFrame:
         """Return the precision in all blocks of a frame of which those linked are a sample.
 
-        Parameters
-        ----------
-        frame_sizes : pandas.Series
-            Published population of every block of the frame that has any, by block; those of the
-            attackers' files too.
-        panel, zero_variability : str, bool
-            Targets that count, as for :meth:`to_frame`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows of :func:`stratified_rates` for each ``attacker`` and ``source``: ``trials`` are
-            putative and ``hits`` confirmed re-identifications, ``rate`` is the precision.
+        ``frame_sizes`` has the published population of every block of the frame that has any, by
+        block; those of the attackers' files too.  Rows of :func:`stratified_rates` for each
+        ``attacker`` and ``source``: ``trials`` are putative and ``hits`` confirmed
+        re-identifications, ``rate`` is the precision of the targets that :meth:`to_frame`
+        describes.
         """
         check.instance(frame_sizes, pd.Series, "frame_sizes")
         sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
@@ -236,11 +228,6 @@ def reidentify(
     Reidentification
         Counts by kind of target, for every source and both guessers.
 
-    Raises
-    ------
-    DataError
-        If a file lacks a column or has a value out of range: source, row and column are named.
-
     Examples
     --------
     >>> truth = pd.DataFrame(
@@ -293,28 +280,8 @@ def link_targets(
 ) -> Reidentification:
     """Link records to attackers' files, all of them checked, and confirm the links.
 
-    Parameters
-    ----------
-    sources : mapping of str to pandas.DataFrame or Persons
-        Records by name.
-    attackers : mapping of str to pandas.DataFrame
-        ``block, sex, age, agebin, person`` by name.
-    known : pandas.DataFrame
-        The truth of the same places (:func:`targets_of`).
-    guesses : Guesses
-        What the guessers say.
-    rng : Generator
-        Source of the choice among equal records.
-    elsewhere : mapping of str to pandas.DataFrame, optional
-        For each attacker ``person, modal, unique, zero_variability`` of those whose true record is
-        in a place that ``known`` has not.
-    confidence : float
-        Of the intervals.
-
-    Returns
-    -------
-    Reidentification
-        Counts by kind of target.
+    ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
+    true record is in a place that ``known`` has not.
     """
     everything = with_guessers(sources, guesses)
     parts = []
@@ -438,11 +405,6 @@ def race_ethnicity_counts(
     pandas.DataFrame
         A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, race
         the mask 1 to 63.  Withheld counts are zero.
-
-    Raises
-    ------
-    DataError
-        If a column of records is missing or a value is out of range.
 
     Notes
     -----

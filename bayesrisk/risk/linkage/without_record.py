@@ -137,11 +137,6 @@ def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutR
     InferenceWithoutRecord
         Exact accuracies for every record and block, and their bounds.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or a value is out of range.
-
     Examples
     --------
     The example of the paper: nine of ten people of a block share race and ethnicity.

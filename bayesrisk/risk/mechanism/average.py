@@ -35,57 +35,61 @@ _METHOD = "simulated"
 
 @displayed
 @dataclass(frozen=True)
-class SimulatedAverage:
-    """Average posterior of the truth by simulation, with everything that may be wrong with it.
+class AverageRisk:
+    """Average posterior of the truth and right decisions, with everything that may be wrong.
 
     Attributes
     ----------
     prior : float
         Belief in the truth before the release: the baseline.
     marginal_posterior : Estimate
-        Middle of the two estimates, in [prior, 1]: their biases have opposite signs.  Its standard
-        error comes from leaving out one in twenty of the draws at a time; its interval runs from
-        the lower estimate minus its error to the upper plus its own.
-    bias_bound : float
-        Half the distance of the two estimates; below the error once the draws suffice.
+        Posterior of the truth averaged over releases, in [prior, 1].  Simulated, it is the middle
+        of two estimates whose biases have opposite signs: its standard error comes from leaving out
+        one in twenty of the draws at a time, and its interval runs from the lower estimate minus
+        its error to the upper plus its own.
     correct_decision_probability : Estimate
         Probability that the truth is found: how often it is the most probable hypothesis, given
         that it is the truth; ties are shared.  Releases whose decision the draws do not settle
         count as wrong at one end of the interval and as right at the other.
     decision_accuracy : Estimate
-        How often the most probable hypothesis is the true one, whichever is true.  Its interval
-        runs from a decision learnt from other draws to relative frequencies put in for the laws.
+        How often the most probable hypothesis is the true one, whichever is true.  Simulated, its
+        interval runs from a decision learnt from other draws to relative frequencies put in for
+        the laws.
     decision_baseline : float
         The same without a release: the largest prior.
+    bias_bound : float
+        How far bias may move the average beside its standard error: half the distance of the two
+        estimates; 0 for known likelihoods.
     draws : int
-        Draws under each hypothesis.
+        Draws under each hypothesis; 0 where none were.
     smoothing : float
-        Pseudo-count of the likelihood.
+        Pseudo-count of the simulated likelihood.
     seed : int
         Root of the random streams.
-    version : str
-        Version of bayesrisk.
     """
 
     prior: float
     marginal_posterior: Estimate
-    bias_bound: float
     correct_decision_probability: Estimate
     decision_accuracy: Estimate
     decision_baseline: float
-    draws: int
-    smoothing: float
-    seed: int
-    version: str = __version__
+    bias_bound: float = 0.0
+    draws: int = 0
+    smoothing: float = 0.0
+    seed: int = 0
 
     @property
     def marginal_risk(self) -> Estimate:
-        """The average posterior over the prior: 1 where nothing is learned."""
+        """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
         return self.marginal_posterior.over(self.prior)
 
     @property
     def method(self) -> str:
-        """How it was found: always ``"simulated"``."""
+        """How it was computed.
+
+        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
+        a mechanism that draws nothing; or ``"simulated"``.
+        """
         return self.marginal_posterior.method
 
     @property
@@ -117,7 +121,7 @@ class SimulatedAverage:
             "draws": self.draws,
             "smoothing": self.smoothing,
             "seed": self.seed,
-            "version": self.version,
+            "version": __version__,
         }
         return pd.DataFrame([row])
 
@@ -244,7 +248,7 @@ def simulated_marginal_posterior(
     prior_pmf: ArrayLike,
     truth: int,
     confidence: float = 0.95,
-) -> SimulatedAverage:
+) -> AverageRisk:
     r"""Return the posterior of the truth averaged over releases, from simulated releases.
 
     .. math:: m = E_t[\pi] = \frac{1}{w_t} E_{\mathrm{mix}}[\pi^2], \qquad
@@ -268,7 +272,7 @@ def simulated_marginal_posterior(
 
     Returns
     -------
-    SimulatedAverage
+    AverageRisk
         Average posterior, its ratio to the prior, and how often the adversary decides rightly.
 
     Notes
@@ -320,7 +324,7 @@ def simulated_marginal_posterior(
             _accuracy(likelihood, prior, quantile),
         )
     )
-    return SimulatedAverage(
+    return AverageRisk(
         prior=p,
         marginal_posterior=Estimate(value, error, lower, upper, level, _METHOD),
         bias_bound=max(0.0, 0.5 * (min(high, 1.0) - max(low, p))),

@@ -25,8 +25,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (
+    AnswerSettings,
     MechanismRisk,
-    Settings,
     answers,
     assess,
     cell_laws,
@@ -38,7 +38,7 @@ from bayesrisk.risk.mechanism.posterior import (
 from bayesrisk.risk.mechanism.question import (
     MechanismOptions,
     MechanismQuestion,
-    Question,
+    TargetHypotheses,
     TruthDraws,
     ask,
     hypothesis,
@@ -101,15 +101,11 @@ def mechanism_risk_of_many(
 
     Notes
     -----
-    Where the likelihood is known (noise) a target costs what its own places cost.  Where releases
-    are simulated each target needs ``draws`` releases of the population without it; a mechanism
-    whose ``prepare`` offers ``observed(rng, cells)``, as swapping's does, gives the counts of the
-    observed cells without making the tables.  Memory holds the releases of the truth, those of the
-    observed tables only, and one target at a time.
-
-    Measured on one processor: all 18,417 people of the sample county under noise 263 s (0.014 s
-    each) and 382 MB; all 1,224 of a tract under swapping with 100 draws 135 s (0.11 s each, about
-    1 ms for each release of 518 households) and 313 MB.
+    Where releases are simulated each target needs ``draws`` releases of the population without it;
+    a mechanism whose ``prepare`` offers ``observed(rng, cells)``, as swapping's does, gives the
+    counts of the observed cells without making the tables.  On one processor: all 18,417 people of
+    the sample county under noise 263 s and 382 MB; all 1,224 of a tract under swapping with 100
+    draws 135 s and 313 MB.
 
     Examples
     --------
@@ -132,7 +128,7 @@ def mechanism_risk_of_many(
     """
     import pandas as pd  # slow to import
 
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", _UNITS)
     data = read_microdata(population, "population")
@@ -177,7 +173,7 @@ class _Work:
     mechanism: Mechanism
     question: MechanismQuestion
     unit: str
-    settings: Settings
+    settings: AnswerSettings
     seed: int
     spec: MechanismSpec
     utility: Any
@@ -257,7 +253,7 @@ class _Surroundings:
         places, place = records.places()
         return _Groups(self._geography.ancestors(places, level)[place])
 
-    def ask(self, row: int) -> Question:
+    def ask(self, row: int) -> TargetHypotheses:
         """Return the question about one target, its data sets cut to the surroundings."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
@@ -280,11 +276,11 @@ class _Groups:
         self.codes = codes
         order = np.argsort(codes, kind="stable")
         distinct, starts = np.unique(codes[order], return_index=True)
-        self._rows: Mapping[Any, IntArray] = dict(
+        self._rows: Mapping[str, IntArray] = dict(
             zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)
         )
 
-    def members(self, code: Any) -> IntArray:
+    def members(self, code: str) -> IntArray:
         """Return the rows of a code, in order."""
         return self._rows.get(str(code), np.empty(0, dtype=np.int64))
 
@@ -364,7 +360,7 @@ def compare_mechanisms(
             raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     seed = int(generator(rng).integers(2**63))
     asked = []
     for name, who in targets.items():
@@ -552,6 +548,6 @@ def postprocessing_effect(
     )
     return PostprocessingEffect(
         measured_cells=len(asked.cells),
-        before=before.posterior,
+        before=before.marginal_posterior,
         published=published,
     )

@@ -8,8 +8,8 @@ of the cells that are named.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,18 @@ from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated import SimulatedLikelihood, simulated_likelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism.average import simulated_marginal_posterior
+from bayesrisk.risk.mechanism.average import AverageRisk, simulated_marginal_posterior
 from bayesrisk.risk.mechanism.question import (
     Cell,
     MechanismOptions,
     MechanismQuestion,
-    Question,
-    Simulation,
+    ReleaseSimulation,
+    TargetHypotheses,
     TruthDraws,
     ask,
     read_options,
@@ -51,30 +50,13 @@ _MAX_RELEASES = 2**20  # releases of all cells together that are enumerated
 _CHUNK = 2**16
 
 
-class Average(NamedTuple):
-    """Average posterior of the truth, probability that it is found, and share of right guesses."""
-
-    posterior: Estimate
-    correct: Estimate
-    accuracy: Estimate
-    bias_bound: float = 0.0
-    draws: int = 0
-
-
 def cell_laws(
     spec: MechanismSpec, counts: IntArray, tables: Sequence[tuple[str, str]]
 ) -> list[FloatArray] | None:
     """Return for each cell P(release | hypothesis), (hypotheses, releases), or None.
 
-    None where some cell has no likelihood in closed form.  Cells with the same count under every
-    hypothesis tell nothing and are left out.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, (hypotheses, cells)
-        True counts.
-    tables : sequence of (level, table)
-        Of each cell.
+    ``counts`` is (hypotheses, cells).  None where some cell has no likelihood in closed form.
+    Cells with the same count under every hypothesis tell nothing and are left out.
     """
     laws = []
     for column, (level, table) in zip(counts.T, tables, strict=True):
@@ -100,14 +82,15 @@ def exact_average(
     draws: int,
     rng: np.random.Generator | int,
     confidence: float,
-) -> Average:
+) -> AverageRisk:
     """Return the averages: summed over all releases where these are few, else over drawn ones.
 
     The posterior is exact either way, so drawn releases give an unbiased average.
     """
     if not laws:
         found = _right(prior[:, None], truth).item()
-        return _settled(float(prior[truth]), found, float(prior.max()), confidence)
+        values = (float(prior[truth]), found, float(prior.max()))
+        return _settled(values, prior, truth, confidence)
     if np.prod([law.shape[1] for law in laws], dtype=float) <= _MAX_RELEASES:
         return _enumerated(laws, prior, truth, confidence)
     return _drawn(laws, prior, truth, draws=draws, rng=rng, confidence=confidence)
@@ -115,13 +98,10 @@ def exact_average(
 
 def fixed_average(
     observed: IntArray, prior: FloatArray, truth: int, *, confidence: float
-) -> Average:
+) -> AverageRisk:
     """Return the averages of a mechanism that draws nothing, from what each hypothesis shows.
 
-    Parameters
-    ----------
-    observed : ndarray of int64, (hypotheses, cells)
-        Released counts or symbols.
+    ``observed`` holds released counts or symbols, (hypotheses, cells).
     """
     same = (observed == observed[truth]).all(axis=1)
     joint = np.where(same, prior, 0.0)
@@ -129,9 +109,8 @@ def fixed_average(
     _, shown = np.unique(observed, axis=0, return_inverse=True)
     best = np.zeros(len(prior))  # the most probable hypothesis behind each thing shown
     np.maximum.at(best, shown.ravel(), prior)
-    posterior = float(prior[truth] / joint.sum())
-    accuracy = float(best.sum())
-    return _settled(posterior, correct, accuracy, confidence, method="deterministic")
+    values = (float(prior[truth] / joint.sum()), correct, float(best.sum()))
+    return _settled(values, prior, truth, confidence, method="deterministic")
 
 
 def _right(joint: FloatArray, truth: int) -> FloatArray:
@@ -141,26 +120,30 @@ def _right(joint: FloatArray, truth: int) -> FloatArray:
 
 
 def _settled(
-    posterior: float,
-    correct: float,
-    accuracy: float,
+    values: tuple[float, float, float],
+    prior: FloatArray,
+    truth: int,
     confidence: float,
     error: float = 0.0,
     *,
     method: str = "closed-form",
-) -> Average:
-    """Return averages that nothing was drawn for, all within one numerical error."""
+) -> AverageRisk:
+    """Return averages that nothing was drawn for, all within one numerical error.
+
+    ``values`` are the average posterior, correct decisions given the truth, and all right guesses.
+    """
 
     def known(value: float) -> Estimate:
         lower, upper = max(0.0, value - error), min(1.0, value + error)
         return Estimate(value, error, lower, upper, confidence, method)
 
-    return Average(known(posterior), known(correct), known(accuracy))
+    posterior, correct, accuracy = (known(value) for value in values)
+    return AverageRisk(float(prior[truth]), posterior, correct, accuracy, float(prior.max()))
 
 
 def _enumerated(
     laws: list[FloatArray], prior: FloatArray, truth: int, confidence: float
-) -> Average:
+) -> AverageRisk:
     joint = prior[:, None]
     mass = np.ones(1)
     for law in laws:
@@ -177,13 +160,12 @@ def _enumerated(
     value, correct = float(mass @ posterior), float(mass @ _right(joint, truth))
     missing = max(0.0, 1.0 - float(mass.sum()))
     rounding = mass.size * 2.0**-52
-    return _settled(
+    values = (
         min(max(value, float(prior[truth])), 1.0),
         min(correct, 1.0),
         min(max(accuracy, float(prior.max())), 1.0),
-        confidence,
-        max(missing, unseen) + rounding,
     )
+    return _settled(values, prior, truth, confidence, max(missing, unseen) + rounding)
 
 
 def _drawn(
@@ -194,7 +176,7 @@ def _drawn(
     draws: int,
     rng: np.random.Generator | int,
     confidence: float,
-) -> Average:
+) -> AverageRisk:
     random = generator(rng)
     posterior, right, best = np.empty(draws), np.empty(draws), np.empty(draws)
     for chosen, joint in _joints(laws, prior, np.full(draws, truth), random):
@@ -218,12 +200,8 @@ def _drawn(
     correct = Estimate(
         found, error, max(0.0, found - reach), min(1.0, found + reach), confidence, method
     )
-    return Average(
-        average(posterior, float(prior[truth])),
-        correct,
-        average(best, float(prior.max())),
-        draws=draws,
-    )
+    p, most = float(prior[truth]), float(prior.max())
+    return AverageRisk(p, average(posterior, p), correct, average(best, most), most, draws=draws)
 
 
 def _hypotheses(prior: FloatArray, draws: int, random: np.random.Generator) -> IntArray:
@@ -257,11 +235,11 @@ def _joints(
 
 
 #: The numbers of a result, and the likelihood where it was simulated.
-Answer = tuple[Average, SimulatedLikelihood | None]
+Answer = tuple[AverageRisk, SimulatedLikelihood | None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class AnswerSettings:
     """How the answer is found: the same for every target and mechanism of a comparison."""
 
     draws: int
@@ -272,11 +250,11 @@ class Settings:
 
 
 def answers(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     spec: MechanismSpec,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     sampling: np.random.Generator,
     simulating: np.random.Generator,
     truth: TruthDraws | None = None,
@@ -285,7 +263,7 @@ def answers(
 
     ``truth`` holds releases of the truth that other questions have drawn with the same streams.
     """
-    known: list[Average | None] = []
+    known: list[AverageRisk | None] = []
     for question in questions:
         laws = known_laws(question, spec, settings)
         known.append(
@@ -305,15 +283,19 @@ def answers(
     found: list[Answer] = []
     for question, average in zip(questions, known, strict=True):
         answer = next(others) if average is None else average
-        if isinstance(answer, Average):
+        if isinstance(answer, AverageRisk):
             found.append((answer, None))
         else:
-            found.append((_of_likelihood(answer, question, settings), answer))
+            confidence = settings.options.confidence
+            simulated = simulated_marginal_posterior(
+                answer, prior_pmf=question.prior, truth=0, confidence=confidence
+            )
+            found.append((simulated, answer))
     return found
 
 
 def known_laws(
-    question: Question, spec: MechanismSpec, settings: Settings
+    question: TargetHypotheses, spec: MechanismSpec, settings: AnswerSettings
 ) -> list[NDArray[np.float64]] | None:
     """Return the laws of the observed cells, or None if they are to be simulated."""
     if settings.options.method == "simulated":
@@ -328,13 +310,13 @@ def known_laws(
 
 
 def _simulate(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     rng: np.random.Generator,
     truth: TruthDraws | None,
-) -> list[SimulatedLikelihood | Average]:
+) -> list[SimulatedLikelihood | AverageRisk]:
     """Return the likelihood of each question, from one run over all their data sets.
 
     Where the mechanism draws nothing: the averages themselves.
@@ -344,7 +326,7 @@ def _simulate(
     datasets = [questions[0].datasets[0]]
     datasets += [dataset for question in questions for dataset in question.datasets[1:]]
     cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
-    simulation = Simulation(mechanism, datasets, workload, cells, truth)
+    simulation = ReleaseSimulation(mechanism, datasets, workload, cells, truth)
     parts, first = [], 1
     for question in questions:
         last = first + len(question.datasets) - 1
@@ -373,21 +355,6 @@ def _simulate(
     return [whole.select(hypotheses=rows, cells=columns) for rows, columns in parts]
 
 
-def _of_likelihood(
-    likelihood: SimulatedLikelihood, question: Question, settings: Settings
-) -> Average:
-    average = simulated_marginal_posterior(
-        likelihood, prior_pmf=question.prior, truth=0, confidence=settings.options.confidence
-    )
-    return Average(
-        average.marginal_posterior,
-        average.correct_decision_probability,
-        average.decision_accuracy,
-        average.bias_bound,
-        average.draws,
-    )
-
-
 # -----------------------------------------------------------------------------
 
 
@@ -398,8 +365,6 @@ class MechanismRisk:
 
     Attributes
     ----------
-    mechanism : str
-        Name of the mechanism.
     spec : MechanismSpec
         What was done.
     cells : tuple
@@ -408,84 +373,76 @@ class MechanismRisk:
         Their counts under each hypothesis; the truth is first.
     prior_pmf : ndarray, shape (hypotheses,)
         Belief in each hypothesis before the release.
-    prior : float
-        Belief in the truth: what the adversary infers without the target's record.
-    marginal_posterior : Estimate
-        Posterior of the truth averaged over releases, with its standard error (a bound on the
-        numerical error in closed form) and interval; for simulated likelihoods the bias is in it.
-    bias_bound : float
-        How far bias may move the value beside its standard error; 0 for known likelihoods.
-    correct_decision_probability : Estimate
-        Probability that the truth is found: how often it is the most probable hypothesis, given
-        that it is the truth, ties shared.
-    baseline_decision_probability : float
-        The same without a release: 1 if the truth is the most probable beforehand, 0 if not.
-    decision_accuracy : Estimate
-        How often the most probable hypothesis is the true one, whichever is true.
-    decision_baseline : float
-        The same without a release: the largest prior.
-    draws : int
-        Releases drawn under each hypothesis; 0 where none were.
-    smoothing : float
-        Pseudo-count of the simulated likelihood.
-    seed : int
-        Root of the random streams.
+    average : AverageRisk
+        Prior, average posterior and right decisions, with their errors.
     utility : pandas.DataFrame
-        Error of the published tables; see :func:`release_utility`.
+        Error of the published tables by level and table over releases of the truth: mean absolute
+        and root mean square error, each with its standard error; suppressed cells count as zeros.
     likelihood : SimulatedLikelihood or None
         For posteriors of single releases, where it was simulated.
-    version : str
-        Version of bayesrisk.
     """
 
-    mechanism: str
     spec: MechanismSpec
     cells: tuple[Cell, ...]
-    true_counts: NDArray[np.int64]
-    prior_pmf: NDArray[np.float64]
-    prior: float
-    marginal_posterior: Estimate
-    bias_bound: float
-    correct_decision_probability: Estimate
-    baseline_decision_probability: float
-    decision_accuracy: Estimate
-    decision_baseline: float
-    draws: int
-    smoothing: float
-    seed: int
+    true_counts: IntArray
+    prior_pmf: FloatArray
+    average: AverageRisk
     utility: pd.DataFrame
     likelihood: SimulatedLikelihood | None
-    version: str = __version__
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
+        return self.spec.mechanism
+
+    @property
+    def prior(self) -> float:
+        """Belief in the truth: what the adversary infers without the target's record."""
+        return self.average.prior
+
+    @property
+    def marginal_posterior(self) -> Estimate:
+        """Posterior of the truth averaged over releases."""
+        return self.average.marginal_posterior
 
     @property
     def marginal_risk(self) -> Estimate:
         """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
-        return self.marginal_posterior.over(self.prior)
+        return self.average.marginal_risk
+
+    @property
+    def correct_decision_probability(self) -> Estimate:
+        """Probability that the truth is found, given that it is the truth."""
+        return self.average.correct_decision_probability
+
+    @property
+    def baseline_decision_probability(self) -> float:
+        """The same without a release: 1 if the truth is the most probable beforehand, 0 if not."""
+        best = self.prior_pmf >= self.prior_pmf.max()
+        return float(best[0] / best.sum())
+
+    @property
+    def decision_accuracy(self) -> Estimate:
+        """How often the most probable hypothesis is the true one, whichever is true."""
+        return self.average.decision_accuracy
 
     @property
     def method(self) -> str:
-        """How it was computed.
-
-        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
-        a mechanism that draws nothing; or ``"simulated"``.
-        """
-        return self.marginal_posterior.method
-
-    @property
-    def confidence(self) -> float:
-        """Confidence of the intervals."""
-        return self.marginal_posterior.confidence
+        """How it was computed: see :attr:`AverageRisk.method`."""
+        return self.average.method
 
     def _answer(self) -> list[str]:
+        draws = self.average.draws
+        interval = f"{self.average.confidence:.0%} interval "
         return [
             f"Under {self.mechanism} the belief in the truth goes from {number(self.prior)} to "
-            f"{_shown(self.marginal_posterior, f'{self.confidence:.0%} interval ')} on average.",
+            f"{_shown(self.marginal_posterior, interval)} on average.",
             f"That is {_shown(self.marginal_risk)} times the prior; "
             f"1 would be nothing learned, {number(1.0 / self.prior)} everything.",
             f"The best guess is right with probability {_shown(self.decision_accuracy)}; "
-            f"without a release with {number(self.decision_baseline)}.",
+            f"without a release with {number(self.average.decision_baseline)}.",
             f"How it was computed: {self.method}"
-            + (f", {self.draws:,} releases under each hypothesis." if self.draws else "."),
+            + (f", {draws:,} releases under each hypothesis." if draws else "."),
         ]
 
     def to_frame(self) -> pd.DataFrame:
@@ -494,31 +451,18 @@ class MechanismRisk:
         Returns
         -------
         pandas.DataFrame
-            A column for each number, and those of :func:`release_utility`.  An estimate ``x`` has
+            A column for each number, and those of ``utility``.  An estimate ``x`` has
             ``x``, ``x_error``, ``x_lower`` and ``x_upper``.
         """
         import pandas as pd  # slow to import
 
-        row = {
-            "mechanism": self.mechanism,
-            "method": self.method,
-            "prior": self.prior,
-            **self.marginal_posterior.columns("marginal_posterior"),
-            "bias_bound": self.bias_bound,
-            **self.marginal_risk.columns("marginal_risk"),
-            **self.correct_decision_probability.columns("correct_decision_probability"),
-            "baseline_decision_probability": self.baseline_decision_probability,
-            **self.decision_accuracy.columns("decision_accuracy"),
-            "decision_baseline": self.decision_baseline,
-            "confidence": self.confidence,
-            "draws": self.draws,
-            "smoothing": self.smoothing,
-            "seed": self.seed,
-            "version": self.version,
-        }
+        frame = self.average.to_frame()
+        frame.insert(0, "mechanism", self.mechanism)
+        before = list(frame).index("decision_accuracy")
+        frame.insert(before, "baseline_decision_probability", self.baseline_decision_probability)
         overall = self.utility.iloc[[-1]].drop(columns=["level", "table"])
         overall = overall.rename(columns={"draws": "utility_draws"}).reset_index(drop=True)
-        return pd.concat([pd.DataFrame([row]), overall], axis=1)
+        return pd.concat([frame, overall], axis=1)
 
 
 def _shown(estimate: Estimate, before: str = "") -> str:
@@ -580,8 +524,7 @@ def mechanism_risk(
     Notes
     -----
     Several cells with known likelihoods: summed exactly while their releases number at most
-    2**20 together, else averaged over drawn releases with the exact posterior.  What else the
-    release shows (other cells, invariants) the adversary does not look at.
+    2**20 together, else averaged over drawn releases with the exact posterior.
 
     References
     ----------
@@ -606,16 +549,16 @@ def mechanism_risk(
     >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
-    settings = Settings(draws, read_options(options))
+    settings = AnswerSettings(draws, read_options(options))
     asked = ask(population, target, question)
     return assess([asked], mechanism, question.workload, settings, rng)[0]
 
 
 def assess(
-    questions: Sequence[Question],
+    questions: Sequence[TargetHypotheses],
     mechanism: Mechanism,
     workload: Workload,
-    settings: Settings,
+    settings: AnswerSettings,
     rng: np.random.Generator | int,
 ) -> list[MechanismRisk]:
     """Return the risks of targets of one population.
@@ -640,32 +583,16 @@ def assess(
 
 
 def result_of(
-    question: Question,
+    question: TargetHypotheses,
     spec: MechanismSpec,
-    average: Average,
-    settings: Settings,
+    average: AverageRisk,
+    settings: AnswerSettings,
     seed: int,
     utility: pd.DataFrame,
     likelihood: SimulatedLikelihood | None,
 ) -> MechanismRisk:
     """Return the risk of one target from the averages that were found."""
-    best = question.prior >= question.prior.max()
+    average = replace(average, smoothing=settings.options.smoothing, seed=seed)
     return MechanismRisk(
-        mechanism=spec.mechanism,
-        spec=spec,
-        cells=question.cells,
-        true_counts=question.counts,
-        prior_pmf=question.prior,
-        prior=float(question.prior[0]),
-        marginal_posterior=average.posterior,
-        bias_bound=average.bias_bound,
-        correct_decision_probability=average.correct,
-        baseline_decision_probability=float(best[0] / best.sum()),
-        decision_accuracy=average.accuracy,
-        decision_baseline=float(question.prior.max()),
-        draws=average.draws,
-        smoothing=settings.options.smoothing,
-        seed=seed,
-        utility=utility,
-        likelihood=likelihood,
+        spec, question.cells, question.counts, question.prior, average, utility, likelihood
     )

@@ -50,15 +50,6 @@ class MechanismQuestion:
         Counts that the adversary knows exactly (invariants), named as in ``observed``.  They hold
         under every hypothesis: one that changes them is refused, as an absent target does unless
         others make up the total (``{"block": ...}`` says that it is elsewhere in the group).
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block"), observed=[("block", "P1")], alternatives=[None], prior=0.2
-    ... )
-    >>> question.prior_pmf().tolist()
-    [0.2, 0.8]
     """
 
     workload: Workload
@@ -87,13 +78,7 @@ class MechanismQuestion:
         self.prior_pmf()
 
     def tables(self) -> list[tuple[str, str]]:
-        """Return the tables observed, and those of known totals, each once.
-
-        Returns
-        -------
-        list of (level, table)
-            In the order in which they are named.
-        """
+        """Return the (level, table) observed, and those of known totals, each once."""
         found = self._tables_of(self.observed, "observed")
         return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
 
@@ -125,13 +110,7 @@ class MechanismQuestion:
         return list(keys)
 
     def prior_pmf(self) -> FloatArray:
-        """Return the belief in each hypothesis, the truth first.
-
-        Returns
-        -------
-        ndarray, shape (hypotheses,)
-            Sums to 1.
-        """
+        """Return the belief in each hypothesis, the truth first; sums to 1."""
         alternatives = len(self.alternatives)
         given = check.real_array(self.prior, "prior")
         if given.ndim == 0:
@@ -168,11 +147,6 @@ class MechanismOptions:
         Runs the draws; results do not depend on it.
     progress : callable, optional
         ``progress(done, draws)``, from 0 again for every protection that is simulated.
-
-    Examples
-    --------
-    >>> MechanismOptions(method="simulated").confidence
-    0.95
     """
 
     method: str = "auto"
@@ -210,25 +184,13 @@ _KEYS = ("household", "households", "person", "persons")
 
 
 @dataclass(frozen=True)
-class Question:
-    """One target: hypotheses with the truth first, and what of the release is observed.
+class TargetHypotheses:
+    """One target: hypotheses with the truth first, and what of the release is observed."""
 
-    Attributes
-    ----------
-    datasets : tuple of Microdata
-        Population under each hypothesis.
-    prior : ndarray, (hypotheses,)
-        Belief in each.
-    cells : tuple of Cell
-        Observed cells.
-    counts : ndarray of int64, (hypotheses, cells)
-        Their true counts.
-    """
-
-    datasets: tuple[Microdata, ...]
-    prior: NDArray[np.float64]
-    cells: tuple[Cell, ...]
-    counts: IntArray
+    datasets: tuple[Microdata, ...]  # Population under each hypothesis
+    prior: NDArray[np.float64]  # (hypotheses,): Belief in each
+    cells: tuple[Cell, ...]  # Observed cells
+    counts: IntArray  # (hypotheses, cells): Their true counts
 
 
 def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
@@ -299,7 +261,9 @@ def hypothesis(
     return Microdata(units["persons"], units["households"], data.blocks)
 
 
-def ask(population: Microdata | Records, target: Target, question: MechanismQuestion) -> Question:
+def ask(
+    population: Microdata | Records, target: Target, question: MechanismQuestion
+) -> TargetHypotheses:
     """Return the question about one target, every part of it checked."""
     check.instance(question, MechanismQuestion, "question")
     workload = question.workload
@@ -324,7 +288,7 @@ def ask(population: Microdata | Records, target: Target, question: MechanismQues
         known = np.concatenate([codes for codes in listed if codes is not None])
         datasets = tuple(dataset.with_places(known) for dataset in datasets)
     counts = np.array(list(found.values()), dtype=np.int64).T
-    return Question(datasets, question.prior_pmf(), tuple(found), counts)
+    return TargetHypotheses(datasets, question.prior_pmf(), tuple(found), counts)
 
 
 def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
@@ -549,7 +513,7 @@ class TruthDraws:
         )
 
 
-class Simulation:
+class ReleaseSimulation:
     """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
 
     def __init__(
@@ -615,74 +579,6 @@ Key = tuple[str, str]
 _ALL = ("all", "all")
 
 
-def release_utility(
-    population: Microdata | Records,
-    mechanism: Mechanism,
-    *,
-    workload: Workload,
-    draws: int,
-    rng: np.random.Generator | int,
-    progress: Callable[[int, int], None] | None = None,
-) -> "pd.DataFrame":
-    r"""Return the error of released tables, by level and table, over releases of one truth.
-
-    .. math:: \mathrm{MAE} = E \frac{1}{C} \sum_c |y_c - x_c|, \qquad
-        \mathrm{RMSE} = \sqrt{E \frac{1}{C} \sum_c (y_c - x_c)^2}
-
-    over the C cells of a table at all places of a level, published zeros included.
-
-    Parameters
-    ----------
-    population : Microdata or Records
-        The truth; where it has no ``blocks``, the places of its records are taken as a public
-        list.
-    mechanism : Mechanism
-        What protects it.
-    workload : Workload
-        Published tables.
-    draws : int
-        Releases, 2 to 1,000,000.
-    rng : Generator or int
-        Source of randomness; release i has stream i of one seed taken from it.
-    progress : callable, optional
-        ``progress(done, draws)`` after each release.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``level``, ``table``, ``mean_absolute_error``, ``mean_absolute_error_error``,
-        ``root_mean_square_error``, ``root_mean_square_error_error``, ``suppressed_share``,
-        ``cells``, ``draws``; the last row, ``all``, is over all cells.  Errors of the errors are
-        Monte Carlo standard errors.  A suppressed cell counts as a published zero, which is how a
-        user who adds up the table reads it; its share is given beside.
-
-    Raises
-    ------
-    ArgumentError
-        If ``draws`` is below 2, or the mechanism releases other places than the truth has.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [30, 4],
-    ...                        "race": [1, 3], "hisp": [0, 0]})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> frame = release_utility(
-    ...     records, make_mechanism("rounding", base=3, method="nearest"),
-    ...     workload=Workload.named("sf1-block").select(tables=["P6"]), draws=2, rng=1,
-    ... )
-    >>> frame[["table", "mean_absolute_error", "root_mean_square_error"]].round(4)
-      table  mean_absolute_error  root_mean_square_error
-    0    P6               0.3333                  0.5774
-    1   all               0.3333                  0.5774
-    """
-    return utility_and_spec(
-        population, mechanism, workload=workload, draws=draws, rng=rng, progress=progress
-    )[0]
-
-
 def utility_and_spec(
     population: Microdata | Records,
     mechanism: Mechanism,
@@ -692,7 +588,18 @@ def utility_and_spec(
     rng: np.random.Generator | int,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple["pd.DataFrame", MechanismSpec]:
-    """Return the utility, and the spec of the release, which may say more than the mechanism's."""
+    r"""Return the error of released tables, by level and table, and the spec of the release.
+
+    .. math:: \mathrm{MAE} = E \frac{1}{C} \sum_c |y_c - x_c|, \qquad
+        \mathrm{RMSE} = \sqrt{E \frac{1}{C} \sum_c (y_c - x_c)^2}
+
+    over the C cells of a table at all places of a level, published zeros included, and over
+    ``draws`` releases of one truth, each with a stream of its own.  Columns ``level``, ``table``,
+    ``mean_absolute_error``, ``root_mean_square_error``, both with ``_error`` (a Monte Carlo
+    standard error), ``suppressed_share``, ``cells``, ``draws``; the last row, ``all``, is over all
+    cells.  A suppressed cell counts as a published zero.  The spec may say more than the
+    mechanism's.
+    """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
     if not isinstance(workload, Workload):

@@ -205,11 +205,6 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray
         Records of the claim's place that agree with it; the claim is true if these are as many as
         its ``multiplicity``.
 
-    Raises
-    ------
-    ArgumentError
-        If the truth is of another schema.
-
     Examples
     --------
     >>> from bayesrisk.reconstruction import find_claims
@@ -274,17 +269,11 @@ def claim_priors(
         the own record is counted.  A prior of 0, and an infinite ratio, say that no (other) record
         of the larger place agrees.
 
-    Raises
-    ------
-    ArgumentError
-        If there is no such level, or a place has no records.
-
     Notes
     -----
     Two corrections to the paper as printed: the uniform law that it mentions is the product of
     ``1 / |x(j)|``, not of ``|x(j)|``, and Eq. 16 needs ``1 - Y`` for its own explanation to hold.
-    The larger place includes the block itself, as in the paper.  A claim that no record of its
-    block agrees with, which a protected release can give, has no record to leave out.
+    A claim that no record of its block agrees with has no record to leave out.
 
     Examples
     --------
@@ -366,11 +355,6 @@ def claim_precision(
         block stand and fall together, blocks are independent: Korn and Graubard's); ``blocks``
         with such claims, ``all_true`` of them without a false one, and ``block_share`` with its
         binomial interval ``block_lower``, ``block_upper``.
-
-    Raises
-    ------
-    ArgumentError
-        If the truth is of another schema, or an option is unknown.
 
     Examples
     --------
@@ -545,11 +529,6 @@ def records_identified(
     pandas.DataFrame
         Rows ``total``, ``average`` (per place) and ``share`` (of all records); columns ``n`` (all
         records) and one for each number of columns.
-
-    Raises
-    ------
-    ArgumentError
-        If an option is unknown, or the truth is of another schema.
 
     Examples
     --------

@@ -42,11 +42,8 @@ def statements_about_people(
     - Where there is no such record nothing is said, and the posterior is the prior: status
       ``unstated``, ratio 1.
 
-    So protections can be compared: rows are the same people and the same questions.  The mean
-    posterior is the share of people about whom a record of their place, sex and age bin, drawn at
-    random, is right (people about whom nothing is said with their prior).  The reader is not a
-    careful one: what swapped or noisy tables state is believed like true counts.  How often such
-    statements are true is the rate of confirmation (:meth:`Statements.of`).
+    So protections can be compared: rows are the same people and the same questions.  The reader is
+    not a careful one: what swapped or noisy tables state is believed like true counts.
 
     Parameters
     ----------
@@ -183,19 +180,12 @@ def residual_risk(
         less says that being in the data did not help it.  Missing where nothing is judged on one
         side, or the control always succeeds.
 
-    Raises
-    ------
-    DataError
-        If there is no control for an attack under a protection, or no column ``units``.
-
     Notes
     -----
     Intervals of success are Clopper and Pearson's, for the effective number of statements where
-    there are units (the intervals of clustered rates).  The residual risk rises with s and falls
-    with c, so that ends taken from intervals of both at ``(1 + confidence) / 2`` hold it with at
-    least the confidence, whatever the dependence of the two groups: it is wider than need be where
-    both are of the same few units.  It compares groups: who is
-    drawn into the control must be drawn like those in the data.
+    there are units.  The residual risk rises with s and falls with c, so that ends taken from
+    intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
+    dependence of the two groups.  The control must be drawn like the people in the data.
 
     References
     ----------

@@ -79,7 +79,7 @@ def statements_of_own_records(
     weight: float,
     known: Sequence[str] | None,
     stated: Sequence[str] | None,
-    truth: Any = None,
+    truth: object = None,
 ) -> pd.DataFrame:
     """Return the statements; see :meth:`Statements.of`."""
     about_target, about_it = _attributes(found, known, stated)
@@ -444,22 +444,6 @@ class Statements:
 
         Two ratios say how much was learned: :attr:`learned` over the prior, and
         :attr:`learned_from_own_record` over what is believed without the target's record.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value out of range: the row (the first is 1), the column, the
-        bound and the value are named.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"attack": "claims", "adversary": "outsider", "protection": "identity",
-    ...     "target": ["1", "1"], "statement": ["a", "b"], "people": [1, 3], "prior": [0.5, 0.05],
-    ...     "posterior": 1.0, "status": "proved"})
-    >>> print(Statements(rows))
-    2 statements about 1 target; posterior over prior at most 20, at least 10 for 50% of them
-    attack adversary protection  statements  proved  prior  posterior  ratio_90
-    claims  outsider   identity           2       2  0.275          1        20
     """
 
     frame: pd.DataFrame
@@ -475,10 +459,9 @@ class Statements:
         spec: MechanismSpec,
         **options: Any,
     ) -> "Statements":
-        r"""Return what an attack on a release says, with prior, posterior and their ratio.
+        r"""Return the statements of an attack on a release, with prior, posterior and their ratio.
 
-        This is the one door for the results of every attack.  It stands here and not on the
-        results because the truth may enter: the adversary's code cannot know it.
+        The adversary's results cannot do so themselves, because the truth may enter here.
 
         Parameters
         ----------
@@ -510,30 +493,20 @@ class Statements:
             lists places because they have a record also ``places``, ``"occupied"``: beside its
             counts it publishes that somebody is there.
 
-        Raises
-        ------
-        DataError
-            If the truth lacks a column or has a value out of range.
-
         Notes
         -----
-        *Reconstructions.*  The target is a person known to live in a block, with sex and age bin
-        (adversary ``linker``); the statement is a race and Hispanic origin that a reconstructed
-        record of that block, sex and bin has.  With ``n`` records in the block, ``c`` of them as
-        stated, the prior is ``(c - 1 + w s) / (n - 1 + w)``, where ``s`` is the share among all
-        other records and ``w`` the ``prior_weight``: what a proportional guesser infers who never
-        sees the target's record.  Where the block is proved unique and published counts are true
-        ones, the posterior is the share among the records of the block, sex and bin.  Elsewhere it
-        is the rate at which such links are confirmed, in blocks without proof: by class of block
-        size, and apart for what most records of the block are and for the rest; blocks are the
-        units of its interval.  ``correct`` is missing where a statement is true of some of the
-        people whom it is about.
-
-        With ``known`` and ``stated`` the same is said about any attributes: the target is a record
-        known by place and ``known``, the statement its ``stated`` ones, and the prior as above.
-        Where nothing is proved the posterior is the share among the reconstructed records of the
-        place with the same ``known``, which one of several solutions may have by chance: status
-        ``believed``.
+        *Reconstructions.*  The target is a person known by block, sex and age bin (adversary
+        ``linker``); the statement a race and Hispanic origin that a reconstructed record of that
+        block, sex and bin has.  With ``n`` records in the block, ``c`` of them as stated, the prior
+        is ``(c - 1 + w s) / (n - 1 + w)``, ``s`` the share among all other records and ``w`` the
+        ``prior_weight``: a proportional guesser without the target's record.  Where the block is
+        proved unique and published counts are true ones, the posterior is the share among the
+        records of the block, sex and bin.  Elsewhere it is the rate at which such links are
+        confirmed in blocks without proof, by class of block size and apart for the block's mode and
+        the rest; blocks are the units of its interval.  ``correct`` is missing where a statement is
+        true of some of the people whom it is about.  With ``known`` and ``stated`` the same holds
+        for these attributes, but where nothing is proved the posterior is the share among the
+        reconstructed records of the place with the same ``known``: status ``believed``.
 
         *Claims.*  The target is a place, the statement a verified claim (adversary ``outsider``).
         The posterior is 1 where published counts are true ones; else the share of claims with as
@@ -544,10 +517,9 @@ class Statements:
         counts is proved; else the posterior is the share of blocks with the same finding that
         hold one.
 
-        A rate of confirmation is right on average over the statements of its kind.  It is not what
-        an adversary should believe of one of them.  Under another protection the statements are
-        others, about other people: to compare protections, ask the same of the same people
-        (:func:`statements_about_people`).
+        A rate of confirmation is right on average over the statements of its kind, and not what an
+        adversary should believe of one of them.  To compare protections, ask the same of the same
+        people (:func:`statements_about_people`).
 
         Examples
         --------
@@ -580,23 +552,7 @@ class Statements:
 
     @classmethod
     def concat(cls, statements: "Iterable[Statements]") -> "Statements":
-        """Return the statements of several attacks and protections together, in their order.
-
-        Parameters
-        ----------
-        statements : iterable of Statements
-            At least one; columns of their own that others lack are missing there.
-
-        Returns
-        -------
-        Statements
-            All of them.
-
-        Raises
-        ------
-        ArgumentError
-            If there are none.
-        """
+        """Return the statements of several attacks and protections together, in their order."""
         parts = check.instances(statements, Statements, "statements")
         if not parts:
             raise ArgumentError("statements must be at least one, got none")
@@ -664,33 +620,14 @@ class Statements:
 
         Notes
         -----
-        Rows of different attacks are about different statements.  Estimated posteriors are rates
-        of confirmation, pooled over whatever an attack happens to state under one protection.
-        Quantiles of their ratios would make a protection look worse than none if it hides the
-        people about whom little is learned, so that they are not given where the statements
-        differ.
+        Estimated posteriors are rates of confirmation, pooled over whatever an attack happens to
+        state under one protection; quantiles of their ratios would make a protection look worse
+        than none if it hides the people about whom little is learned.
         """
         return summarised(self.frame, thresholds)
 
     def plot(self, ax: "Where" = None) -> "Panels":
-        """Draw the share of statements whose ratio of posterior to prior is at least so large.
-
-        Parameters
-        ----------
-        ax : sequence of matplotlib.axes.Axes, optional
-            Where to draw, one Axes for each attack; by default in a new figure.
-
-        Returns
-        -------
-        array of matplotlib.axes.Axes
-            As :func:`plot_statements` draws it.
-
-        Raises
-        ------
-        ArgumentError
-            If no statement has a ratio that can be drawn, or ``ax`` holds not one Axes for each
-            attack.
-        """
+        """Draw the share of statements whose ratio of posterior to prior is at least so large."""
         from bayesrisk.plotting.audit import plot_statements  # slow to import
 
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
@@ -706,20 +643,7 @@ class Statements:
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, whole or as before.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its folder must be there.
-
-        Raises
-        ------
-        DataError
-            If an attack's own column holds something that has no place in a file.
-        OutputError
-            If the file cannot be written.
-        """
+        """Write a Parquet file, whole or as before."""
         try:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
         except pa.ArrowException as error:
@@ -730,23 +654,7 @@ class Statements:
 
     @classmethod
     def read(cls, path: str | Path) -> "Statements":
-        """Read statements that were written, and check them.
-
-        Parameters
-        ----------
-        path : path-like
-            A Parquet file.
-
-        Returns
-        -------
-        Statements
-            What was written.
-
-        Raises
-        ------
-        DataError
-            If the file is damaged, lacks a column or has a value out of range.
-        """
+        """Read statements that were written, and check them."""
         file = check.path(path, "path")
         frame = read_frame(file)
         try:

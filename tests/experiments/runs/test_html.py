@@ -15,7 +15,6 @@ import pytest
 from jinja2 import Template, UndefinedError, meta
 from report_pages import HOSTILE, OCCUPANCY
 
-from bayesrisk import plotting
 from bayesrisk.experiments.runs import page
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
@@ -36,8 +35,7 @@ class Attributes(HTMLParser):
 
 def hostile_page():
     frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
-    point = plotting.Point(0.1, 0.2, 0.3, 0.4, HOSTILE)
-    drawn = page.Figure(HOSTILE, 900, "AAAA", [point])
+    drawn = page.Figure(HOSTILE, 900, "AAAA")
     return page.render(
         "occupancy.html", **OCCUPANCY, figures=[drawn], tables=[page.table(frame, HOSTILE)]
     )
@@ -86,7 +84,7 @@ def test_the_page_loads_nothing_and_prints_whole():
     )
     names = Attributes()
     names.feed(page)
-    assert "viewbox" in names.found
+    assert "alt" in names.found
     assert not any(name == "style" or name.startswith("on") for name in names.found)
     assert not re.search(r"https?:|fetch|XMLHttp|import\(|innerHTML|insertAdjacent|eval", SCRIPT)
     assert SCRIPT.count("\n") < 150

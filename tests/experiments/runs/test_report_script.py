@@ -160,33 +160,6 @@ def test_csv_is_saved_as_a_file(browser, page, tmp_path):
     assert (tmp_path / name).read_bytes().decode() == text
 
 
-def test_points_are_told_with_their_intervals(browser, page):
-    browser.open(page)
-    titles = browser.run(
-        "[...document.querySelectorAll('svg.points title')].map(t => t.textContent)"
-    )
-    assert len(titles) == 2
-    assert "25 (12.5 to 37.5)" in titles[0]
-    assert "</script><b>$\\bad$" in titles[1]
-    assert browser.run(
-        "document.querySelectorAll('.told').length === 1 && "
-        "document.querySelector('svg.points').tabIndex === 0"
-    )
-    for key, at in (("ArrowRight", 0), ("ArrowRight", 1), ("ArrowRight", 0), ("ArrowLeft", 1)):
-        browser.run(
-            "document.querySelector('svg.points').dispatchEvent("
-            f"new KeyboardEvent('keydown', {{key: '{key}'}}))"
-        )
-        assert browser.run("document.querySelector('.told').textContent") == titles[at]
-    # A pointer on a mark: what lies there is the mark, over the picture.
-    box = browser.run(
-        "(() => { const b = document.querySelector('svg.points rect').getBoundingClientRect();"
-        "return [b.x + b.width / 2, b.y + b.height / 2] })()"
-    )
-    browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
-    assert browser.run("document.querySelector('.told').textContent") == titles[0]
-
-
 @pytest.mark.parametrize("scripts", [True, False])
 def test_nothing_is_wider_than_a_phone(browser, page, scripts):
     browser.open(page, width=390, scripts=scripts)

@@ -10,20 +10,17 @@ import pandas as pd
 import pytest
 import two_level_questions as questions
 from paths import sample_path
-from scipy import stats
 
 from bayesrisk import (
     ArgumentError,
     FiniteLaw,
     Tree,
-    plotting,
     sample_tree,
     to_arviz,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import Samples, diagnose
 from bayesrisk.inference.sampling import chains
-from bayesrisk.plotting.hierarchy import _ranked
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 
@@ -194,57 +191,6 @@ def test_a_rare_event_seen_by_some_chains_is_not_called_stuck(samples):
     target[0, 500] = 1
     diagnosis = diagnose(altered(samples, samples.counts, target=target))
     assert not any("never moved" in reason for reason in diagnosis.reasons)
-
-
-@pytest.mark.parametrize("kind", ["posterior", "trace", "rank", "autocorr"])
-def test_plots_are_figures_that_pyplot_does_not_keep(samples, kind, tmp_path):
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    panels = getattr(plotting, f"plot_{kind}")(samples)
-    assert plt.get_fignums() == before
-    assert [axes.get_title() for axes in panels] == ["target", "block", "group"]
-    assert all(axes.get_xlabel() or axes.get_xticklabels() for axes in panels)
-    plotting.save_figure(panels, tmp_path / "figure")
-    (one,) = getattr(plotting, f"plot_{kind}")(samples, labels=["group"])
-    assert one.get_title() == "group"
-
-
-def test_the_plots_draw_the_draws(samples):
-    target, _, group = plotting.plot_posterior(samples)
-    heights = [bar.get_height() for bar in target.patches]
-    assert heights == [1.0 - samples.target_probability, samples.target_probability]
-    values, counts = np.unique(samples.of("group"), return_counts=True)
-    np.testing.assert_allclose([b.get_x() + b.get_width() / 2 for b in group.patches], values)
-    np.testing.assert_allclose([b.get_height() for b in group.patches], counts / counts.sum())
-    (trace,) = plotting.plot_trace(samples, labels=["group"])
-    for line, chain in zip(trace.lines, samples.of("group"), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), chain)
-    (lags,) = plotting.plot_autocorr(samples, labels=["group"])
-    chain = samples.of("group")[1] - samples.of("group")[1].mean()
-    slow = [sum(a * b for a, b in zip(chain, chain[k:], strict=False)) for k in range(5)]
-    np.testing.assert_allclose(lags.lines[1].get_ydata()[:5], np.array(slow) / slow[0], rtol=1e-9)
-
-
-def test_ranks_of_equal_counts_favour_no_chain(samples):
-    """In the bars of a rank plot of chains that agree there are no waves, only noise."""
-    ranks = _ranked(samples.of("group"))
-    assert sorted(ranks.ravel()) == list(range(ranks.size))
-    ordered = samples.of("group").ravel()[np.argsort(ranks.ravel())]
-    assert np.all(np.diff(ordered) >= 0)
-    bars = np.array([np.histogram(r, bins=20, range=(0, ranks.size))[0] for r in ranks])
-    assert stats.chi2_contingency(bars).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("kind", ["posterior", "trace", "rank", "autocorr"])
-def test_bad_plots(samples, kind):
-    plot = getattr(plotting, f"plot_{kind}")
-    with pytest.raises(ArgumentError, match=r"labels must be among .*block, group, got 'tract'"):
-        plot(samples, labels=["tract"])
-    with pytest.raises(ArgumentError, match="labels must name 1 to 12 variables to plot, got 0"):
-        plot(samples, labels=[])
-    with pytest.raises(ArgumentTypeError, match="samples must be Samples"):
-        plot(samples.counts)
 
 
 def test_bad_input(samples):

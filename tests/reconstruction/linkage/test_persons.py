@@ -12,8 +12,8 @@ from bayesrisk.risk import (
     inference_without_record,
     race_ethnicity_counts,
     reidentify,
-    uniques_by_block_size,
 )
+from bayesrisk.risk.linkage.majority import unique_sums, unique_table
 
 
 def people(n=60):
@@ -40,7 +40,7 @@ def calls(truth, attacks=True):
         proportional_guess(truth, rng=1),
         inference_without_record(truth).to_frame(),
         race_ethnicity_counts(truth),
-        uniques_by_block_size(truth, variability=bounds),
+        unique_table(unique_sums(truth, variability=bounds)),
     ]
     if not attacks:
         return found

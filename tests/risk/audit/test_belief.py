@@ -17,13 +17,13 @@ from bayesrisk.inference.microdata.questions import question_functions
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.risk.audit.adversaries import (
-    Asked,
-    after,
-    before,
+    TargetQuestion,
+    belief_without_record,
+    posterior_belief,
+    prior_belief,
     prior_knowing,
     prior_of_others,
-    without,
-    without_by_weights,
+    reweighted_belief,
 )
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 
@@ -48,7 +48,7 @@ class Case:
         possible = np.ones(self.n_cells, bool)
         if len(shape) > 1 and rng.random() < 0.7:
             possible = index[0] == index[0][self.record]
-        self.asked = Asked(possible, index[-1].astype(np.int64), shape[-1])
+        self.asked = TargetQuestion(possible, index[-1].astype(np.int64), shape[-1])
         self.group = (possible.tolist(), index[-1].tolist(), shape[-1])
         one = (1, self.n_cells, shares, self.concentration, size)
         self.all_law = record_law.posterior(*one, cells)
@@ -119,9 +119,9 @@ def beliefs(kind, seeds, **least):
         posterior, alone = case.expected()
         exact += (law.draws is None) + (other.draws is None)
         if law.decided:
-            scores.append(score(after(law, 0, shares), posterior, **least))
+            scores.append(score(posterior_belief(law, 0, shares), posterior, **least))
         if other.decided:
-            told = without(other, 0, shares, case.prior, case.asked)
+            told = belief_without_record(other, 0, shares, case.prior, case.asked)
             scores.append(score(told, alone, **least))
     return scores, exact
 
@@ -148,7 +148,7 @@ def test_beliefs_of_many_places_agree_with_enumeration():
 def test_before_is_the_composition_of_the_group():
     for case in cases("mixed", range(20)):
         expected = oracle.before(case.shares, *case.group)
-        found = before(case.prior, case.asked)
+        found = prior_belief(case.prior, case.asked)
         np.testing.assert_allclose(found.probability, expected, rtol=1e-12)
         assert not found.error.any()
 
@@ -159,7 +159,7 @@ def by_weights(seeds):
         record, shares, law, _ = case.laws()
         if not law.decided or case.concentration is None:
             continue
-        found = without_by_weights(law, 0, shares, case.prior, case.asked, record)
+        found = reweighted_belief(law, 0, shares, case.prior, case.asked, record)
         if found is None:
             refused += 1
         else:
@@ -191,12 +191,12 @@ def independent(mass, released, seeds, draws=1000):
     weight, x = np.array([w for w, _ in law]), np.array([x for _, (x,) in law])
     schema = Schema("people", (Attribute("race", 3),), Geography("towns", ("block",), (3,)))
     prior = RecordPrior(schema, shares, 2.0, size)
-    asked = Asked(np.ones(3, bool), np.arange(3), 3)
+    asked = TargetQuestion(np.ones(3, bool), np.arange(3), 3)
     z, given_up, unseen = [], 0, 0
     for seed in range(seeds):
         drawn = x[np.random.default_rng(seed).choice(weight.size, (4, draws // 4), p=weight)]
         unseen += not (drawn[..., 2] == 1).any()
-        found = without_by_weights(
+        found = reweighted_belief(
             RecordLaw(
                 np.arange(3), np.ones(3), 2.0 * shares, drawn.mean(axis=(0, 1)), drawn, "people"
             ), 0, np.eye(3), prior, asked, 2,
@@ -234,11 +234,11 @@ def test_weights_of_another_record_give_another_answer():
     tables = PublishedTables(workload, {"block": ["100"]}, {("block", "R"): np.array([[4, 2]])})
     prior = RecordPrior(schema, np.array([0.5, 0.5]), 2.0, np.full(13, 1 / 13))
     system = system_of(Release(spec, tables), level="block", place="100", prior=prior)
-    asked = Asked(np.ones(2, bool), np.array([0, 1]), 2)
+    asked = TargetQuestion(np.ones(2, bool), np.array([0, 1]), 2)
     law, shares = find_law(system, rng=1), np.eye(2)
-    right, wrong = (without_by_weights(law, 0, shares, prior, asked, r) for r in (0, 1))
+    right, wrong = (reweighted_belief(law, 0, shares, prior, asked, r) for r in (0, 1))
     less = replace(system, prior=prior_of_others(prior)).without_records(0, np.array([1, 0]))
-    alone = without(find_law(less, rng=2), 0, shares, prior, asked)
+    alone = belief_without_record(find_law(less, rng=2), 0, shares, prior, asked)
     assert abs(right.probability[0] - alone.probability[0]) < 5.0 * np.hypot(
         right.error[0], alone.error[0]
     )
@@ -258,7 +258,7 @@ def test_weights_are_refused_where_no_draw_has_such_a_record():
     draws = law.draws.copy()
     draws[..., law.group[record]] = 0
     bare = type(law)(law.group, law.weight, law.mass, law.mean, draws, law.engine)
-    assert without_by_weights(bare, 0, shares, case.prior, case.asked, record) is None
+    assert reweighted_belief(bare, 0, shares, case.prior, case.asked, record) is None
 
 
 def test_records_that_contradict_true_counts_are_refused():

@@ -1,7 +1,5 @@
 """Checks of an audit: each passes where all is well, and each finds what is not (controls)."""
 
-import dataclasses
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +18,7 @@ from bayesrisk.risk.audit import (
     AuditQuestion,
     audit_checks,
 )
-from bayesrisk.risk.audit.checks import _more_of_it
+from bayesrisk.risk.audit.checks import _adds_noise
 from bayesrisk.tables import Records
 
 WHO = (
@@ -127,14 +125,6 @@ def test_what_is_lost_is_counted_by_hand():
     assert found["value"] == pytest.approx(0.8 - 3 / 9)  # promised more than is true
 
 
-def test_a_few_targets_that_are_all_right_are_no_loss():
-    """Between places nothing varies: chance is what it is where all is calibrated."""
-    q = np.tile([0.97, 0.02, 0.01], (24, 1))
-    found = row(audit_checks(frame(q, np.zeros(24, int))), "calibration")
-    assert found["verdict"] == "inside"
-    assert found["value"] < 0.0 < found["upper"]
-
-
 def scored(scores):
     """Return statements under protections whose posterior of the truth is given, by target."""
     parts = [
@@ -203,8 +193,8 @@ def test_an_order_that_is_reversed_is_found():
 def test_gaussian_noise_is_more_of_the_same_only_where_a_sum_has_its_law(less, more, made):
     """By convolution: what is added has the rest of the variance, as nothing else could."""
     one, other = (NoiseSpec("discrete-gaussian", scale) for scale in (less, more))
-    assert _more_of_it(one, other) == made
-    assert not _more_of_it(one, NoiseSpec("discrete-laplace", more))
+    assert _adds_noise(one, other) == made
+    assert not _adds_noise(one, NoiseSpec("discrete-laplace", more))
     if less < more < 10**6:
         x = np.arange(-120, 121)
         pmf = [
@@ -226,8 +216,8 @@ def test_laplace_noise_of_a_larger_scale_is_made_from_a_smaller_one(scales):
     assert added.sum() == pytest.approx(1.0)
     assert added[0] > a / b * ((1 - b) / (1 - a)) ** 2
     less, more = (NoiseSpec("discrete-laplace", str(scale)) for scale in scales)
-    assert _more_of_it(less, more)
-    assert not _more_of_it(more, less)
+    assert _adds_noise(less, more)
+    assert not _adds_noise(more, less)
 
 
 def theory(log_odds, **columns):
@@ -339,17 +329,6 @@ def test_claims_about_noisy_counts_are_no_proofs():
     assert "claims" not in agreement(other)
 
 
-def test_undecided_targets_are_not_checked_and_nobody_is_no_check():
-    mine = frame(*drawn(1, 40))
-    nobody = audit_checks(mine.assign(status="undecided"), question=QUESTION, specs=SPECS)
-    assert nobody.empty
-    assert list(nobody) == list(audit_checks(mine))
-    with pytest.raises(ArgumentTypeError):
-        audit_checks([1])
-    with pytest.raises(DataError, match="posterior"):
-        audit_checks(mine.drop(columns="posterior"))
-
-
 @pytest.mark.parametrize("name", ["prior", "without", "posterior"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.01, 1.01])
 def test_a_decided_statement_has_a_belief(name, value):
@@ -377,16 +356,6 @@ def test_a_decided_statement_has_a_belief(name, value):
 def test_what_was_published_is_checked(given, error, words):
     with pytest.raises(error, match=words):
         audit_checks(frame(*drawn(1, 40)), **given)
-
-
-@pytest.mark.parametrize("budgets", [{"R": "1/2"}, {"block": {}}, {"block": {"R": "much", "S": 1}}])
-def test_budgets_that_mean_something_else_are_no_bound(budgets):
-    spec = noise(epsilon=1)
-    other = dataclasses.replace(spec, parameters={**spec.parameters, "budgets": budgets})
-    mine = frame(*drawn(1, 40), protection="other")
-    assert row(audit_checks(mine, question=QUESTION, specs={"other": spec}), "theory")["compared"]
-    checks = audit_checks(mine, question=QUESTION, specs={"other": other})
-    assert row(checks, "theory")["verdict"] == "no bound"
 
 
 @pytest.mark.slow
@@ -431,15 +400,3 @@ def test_a_whole_audit_keeps_all_of_them_and_half_the_noise_is_found():
     broken = audit_checks(said, question=proved, specs=stated)
     theory = broken[broken["check"] == "theory"].set_index("protection")
     assert theory.loc["weak", "verdict"] == "broken"
-
-
-def test_pairs_are_neighbours_in_every_row_of_noises():
-    scales = ["2", "1", "1/2", "1/4"]
-    p = np.full(40, 0.5)
-    specs = {text: noise(epsilon=text) for text in scales}
-    for order in itertools.permutations(scales):
-        said = scored(dict.fromkeys(order, p))
-        checks = audit_checks(said, question=QUESTION, specs={n: specs[n] for n in order})
-        rows = checks[checks["check"] == "ordering"]
-        pairs = set(zip(rows["protection"], rows["against"], strict=True))
-        assert pairs == set(itertools.pairwise(scales))

@@ -10,7 +10,7 @@ from oracles import record_law
 from random_places import place
 from scipy.stats import beta
 
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, SuppressedCounts, TrueCounts
@@ -20,11 +20,16 @@ from bayesrisk.risk.audit import (
     AuditedPopulation,
     AuditQuestion,
     audit_certain,
-    audit_targets,
     population,
 )
-from bayesrisk.risk.audit.adversaries import Asked, Place, Reading, Target, tell
-from bayesrisk.risk.audit.methods import Majority, tables_of, tell_by
+from bayesrisk.risk.audit.adversaries import (
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetQuestion,
+    infer,
+)
+from bayesrisk.risk.audit.methods import MajorityAttack, infer_by_attack, tables_of
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
@@ -45,14 +50,16 @@ class Case:
             possible = np.ones(self.truth.size, bool)
             if known:
                 possible = self.index[0] == self.index[0][cell]
-            asked = Asked(possible, self.index[-1].astype(np.int64), shape[-1])
-            self.targets.append(Target(cell, cell, asked, NOBODY, False))
+            asked = TargetQuestion(possible, self.index[-1].astype(np.int64), shape[-1])
+            self.targets.append(AuditTarget(cell, cell, asked, NOBODY, False))
 
     def told(self, method):
         reading = Reading(method, self.release)
-        one = Place(reading, "block", "100", self.prior, True, None, (1,))
+        one = PlaceReading(reading, "block", "100", self.prior, True, None, (1,))
         return list(
-            tell(one, self.targets) if method == "law" else tell_by(method, one, self.targets)
+            infer(one, self.targets)
+            if method == "law"
+            else infer_by_attack(method, one, self.targets)
         )
 
     def feasible(self, off=None):
@@ -74,8 +81,8 @@ def by_group(asked, x):
 
 def expected_claims(case, target, feasible):
     """Return the prior of the values that some data set leaves to somebody like the target."""
-    left = np.array([by_group(target.asked, x) for x in feasible]).sum(axis=0) > 0
-    prior = by_group(target.asked, case.prior.shares_of_cells)
+    left = np.array([by_group(target.question, x) for x in feasible]).sum(axis=0) > 0
+    prior = by_group(target.question, case.prior.shares_of_cells)
     if left.all() or not (prior * left).any():
         return prior / prior.sum()
     return prior * left / (prior * left).sum()
@@ -106,7 +113,7 @@ def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
         law = record_law.posterior(*case.terms)
         told = (case.told(name) for name in ("reconstruction", "claims", "law"))
         for target, rebuilt, claimed, exact in zip(case.targets, *told, strict=True):
-            asked = target.asked
+            asked = target.question
             enumerated = oracle.after(
                 law, asked.possible.tolist(), asked.value.tolist(), asked.values
             )
@@ -231,11 +238,11 @@ def tables(race, both, tract=(5, 3, 0)):
 
 def test_the_majority_of_a_place_without_counts_is_that_of_the_next_larger():
     prior = RecordPrior(SCHEMA, np.full(6, 1 / 6), 2.0)
-    asked = Asked(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
+    asked = TargetQuestion(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
 
     def parts(published):
         around = (tables_of(published, *p, NOBODY) for p in (("block", "100"), ("tract", "1")))
-        return Majority(around, prior).parts(asked, prior)
+        return MajorityAttack(around, prior).weights(asked, prior)
 
     nothing = [0, 0, 0], [0] * 6
     np.testing.assert_allclose(parts(tables(*nothing)), [5, 3, 0], atol=1e-9)
@@ -251,8 +258,8 @@ def test_counts_that_leave_values_open_are_shared_as_in_the_prior():
     published = PublishedTables(workload, {"block": ["100"]}, {("block", "T"): np.array([[6, 4]])})
     shares = np.array([0.5, 0.3, 0.2])
     prior = RecordPrior(SCHEMA, np.tile(shares / 2, 2), 2.0)
-    asked = Asked(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
-    found = Majority([published], prior).parts(asked, prior)
+    asked = TargetQuestion(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
+    found = MajorityAttack([published], prior).weights(asked, prior)
     # Numbers (6 - b, b, 4 - b) with the least sum of squares over shares.
     b = (6 / 0.5 + 4 / 0.2) / (1 / 0.5 + 1 / 0.3 + 1 / 0.2)
     np.testing.assert_allclose(found, [6 - b, b, max(4 - b, 0.0)], atol=1e-9)
@@ -313,20 +320,6 @@ def test_what_is_certain_is_counted_and_has_clopper_and_pearsons_interval():
         audit_certain(rows.drop(columns="posterior_error"))
 
 
-def test_methods_stand_beside_the_law_in_the_tables_of_targets():
-    found = audit_targets(audited(make_mechanism("identity"), METHODS, WHO[:2], rows=[0, 7, 11]))
-    assert list(dict.fromkeys(found["attack"])) == ["likelihood", *AS_TRUE]
-    assert found.groupby(["attack", "adversary"]).size().eq(3).all()
-    prior = found.groupby(["adversary", "target"])["truth_prior"]
-    np.testing.assert_allclose(prior.max(), prior.min())  # whoever asks starts from one prior
-
-
-@pytest.mark.parametrize("methods", [(), ("posterior", "posterior"), ("guess",)])
-def test_refusals(methods):
-    with pytest.raises(ArgumentError, match="methods must"):
-        AuditQuestion(WORKLOAD, ("race",), WHO[:1], methods=methods)
-
-
 def test_one_reconstruction_of_several_is_believed_where_the_law_has_a_doubt():
     """Negative control: a man and a woman, one of race a and one of race b; who is which?"""
     margins = {"S": Table("S", ("m", "f"), {"sex": SEX}), "R": WORKLOAD.at("block")["R"]}
@@ -337,12 +330,12 @@ def test_one_reconstruction_of_several_is_believed_where_the_law_has_a_doubt():
         PublishedTables(workload, {"block": ["100"]}, counts),
     )
     prior = RecordPrior(SCHEMA, np.full(6, 1 / 6), None, np.full(5, 0.2))
-    asked = Asked(np.repeat([True, False], 3), np.tile(np.arange(3), 2), 3)
-    one = Place(Reading("r", release), "block", "100", prior, True, None, (1,))
-    target = Target(0, 0, asked, NOBODY, False)
-    (rebuilt,) = tell_by("reconstruction", one, [target])
-    (claimed,) = tell_by("claims", one, [target])
-    (exact,) = tell(one, [target])
+    asked = TargetQuestion(np.repeat([True, False], 3), np.tile(np.arange(3), 2), 3)
+    one = PlaceReading(Reading("r", release), "block", "100", prior, True, None, (1,))
+    target = AuditTarget(0, 0, asked, NOBODY, False)
+    (rebuilt,) = infer_by_attack("reconstruction", one, [target])
+    (claimed,) = infer_by_attack("claims", one, [target])
+    (exact,) = infer(one, [target])
     np.testing.assert_allclose(exact.posterior.probability, [0.5, 0.5, 0.0], atol=1e-12)
     np.testing.assert_allclose(claimed.posterior.probability, [0.5, 0.5, 0.0], atol=1e-12)
     assert sorted(rebuilt.posterior.probability.tolist()) == [0.0, 0.0, 1.0]
@@ -356,14 +349,14 @@ def test_counts_that_are_withheld_leave_the_prior():
     withheld = PublishedTables(WORKLOAD, counts.geoids, counts.counts, hidden)
     release = Release(MechanismSpec("w", {}, {}, others=SuppressedCounts()), withheld)
     prior = RecordPrior(SCHEMA, np.full(6, 1 / 6), 2.0)
-    asked = Asked(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
+    asked = TargetQuestion(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
 
     def again(_):
         return Reading("again", release)
 
     for method in AS_TRUE:
-        one = Place(Reading(method, release), "block", "100", prior, False, again, (1,))
-        (told,) = tell_by(method, one, [Target(0, 0, asked, NOBODY, False)])
+        one = PlaceReading(Reading(method, release), "block", "100", prior, False, again, (1,))
+        (told,) = infer_by_attack(method, one, [AuditTarget(0, 0, asked, NOBODY, False)])
         assert told.status == "unstated"
         np.testing.assert_allclose(told.posterior.probability, 1 / 3)
         np.testing.assert_allclose(told.without.probability, 1 / 3)

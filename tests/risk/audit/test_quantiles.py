@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
-from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.risk.audit import audit_quantiles
 from bayesrisk.risk.audit.summary import _quantile
 
@@ -78,9 +77,3 @@ def test_infinite_and_missing_ratios():
     none = audit_quantiles(frame.assign(status="undecided")).iloc[0]
     assert np.isnan(none["ratio"])
     assert (none["targets"], none["undecided"]) == (4, 4)
-
-
-@pytest.mark.parametrize("options", [{"quantile": 0.0}, {"quantile": 1.0}, {"confidence": 1.0}])
-def test_shares_that_are_none(options):
-    with pytest.raises(BayesRiskError, match=f"{next(iter(options))} must be"):
-        audit_quantiles(targets([1.0], [0]), **options)

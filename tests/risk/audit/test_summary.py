@@ -204,25 +204,6 @@ def test_protections_are_compared_on_the_same_people():
     assert found["targets"].tolist() == found["left_out"].tolist() == [20, 20]
 
 
-def test_what_is_not_compared_takes_nobody_away():
-    """Another adversary, another question, and a protection under which nobody is decided."""
-    nobody = easy_and_hard("rounded", "likelihood", "outsider", decided=False)
-    nobody = nobody.assign(without=np.nan, posterior=np.nan, status="undecided")
-    frame = pd.concat(
-        [
-            easy_and_hard("open", "likelihood", "outsider", decided=True),
-            easy_and_hard("open", "likelihood", "linker", decided=False),
-            easy_and_hard("open", "rebuilt", "outsider", decided=False),
-            nobody,
-        ]
-    )
-    found = audit_summary(audit_targets(frame))
-    found = found[found["group"] == "everybody"].set_index(["attack", "adversary"])["left_out"]
-    assert found.to_dict() == {
-        ("likelihood", "outsider"): 0, ("likelihood", "linker"): 20, ("rebuilt", "outsider"): 20,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("places", [2, 3, 30, 1000])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 1.0 - 1e-6])
 def test_places_of_one_target_each_have_the_interval_of_student(places, confidence):

@@ -12,8 +12,14 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import Asked, Place, Reading, Target, tell
-from bayesrisk.risk.audit.methods import tell_by
+from bayesrisk.risk.audit.adversaries import (
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetQuestion,
+    infer,
+)
+from bayesrisk.risk.audit.methods import infer_by_attack
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SCHEMA = Schema(
@@ -60,22 +66,24 @@ def _weights(name):
     return (index[name] == np.arange(index[name].max() + 1)[:, None]).astype(int)
 
 
-def believed(histogram, laws, rng, *, known=True, others=None, taken=None, tell=tell):
+def believed(histogram, laws, rng, *, known=True, others=None, taken=None, infer=infer):
     """Return what is told of one target of each kind, and the kinds."""
     prior = RecordPrior(SCHEMA, SHARES, A)
-    place = Place(reading(histogram, laws, rng, taken), "block", "100", prior, True, None, (1,))
+    place = PlaceReading(
+        reading(histogram, laws, rng, taken), "block", "100", prior, True, None, (1,)
+    )
     targets = []
     for cell in np.flatnonzero(histogram):
         possible = INDEX[0] == INDEX[0][cell] if known else np.ones(6, bool)
         rest = np.repeat(np.arange(6), histogram - (np.arange(6) == cell))
         whom = np.array([], np.int64) if others is None else rest
         targets.append(
-            Target(
-                int(cell), int(cell), Asked(possible, INDEX[1].astype(np.int64), 3), whom,
+            AuditTarget(
+                int(cell), int(cell), TargetQuestion(possible, INDEX[1].astype(np.int64), 3), whom,
                 others is not None,
             )
         )  # fmt: skip
-    return list(tell(place, targets))
+    return list(infer(place, targets))
 
 
 def drawn(rng, most=9):
@@ -149,8 +157,8 @@ def test_beliefs_are_calibrated_under_noise():
 def test_reconstructed_records_are_not_calibrated_under_noise():
     """Negative control of the last: at their word, records of noisy tables promise too much."""
     laws = {"N": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)}
-    rebuild = functools.partial(tell_by, "reconstruction")
-    rows = outcomes(laws, np.random.default_rng(3), 150, known=False, tell=rebuild)
+    rebuild = functools.partial(infer_by_attack, "reconstruction")
+    rows = outcomes(laws, np.random.default_rng(3), 150, known=False, infer=rebuild)
     block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
     assert excess(rows[:, 3], true, people, block) < -4.0
     assert excess(rows[:, 2], true, people, block) < -4.0
@@ -220,12 +228,12 @@ def test_one_cell_and_two_alternatives_is_the_formula_of_counts():
         tables = PublishedTables(
             workload, {"block": ["100"]}, {("block", "R"): np.array([[noisy]])}
         )
-        place = Place(
+        place = PlaceReading(
             Reading("likelihood", Release(spec, tables)), "block", "100",
             RecordPrior(schema, np.array([0.3, 0.7])), True, None, (1,),
         )  # fmt: skip
-        asked = Asked(np.ones(2, bool), np.array([0, 1]), 2)
-        (told,) = tell(place, [Target(0, 0, asked, np.array([0, 0, 0, 1]), True)])
+        asked = TargetQuestion(np.ones(2, bool), np.array([0, 1]), 2)
+        (told,) = infer(place, [AuditTarget(0, 0, asked, np.array([0, 0, 0, 1]), True)])
         # rho of one cell of sensitivity 1 with variance 2 is 1/4; three others are counted.
         expected = posterior_probability(noisy, rho=0.25, prior=0.3, known_count=3)
         np.testing.assert_allclose(told.posterior.probability[0], expected, rtol=1e-9)

@@ -84,12 +84,6 @@ def test_several_levels_against_every_test_there_is(rho, delta):
     assert found <= rho_to_epsilon(sum(rho), delta)
 
 
-def test_no_promise_is_below():
-    together = attainable_epsilon(noise=Noise(rho=CENSUS), delta=1e-6)
-    assert 0.9 * rho_to_epsilon(sum(CENSUS), 1e-6) < together < rho_to_epsilon(sum(CENSUS), 1e-6)
-    assert attainable_epsilon(noise=Noise(rho=0.001), delta=0.5) == 0.0
-
-
 @given(
     st.floats(-2, 0.7).map(lambda t: 10.0**t),
     st.floats(0.01, 0.99),

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles import laws as oracles
-from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
 
 from bayesrisk import ArgumentError, DiscreteGaussian, Noise, marginal_risk, risk_ratio
 from bayesrisk.risk import multilevel_marginal_posterior, rho_for_risk, risk_distribution
@@ -151,16 +150,6 @@ def test_sensitivity_changes_the_cost_and_not_the_noise():
     twice = rho_for_risk(1.5, prior=0.1, sensitivity=2**0.5)
     risk = marginal_risk(rho=twice, prior=0.1, sensitivity=2**0.5)
     assert risk == pytest.approx(1.5, rel=2e-11)
-
-
-@pytest.mark.parametrize("bad", NOT_PRIORS)
-def test_priors_are_checked(bad):
-    assert refuses(lambda p: rho_for_risk(1.5, prior=p), "prior", bad)
-
-
-@pytest.mark.parametrize("bad", [*NOT_POSITIVE, 1.0, 0.5])
-def test_limits_are_checked(bad):
-    assert refuses(lambda limit: rho_for_risk(limit, prior=0.1), "limit", bad)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from refusals import NOT_PRIORS, refuses
 
 from bayesrisk import (
     ArgumentError,
@@ -142,18 +141,6 @@ def test_against_simulation():
         assert agrees(same.astype(float), row.probability)
 
 
-def test_equal_beliefs_are_one_row():
-    # A believed law that is flat but for one step says the same of many releases.
-    believed = FiniteLaw(-60, np.full(121, 1 / 121))
-    true = FiniteLaw(-2, np.full(5, 0.2))
-    result = misspecified_risk(true_noise=true, believed_noise=believed, prior=0.25)
-    table = result.calibration()
-    assert result.release.tolist() == [-2, -1, 0, 1, 2, 3]
-    assert table["believed"].tolist() == pytest.approx([0.25])
-    assert table["share_there"].tolist() == pytest.approx([0.25])
-    assert result.expected_risk == pytest.approx(1.0)
-
-
 def log_masses(law):
     """Return the logarithm of a law's mass, less a constant, to many digits."""
     if isinstance(law, DiscreteLaplace):
@@ -210,14 +197,6 @@ def test_certainty_that_is_wrong_costs_without_bound():
     assert wrong.regret == math.inf
     assert "believed" in wrong.to_frame()
     assert "is true" in repr(wrong)
-
-
-@pytest.mark.parametrize("bad", NOT_PRIORS)
-def test_priors_are_checked(bad):
-    noise = Noise(rho=0.1)
-    assert refuses(
-        lambda p: misspecified_risk(true_noise=noise, believed_noise=noise, prior=p), "prior", bad
-    )
 
 
 def test_arguments_are_checked():

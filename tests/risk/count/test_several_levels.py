@@ -82,14 +82,6 @@ def test_order_bounds_and_monotonicity(rho, prior):
     assert posterior == pytest.approx(min(prior * risk, 1.0), rel=EPS, abs=0)
 
 
-def test_levels_at_the_edge_of_smoothness():
-    for rho in ([0.1799, 0.1799], [0.1801, 0.1801], [0.1799, 0.1801]):
-        truth = oracles.multilevel_marginal_risk(rho, 0.1)
-        assert oracles.relative_error(
-            multilevel_marginal_posterior(noise=Noise(rho=rho), prior=0.1).ratio, truth
-        ) <= bound(rho)
-
-
 def test_limits():
     tiny = multilevel_marginal_posterior(
         noise=Noise(rho=[1e-300] * 3), prior=[1e-300, 0.5, 1 - 2**-53]
@@ -227,16 +219,3 @@ def test_many_levels_of_tiny_budgets_need_no_more_values_than_their_sum():
     total = np.array([-5200, 0, 3500])
     found = [law.reached(2e-6 * t - 6e-6, there=True) for t in total]
     np.testing.assert_allclose(found, norm.sf(total / deviation), rtol=1e-6)
-
-
-@given(st.lists(st.floats(-2, 0.7).map(lambda t: 10.0**t), min_size=1, max_size=3), priors)
-def test_another_level_never_spoils_the_accuracy(rho, prior):
-    one = multilevel_decision_accuracy(noise=Noise(rho=rho), prior=prior)
-    more = multilevel_decision_accuracy(noise=Noise(rho=[*rho, 0.2]), prior=prior)
-    assert one.baseline - 1e-12 <= one.accuracy <= more.accuracy + 2e-12
-
-
-def test_decisions_check_their_arguments():
-    with pytest.raises(ShapeError, match="axis of levels"):
-        multilevel_decision_accuracy(noise=Noise(rho=0.1), prior=0.1)
-    assert refuses(lambda bad: multilevel_decision_accuracy(noise=bad, prior=0.1), "noise", 0.1)

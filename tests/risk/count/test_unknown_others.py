@@ -132,18 +132,6 @@ def test_over_the_prior_the_ratio_is_one_on_average():
     np.testing.assert_allclose(laws["prior"].exceeds(limits), mixed, rtol=1e-12)
 
 
-def test_what_is_left_out_is_bounded():
-    noise, others = Noise(rho=[0.1, 0.3]), [law_of(HALF), law_of(FIVE)]
-    fine, coarse = (
-        risk_distribution(noise=noise, prior=0.1, others=others, left_out=cut)
-        for cut in (1e-15, 1e-4)
-    )
-    ratio = np.geomspace(0.1, 9.0, 50)
-    gap = np.abs(fine.exceeds(ratio) - coarse.exceeds(ratio))
-    assert 1e-8 < gap.max() <= 1e-4
-    assert 0.0 <= fine.mean - coarse.mean <= 1e-4 / 0.1
-
-
 def test_much_noise_free_evidence_is_certainty():
     law = risk_distribution(
         noise=Noise(rho=[500.0, 900.0]), prior=0.25, others=[law_of(HALF), None]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
 from bayesrisk.tables import Records, Schema, Workload, as_microdata, tabulate
@@ -85,21 +85,6 @@ def test_blocks_of_children_only_are_places_without_adults():
     found = race_ethnicity_counts(frame, adults=True)
     assert found.index.tolist() == sorted(frame["block"].unique())
     assert found.to_numpy().sum() == 0
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "error", "words"),
-    [
-        (3, {}, ArgumentTypeError, "source must be PublishedTables or a DataFrame, got 3"),
-        (people(3), {"level": "tract"}, ArgumentError, "level must be one of block"),
-        (people(3).drop(columns="race"), {}, DataError, "lacks \\['race'\\]"),
-        (people(3).drop(columns="age"), {"adults": True}, DataError, "lacks \\['age'\\]"),
-        (people(3).assign(race=64), {}, DataError, "row 1, column 'race'"),
-    ],
-)
-def test_refusals(source, options, error, words):
-    with pytest.raises(error, match=words):
-        race_ethnicity_counts(source, **options)
 
 
 def test_missing_tables_are_named():

@@ -9,7 +9,7 @@ import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
 from bayesrisk.risk.mechanism.many import compare_mechanisms, postprocessing_effect
 from bayesrisk.risk.mechanism.posterior import mechanism_risk
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, release_utility
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, utility_and_spec
 
 BLOCK = tables("block")
 ASK = {"observed": [("block", "colour", "2")], "alternatives": [None], "prior": 0.2}
@@ -22,7 +22,7 @@ def noise(law="discrete-gaussian"):
 
 def test_utility_is_the_mean_over_cells_and_releases():
     mechanism = ByHand(uniform_noise)
-    frame = release_utility(county(), mechanism, workload=BLOCK, draws=60, rng=4)
+    frame = utility_and_spec(county(), mechanism, workload=BLOCK, draws=60, rng=4)[0]
     assert frame["table"].tolist() == ["total", "colour", "detail", "all"]
     assert frame["cells"].tolist() == [4, 12, 24, 40]
     # |noise| is 0 or 1 with mean 2/3, and so is its square; six standard errors.
@@ -38,7 +38,8 @@ def test_utility_is_the_mean_over_cells_and_releases():
 
 
 def test_utility_of_noise_is_that_of_its_law():
-    frame = release_utility(county(), noise(), workload=BLOCK, draws=80, rng=4).set_index("table")
+    frame = utility_and_spec(county(), noise(), workload=BLOCK, draws=80, rng=4)[0]
+    frame = frame.set_index("table")
     for table in ("total", "colour", "detail"):
         law = noise().spec.law("block", table)
         row = frame.loc[table]
@@ -48,7 +49,7 @@ def test_utility_of_noise_is_that_of_its_law():
 
 def test_suppressed_cells_count_as_zero():
     suppression = make_mechanism("suppression", threshold=3)
-    frame = release_utility(county(), suppression, workload=BLOCK, draws=2, rng=4)
+    frame = utility_and_spec(county(), suppression, workload=BLOCK, draws=2, rng=4)[0]
     release = suppression.release(county(), workload=BLOCK, rng=0)
     hidden = {k: int(v.nnz) for k, v in release.tables.suppressed.items()}
     assert frame["suppressed_share"].iloc[-1] == pytest.approx(sum(hidden.values()) / 40)
@@ -93,15 +94,6 @@ def test_bad_comparisons(mechanisms, targets, message):
     question = MechanismQuestion(BLOCK, **ASK)
     with pytest.raises(br.ArgumentError, match=message):
         compare_mechanisms(county(), mechanisms, targets, question, draws=40, rng=1)
-
-
-def test_bad_utility():
-    with pytest.raises(br.ArgumentError, match="draws must be >= 2, got 1"):
-        release_utility(county(), noise(), workload=BLOCK, draws=1, rng=0)
-    with pytest.raises(br.exceptions.ArgumentTypeError, match="mechanism must have spec"):
-        release_utility(county(), 3, workload=BLOCK, draws=2, rng=0)
-    with pytest.raises(br.exceptions.ArgumentTypeError, match="workload must be a Workload"):
-        release_utility(county(), noise(), workload=3, draws=2, rng=0)
 
 
 TREE = tables("county", "block")

@@ -8,7 +8,6 @@ import pytest
 from mechanism_cases import ByHand, county, leaks, tables
 
 from bayesrisk import (
-    ArgumentError,
     MechanismQuestion,
     Microdata,
     Records,
@@ -245,19 +244,3 @@ def test_households_are_targets_too():
     )
     expected = one_by_one(data, noise, question, [1, 4], unit="households")
     pd.testing.assert_frame_equal(together, expected, check_exact=True)
-
-
-def test_bad_arguments_name_the_argument_or_the_target():
-    noise, question = PROTECTIONS["noise"], asked(tables("block"))
-    settings = {"draws": 40, "rng": 1, "options": OPTIONS}
-    with pytest.raises(ArgumentError, match=r"targets must be <= 12, got 13"):
-        mechanism_risk_of_many(county(), noise, question, targets=[13], **settings)
-    with pytest.raises(ArgumentError, match="unit must be one of"):
-        mechanism_risk_of_many(county(), noise, question, unit="dogs", **settings)
-    with pytest.raises(ArgumentError, match="population must have households"):
-        mechanism_risk_of_many(county(), noise, question, unit="households", **settings)
-    with pytest.raises(ArgumentError, match="draws must be >= 40, got 2"):
-        mechanism_risk_of_many(county(), noise, question, draws=2, rng=1)
-    same = asked(tables("block"), alternatives=[{"colour": 2}])
-    with pytest.raises(ArgumentError, match="target 4 of persons: alternatives must change"):
-        mechanism_risk_of_many(county(), noise, same, targets=[0, 4], **settings)

@@ -177,58 +177,17 @@ def test_results_print_draw_and_tabulate():
     assert "95% interval" in repr(found)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: tradeoff_curve(3), ArgumentTypeError, "noise must be a Noise or a law of counts"),
+def test_refusals():
+    one = Noise(rho=1)
+    for call, error, message in (
+        (lambda: tradeoff_curve(3), ArgumentTypeError, "noise must"),
         (lambda: tradeoff_curve(Noise(rho=[1, 2])), ShapeError, "noise must be a single law"),
-        (
-            lambda: tradeoff_curve(Noise(rho=1), changes=0.5),
-            ArgumentError,
-            "changes must be a whole",
-        ),
-        (
-            lambda: tradeoff_curve(Noise(rho=1), changes=[[1]]),
-            ShapeError,
-            "changes must have one axis",
-        ),
-        (
-            lambda: tradeoff_curve(Noise(rho=1), changes=10**5),
-            ArgumentError,
-            "changes must be <= 10000",
-        ),
-        (
-            lambda: tradeoff_curve([Noise(rho=1)], changes=[1, 1]),
-            ShapeError,
-            "noise must be one or 2",
-        ),
-        (
-            lambda: tradeoff_curve(Noise(rho=1e-6), changes=[1, 1]),
-            ArgumentError,
-            "changes must give at most 4194304 values",
-        ),
-        (
-            lambda: tradeoff_curve(Noise(rho=1)).power(2),
-            ArgumentError,
-            "false_positive_rate must be",
-        ),
-        (lambda: tradeoff_curve(Noise(rho=1)).delta(-1), ArgumentError, "epsilon must be >= 0"),
+        (lambda: tradeoff_curve(one, changes=0.5), ArgumentError, "changes must be a whole"),
+        (lambda: tradeoff_curve(one, changes=10**5), ArgumentError, "changes must be <= 10000"),
+        (lambda: tradeoff_curve([one], changes=[1, 1]), ShapeError, "noise must be one or 2"),
+        (lambda: tradeoff_curve(Noise(rho=1e-6), changes=[1, 1]), ArgumentError, "4194304"),
         (lambda: rho_for_advantage(1.0), ArgumentError, "advantage must be <= 1, got 1"),
-        (lambda: rho_for_advantage(0.1, change=0), ArgumentError, "change must be >= 1"),
-        (lambda: rho_for_advantage(0.1, sensitivity=0), ArgumentError, "sensitivity must be > 0"),
         (lambda: simulated_tradeoff(3), ArgumentTypeError, "likelihood"),
-        (
-            lambda: simulated_tradeoff(draws_of(DiscreteGaussian(1.0), 10, 1), present=0),
-            ArgumentError,
-            "absent and present must differ",
-        ),
-        (
-            lambda: simulated_tradeoff(draws_of(DiscreteGaussian(1.0), 3, 1)),
-            ArgumentError,
-            "draws must be >= 4, got 3",
-        ),
-    ],
-)
-def test_refusals(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+    ):
+        with pytest.raises(error, match=message):
+            call()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles.microdata import minimal_uniques
 
 from bayesrisk import Records, Schema
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk import first_look, microdata
 
 ROWS = st.lists(
@@ -88,30 +88,13 @@ def test_it_says_what_it_found():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"keys": []}, ArgumentError, "keys must name a column, got none"),
         ({"keys": ["a", "a"]}, ArgumentError, "keys must name every column once, got a, a"),
-        ({"keys": ["z"]}, DataError, "'z' .named by "),
-        ({"keys": 3}, ArgumentError, "keys"),
         ({"sensitive": "a"}, ArgumentError, "sensitive must be none of the keys, got 'a'"),
         ({"sensitive": "z"}, DataError, "'z' .named by "),
         ({"max_size": 0}, ArgumentError, "max_size must be >= 1, got 0"),
-        ({"records": [1]}, ArgumentTypeError, "records must be Records or a DataFrame, got list"),
-        (
-            {"records": pd.DataFrame({"a": [[1], [2]]})},
-            DataError,
-            "column 'a': must hold single values",
-        ),
     ],
 )
 def test_refusals(change, error, message):
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 1]})
-    given_ = {"records": frame, "keys": ["a"]} | change
     with pytest.raises(error, match=message):
-        first_look(given_.pop("records"), **given_)
-
-
-def test_too_many_sets_are_refused():
-    wide = pd.DataFrame(np.zeros((2, 60), np.int64), columns=[f"c{i}" for i in range(60)])
-    with pytest.raises(ArgumentError, match="max_size must give at most 20000 sets of keys"):
-        first_look(wide, keys=list(wide), max_size=3)
-    assert first_look(wide, keys=list(wide), max_size=2).k == 2
+        first_look(frame, **({"keys": ["a"]} | change))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles.microdata import repeated
 
 from bayesrisk import Swapping, datasets
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk import repeated_microdata
 
 ROWS = st.lists(
@@ -70,24 +70,9 @@ def test_swapped_records():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"original": 3}, ArgumentTypeError, "original must be Records or a DataFrame, got int"),
-        (
-            {"protected": frame([]).iloc[:0]},
-            ArgumentError,
-            "protected must have at least one record",
-        ),
-        ({"keys": []}, ArgumentError, "keys must name a column, got none"),
-        (
-            {"keys": ["z"]},
-            DataError,
-            "original: must have the column 'z' .named by keys. once, got 0",
-        ),
+        ({"protected": frame([]).iloc[:0]}, ArgumentError, "protected must have at least one"),
+        ({"keys": ["z"]}, DataError, "original: must have the column 'z' .named by keys. once"),
         ({"target": "a"}, ArgumentError, "target must be none of the keys, got 'a'"),
-        (
-            {"protected": pd.DataFrame({"a": [1]})},
-            DataError,
-            "protected: must have .* 'b' .named by keys",
-        ),
     ],
 )
 def test_refusals(change, error, message):

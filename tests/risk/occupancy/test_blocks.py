@@ -9,7 +9,7 @@ from oracles import linkage as matching
 from oracles import occupancy as oracle
 from scipy import stats
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
 from bayesrisk.release import MechanismSpec
@@ -19,8 +19,8 @@ from bayesrisk.risk import (
     occupancy_block_risk,
     occupancy_linkage,
     occupancy_ranking,
-    sampling_ranking,
 )
+from bayesrisk.risk.occupancy import sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
 
@@ -244,32 +244,14 @@ def test_bad_arguments():
     truth = random_truth(np.random.default_rng(57))
     found = detection(("violation",))
     ranking = pd.DataFrame({"block": ["1"], "child": [1], "score": [1.0]})
-    spec = Identity().spec
-    with pytest.raises(ArgumentTypeError, match="found must be a detection, got int"):
-        occupancy_block_risk(3, truth)
     with pytest.raises(ArgumentError, match="infeasible must be one of"):
         occupancy_block_risk(found, truth, infeasible="both")
-    with pytest.raises(DataError, match="truth: must have a column 'bedrooms'"):
-        occupancy_block_risk(found, truth.drop(columns="bedrooms"))
     with pytest.raises(DataError, match="truth: row 1, column 'size': must be a whole number in"):
         occupancy_block_risk(found, truth.assign(size=0))
-    with pytest.raises(ArgumentTypeError, match="truth must be a pandas DataFrame, got int"):
-        occupancy_block_risk(found, 3)
     with pytest.raises(ArgumentError, match="prior must be > 0"):
-        Statements.of(found, spec=spec, prior=0.0)
-    with pytest.raises(ArgumentTypeError, match="spec must be a MechanismSpec"):
-        Statements.of(found, spec=3, prior=0.5)
-    with pytest.raises(ArgumentTypeError, match="key must be columns of"):
-        occupancy_linkage(ranking, truth, key="child", unique=False)
+        Statements.of(found, spec=Identity().spec, prior=0.0)
     with pytest.raises(DataError, match=r"key: must be columns of .*, got 'colour'"):
         occupancy_linkage(ranking, truth, key=["colour"], unique=False)
-    with pytest.raises(DataError, match="ranking: must have a column 'bedrooms'"):
-        occupancy_linkage(ranking, truth, key=["bedrooms"], unique=False)
     with pytest.raises(DataError, match="ranking: must have every entry once"):
         occupancy_linkage(pd.concat([ranking] * 2), truth, key=["child"], unique=False)
-    with pytest.raises(ArgumentTypeError, match="ranking must be a pandas DataFrame"):
-        occupancy_linkage(3, truth, key=["child"], unique=False)
-    with pytest.raises(ArgumentTypeError, match="found must be a reconstruction"):
-        occupancy_ranking(3, key=["child"])
-    empty = occupancy_linkage(ranking.iloc[:0], truth, key=["child"], unique=False)
-    assert len(empty) == 0
+    assert len(occupancy_linkage(ranking.iloc[:0], truth, key=["child"], unique=False)) == 0

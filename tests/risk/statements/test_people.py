@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from oracles import linkage as oracle
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import make_attack
@@ -114,16 +113,3 @@ def test_a_person_of_whom_nobody_speaks_keeps_the_prior(case):
     nothing = statements_about_people(none, truth, prior_weight=1.0)
     assert len(nothing) == 0
     assert list(nothing.frame) == list(rows)
-
-
-def test_refusals(case):
-    truth, statements, _ = case
-    with pytest.raises(DataError, match=r"identity: .* is there twice; give each release"):
-        statements_about_people(Statements.concat([statements] * 2), truth, prior_weight=1.0)
-    without = Statements(statements.frame.drop(columns="agebin"))
-    with pytest.raises(DataError, match="must have a column 'agebin'"):
-        statements_about_people(without, truth, prior_weight=1.0)
-    with pytest.raises(ArgumentTypeError, match=r"statements must be .*Statements, got"):
-        statements_about_people(3, truth, prior_weight=1.0)
-    with pytest.raises(ArgumentError, match="prior_weight must be >= 0"):
-        statements_about_people(statements, truth, prior_weight=-1.0)

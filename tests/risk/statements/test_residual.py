@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk import Statements, residual_risk
 
 
@@ -98,31 +98,11 @@ def test_each_protection_has_its_control():
     assert found["residual"].tolist() == [1.0, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda a: residual_risk(a, 3), ArgumentTypeError, "control"),
-        (lambda a: residual_risk(3, a), ArgumentTypeError, "statements"),
-        (lambda a: residual_risk(a, a, measure="luck"), ArgumentError, "measure must be one of"),
-        (lambda a: residual_risk(a, a, confidence=1), ArgumentError, "confidence must be < 1"),
-        (
-            lambda a: residual_risk(a, a, units="x"),
-            DataError,
-            "statements: must have the column 'x' of units",
-        ),
-        (lambda a: residual_risk(a, a, units=["x"]), ArgumentTypeError, "units must be a text"),
-        (
-            lambda a: residual_risk(a, said([True], "noise")),
-            DataError,
-            "control: must have statements of guess, outsider, none",
-        ),
-        (
-            lambda a: residual_risk(Statements(a.frame.iloc[:0]), a),
-            ArgumentError,
-            "statements must be at least one, got none",
-        ),
-    ],
-)
-def test_refusals(call, error, message):
-    with pytest.raises(error, match=message):
-        call(said([True, False]))
+def test_refusals():
+    own = said([True, False])
+    with pytest.raises(ArgumentError, match="measure must be one of"):
+        residual_risk(own, own, measure="luck")
+    with pytest.raises(DataError, match="statements: must have the column 'x' of units"):
+        residual_risk(own, own, units="x")
+    with pytest.raises(DataError, match="control: must have statements of guess, outsider, none"):
+        residual_risk(own, said([True], "noise"))
