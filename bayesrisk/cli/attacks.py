@@ -269,7 +269,7 @@ SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block."
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What a study protects, and how it attacks."""
+    """Options of a study: the protections, and the attack."""
 
     seeds: Annotated[
         int | None,

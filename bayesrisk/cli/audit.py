@@ -39,7 +39,7 @@ _KNOWN, _STATED = ("sex", "age"), ("race", "hisp")
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What is published under which protection, and who asks what of whom."""
+    """Options of an audit: tables, protections, adversaries and their questions."""
 
     protection: Annotated[
         list[str] | None,

@@ -238,7 +238,7 @@ class WhichOptions:
 
 @dataclass(frozen=True)
 class RiskOptions:
-    """What the adversary knew: for the risk of every cell."""
+    """Options of the adversary's knowledge, for the risk of every cell."""
 
     prior: Annotated[
         str | None, typer.Option(help="Risk: prior of the truth in every cell, 0.2 or 1/864.")

@@ -81,7 +81,7 @@ _Populations = Annotated[
 
 
 class AuditFile(Section):
-    """What an audit is about; options on the command line override it."""
+    """The recipe of an audit; options on the command line override it."""
 
     population: _Populations | None = Field(
         None,
@@ -143,7 +143,7 @@ def audit_schema() -> str:
 
 
 class ReleaseFile(Section):
-    """What a release publishes and how it is protected; options on the command line override it."""
+    """The recipe of a release; options on the command line override it."""
 
     mechanism: Annotated[str, TEXT] | None = Field(
         None, description="Name of a protection, such as swapping, or of a plug-in."

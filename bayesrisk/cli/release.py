@@ -54,7 +54,7 @@ _SIMULATION = (
 
 @dataclass(frozen=True)
 class WhatOptions:
-    """What is published, and how it is protected."""
+    """Options of a release: its tables and its protection."""
 
     mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None
     settings: Annotated[
@@ -183,7 +183,7 @@ def release(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is made, wherever the records come from."""
+    """The release that is asked for, wherever the records come from."""
 
     document: Mapping[str, Any]
     workload: "Workload"

@@ -44,7 +44,7 @@ _RUN = ("shards", "complete")  # of that file, besides the facts
 
 @dataclass(frozen=True)
 class ClaimsStudy(Study):
-    """What must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
+    """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
     ``summary.json``.  Its summary has, as facts, ``claims`` and ``singletons`` (verified claims,

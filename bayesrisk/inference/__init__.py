@@ -1,4 +1,4 @@
-"""What the adversary computes: posteriors and decisions from a release and public metadata.
+"""The adversary: posteriors and decisions from a release and public metadata.
 
 This zone never sees the truth: it may not import records, mechanisms or ``risk``.
 

@@ -1,4 +1,4 @@
-"""What anybody infers from a block's composition: the baselines of every re-identification.
+"""Inference from a block's composition alone: the baselines of every re-identification.
 
 The modal guesser says for everyone the most frequent race and ethnicity of the block, the
 proportional guesser draws from the block's frequencies (Abowd et al. 2023, "Statistical baseline
@@ -584,7 +584,7 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """What both guessers say who start from one source of records: drawn once, used by all tables.
+    """Answers of both guessers who start from one source of records, drawn once for all tables.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from bayesrisk.interfaces import Attack
 
 
 class Status(StrEnum):
-    """What an attack knows of a block, a solution or a question; every member is its text.
+    """The status of a block, a solution or a question; every member is its text.
 
     Of solutions (records, households, values of an integer program):
 

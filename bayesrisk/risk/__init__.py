@@ -1,4 +1,4 @@
-"""What the auditor computes: the adversary's answers averaged and judged with the truth known.
+"""The auditor: the adversary's answers averaged, and judged with the truth known.
 
 May import everything to its left (laws, accounting, inference); nothing there may import it.
 

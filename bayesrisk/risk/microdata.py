@@ -1,4 +1,4 @@
-"""What a protected version of microdata repeats: unique people, and what keys tell about them."""
+"""Unique people whom a protected version of microdata repeats, and inference by their keys."""
 
 from __future__ import annotations
 

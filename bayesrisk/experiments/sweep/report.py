@@ -28,7 +28,7 @@ def convention(noise: str, sensitivity: float) -> str:
 
 
 class Answer(NamedTuple):
-    """What a section comes to: the marked budget and the prior at which the release says most.
+    """The answer of a section: the marked budget and the prior at which the release says most.
 
     Either the posterior on average and its ratio to the prior, or how often the best guess is right
     with the release and without; ``group`` is the range of that with the counts of a group too.
@@ -150,7 +150,7 @@ _Panel = tuple[str, str, float, pd.DataFrame]
 
 
 class _Section(NamedTuple):
-    """What the page shows of one noise law and sensitivity."""
+    """A section of the page: one noise law and sensitivity."""
 
     title: str
     figures: list[html.Figure]

@@ -1,4 +1,4 @@
-"""What the constraints of a folder leave of the cells of a query: the least and largest counts.
+"""Least and largest counts of the cells of a query, given the constraints of a folder.
 
 A constraint states a total of some cells of the histogram.  Counts are not negative, so a cell is
 at most what any total that holds it is at most, in its own unit and in every unit around that;

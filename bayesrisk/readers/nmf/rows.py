@@ -47,7 +47,7 @@ _RELATIVES = _ranges(*range(18), stop=18)  # members of households, by relations
 
 @dataclass(frozen=True)
 class Universe:
-    """What a product counts: the axes of its histogram, in order, and their recodes.
+    """The histogram of a product: its axes, in order, and their recodes.
 
     Attributes
     ----------

@@ -94,7 +94,7 @@ def codebook_of(source: Source) -> Source | None:
 
 @dataclass(frozen=True)
 class Codebook:
-    """What a codebook says: the code of each table, its data set and year, where it does.
+    """A codebook: the code of each table, its data set and its year, where they are stated.
 
     ``sources`` are all tables that it describes, those that are not read among them, by the names
     of the agency.
@@ -178,7 +178,7 @@ class Extract:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the codebook in messages."""
         return self.source.name
 
 

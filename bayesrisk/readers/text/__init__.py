@@ -1,1 +1,1 @@
-"""What readers of text share: sources, columns, fixed widths, places and pieces."""
+"""Parts of all readers of text: sources, columns, fixed widths, places and pieces."""

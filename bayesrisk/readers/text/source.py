@@ -87,7 +87,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the source in messages."""
         return str(self.path) if self.member is None else f"{self.path}/{self.member}"
 
     @property

@@ -129,7 +129,7 @@ class Piece:
 
 
 class Faults:
-    """What becomes of values that cannot be: the file is refused, or they are missing, counted.
+    """Values that cannot be: the file is refused, or they are missing and counted by reason.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ _CLOSED = (_Case(_NOTHING, (), ()),)
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyDetection:
-    """What Eq. 1 says of every block.
+    """The answer of Eq. 1 for every block.
 
     Attributes
     ----------

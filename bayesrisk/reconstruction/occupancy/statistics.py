@@ -1,4 +1,4 @@
-"""What an adversary reads about the blocks of subsidised properties, from published tables."""
+"""Statistics of the blocks of subsidised properties, as published tables give them."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ class SearchWork(NamedTuple):
 
 
 class SearchAnswers(NamedTuple):
-    """What is found out: a solution, and the one farthest from it, of every component.
+    """Answers of a search: a solution, and the one farthest from it, of every component.
 
     ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
     what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).

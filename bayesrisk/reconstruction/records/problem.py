@@ -70,7 +70,7 @@ class LargerLevel:
 
 @dataclass(frozen=True)
 class PublishedRows:
-    """What published tables say of the histograms of blocks: made once, never changed.
+    """Rows that published tables give of the histograms of blocks: made once, never changed.
 
     Attributes
     ----------

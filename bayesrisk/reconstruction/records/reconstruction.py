@@ -117,7 +117,7 @@ class Reconstruction:
 
     @property
     def told_apart(self) -> dict[str, int]:
-        """What a proof is about: columns of the histograms, and how many values each tells apart.
+        """Columns of the histograms, and the number of values that a proof distinguishes in each.
 
         Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
         tracts are solved on these; where cells of a tract are withheld they are solved with the

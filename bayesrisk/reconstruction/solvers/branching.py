@@ -28,7 +28,7 @@ _EXACT = 2**62
 
 
 class Relaxation(NamedTuple):
-    """What a linear solver says: values, dual values of the rows, or a ray of infeasibility."""
+    """Answer of a linear solver: values, dual values of the rows, or a ray of infeasibility."""
 
     values: FloatArray | None
     duals: FloatArray | None

@@ -93,7 +93,7 @@ class Limits:
 @displayed
 @dataclass(frozen=True)
 class SolverResult:
-    """What a solver found.
+    """Answer of a solver, checked in integers.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class SolverResult:
 
 
 class Raw(NamedTuple):
-    """What a solver says before it is checked; ``status`` as in :class:`SolverResult`."""
+    """Answer of a solver before it is checked; ``status`` as in :class:`SolverResult`."""
 
     status: str
     bound: float
@@ -198,6 +198,6 @@ class Deadline:
 
     @property
     def limits(self) -> Limits:
-        """What a solver may still take."""
+        """Limits that remain for the next call of a solver."""
         left = self.left
         return Limits(seconds=None if np.isinf(left) else left)

@@ -111,7 +111,7 @@ class MajorityAttack:
 
 
 class RefutationAttack:
-    """What must be true of everybody like the target, if the tables are true."""
+    """Statements that must be true of everybody like the target, if the tables are true."""
 
     engine = "claims"
     proof = True

@@ -50,7 +50,7 @@ _MAX_VALUES = 2**12
 @displayed
 @dataclass(frozen=True, eq=False)
 class AuditQuestion:
-    """What is published, what is asked of the targets, and by whom.
+    """The published tables, the question about each target, and the adversaries.
 
     Attributes
     ----------

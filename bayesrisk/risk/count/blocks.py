@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the adversary wants to know, and what the numbers then mean.
+    """A question of the adversary, and the meaning of the numbers in it.
 
     Attributes
     ----------

@@ -385,7 +385,7 @@ COUNTS = ["attacker_records", "putative", "putative_exact", "confirmed", "confir
 
 
 class PanelSums(NamedTuple):
-    """What the rates of a panel are made of.
+    """Sums from which the rates of a panel are computed.
 
     ``counts`` has a row for each ``block_size`` (``All`` first), ``attacker`` and ``source``;
     ``moments`` a column for each of them, see :func:`left_out_sums`.

@@ -1,4 +1,4 @@
-"""What a guesser infers of a person without that person's record: exact, and its upper bounds."""
+"""Rates of a guesser about a person without that person's record: exact, and upper bounds."""
 
 from dataclasses import dataclass
 

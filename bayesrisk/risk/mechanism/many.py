@@ -167,7 +167,7 @@ def mechanism_risk_of_many(
 
 @dataclass(eq=False)
 class _Work:
-    """What one worker does: the risk of some targets."""
+    """The work of one process: the risk of some targets."""
 
     data: Microdata
     mechanism: Mechanism
@@ -382,7 +382,7 @@ def compare_mechanisms(
 @displayed
 @dataclass(frozen=True, eq=False)
 class PostprocessingEffect:
-    """What post-processing of a whole noisy histogram takes from the adversary.
+    """Risk lost by the adversary through post-processing of a whole noisy histogram.
 
     Attributes
     ----------

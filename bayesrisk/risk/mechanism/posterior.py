@@ -361,7 +361,7 @@ def _simulate(
 @displayed
 @dataclass(frozen=True, eq=False)
 class MechanismRisk:
-    """What a protection lets the adversary learn about one target, and what it costs in error.
+    """Risk of one target under a protection, and the error that the protection costs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is asked of a protection, and how the answer is found: two objects for every function."""
+"""Questions about a protection, and settings of the answer: two objects for every function."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -31,7 +31,7 @@ Alternative = Mapping[str, Any] | None
 
 @dataclass(frozen=True, eq=False)
 class MechanismQuestion:
-    """What the adversary sees and believes: the same for every target and every protection.
+    """The adversary's view and prior: the same for every target and every protection.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""What an attack says about people, each with a prior, a posterior and the truth."""
+"""Statements of attacks about people, each with a prior, a posterior and the truth."""

@@ -1,4 +1,4 @@
-"""What attacks say, on one scale: each statement with its prior, its posterior and the truth.
+"""Statements of attacks on one scale: each with its prior, its posterior and the truth.
 
 A statement is a sentence about a target that is true or false.  A row says what is stated of whom,
 what the adversary would have believed anyway (prior), what the attack makes of it (posterior), and

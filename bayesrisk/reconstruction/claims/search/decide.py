@@ -71,7 +71,7 @@ class Decider:
     sets : Subsets
         Sets of columns that claims are about.
     radix : ndarray of int64
-        What a code of each column, counted from 1, adds to the key of a claim.
+        Weights of the columns in the key of a claim, for codes counted from 1.
     solutions : list of ndarray of int64
         Records in each class that is left; each was checked against every count.
     model : IntegerModel

@@ -425,7 +425,7 @@ def lattice_counts(
 
 @dataclass(frozen=True)
 class Universal:
-    """What partial assignments say whatever was published, (rows, sets).
+    """Sets of cells that partial assignments fix whatever was published, (rows, sets).
 
     ``size`` is how many possible eligible cells match, ``needed`` the smallest number of the
     columns that imply the others.

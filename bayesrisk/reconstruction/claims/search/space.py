@@ -1,4 +1,4 @@
-"""What claims can be about: groups of codes, possible cells, and the tables as masks over them.
+"""The space of claims: groups of codes, possible cells, and the tables as masks over them.
 
 Codes of an attribute that no table tells apart count as one value.  The possible cells are listed
 once; the tables are put together by the attributes that they cross, so that whether a published
@@ -187,7 +187,7 @@ class ClaimSpace:
 
     @cached_property
     def constant(self) -> Stated:
-        """What the published cells say of all possible cells."""
+        """The sum of all possible cells, as the published cells give it."""
         return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
