@@ -83,7 +83,7 @@ _CLOSED = (_Case(_NOTHING, (), ()),)
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyDetection:
-    """The answer of Eq. 1 for every block.
+    """Blocks with a household above the occupancy limit, by Eq. 1: the answer for every block.
 
     Attributes
     ----------

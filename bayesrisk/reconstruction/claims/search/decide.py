@@ -347,7 +347,7 @@ class BlockStudy:
 
     @cached_property
     def radix(self) -> IntArray:
-        """What a code of each column, counted from 1, adds to the key of a claim."""
+        """Weights of the columns in the key of a claim, for codes counted from 1."""
         sizes = self.space.sizes[self.sets.columns]
         return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
 
