@@ -11,11 +11,12 @@ from targets import faster, seconds_each
 
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
-from bayesrisk.reconstruction import find_claims, make_solver
+from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.options import ClaimOptions, resolve_options
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.space import block_system
 from bayesrisk.reconstruction.solvers.highs import HighsWarm, Sifted
+from bayesrisk.reconstruction.solvers.registry import make_solver
 from bayesrisk.tables import Workload
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from targets import faster
 
-from bayesrisk.population import Nation
+from bayesrisk.population.simulate import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import block_bounds, published_rows
 from bayesrisk.tables import Workload, tabulate

@@ -1,14 +1,9 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
-from bayesrisk.experiments import (
-    ClaimsStudy,
-    MeasurementCountsStudy,
-    MeasurementsStudy,
-    OccupancyAttackStudy,
-    OccupancyStudy,
-    ReconstructionStudy,
-    run,
-)
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy, run
+from bayesrisk.experiments.claims import ClaimsStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
 _RUN = ("workers", "executor", "shard", "resume", "progress")
 

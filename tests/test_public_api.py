@@ -5,6 +5,7 @@ import doctest
 import enum
 import functools
 import importlib
+import importlib.util
 import inspect
 import json
 import pkgutil
@@ -406,7 +407,10 @@ def exists(name):
     home = "concurrent.futures" if name.startswith("concurrent.") else "bayesrisk"
     thing = importlib.import_module(home)
     for part in name.removeprefix(f"{home}.").split("."):
-        thing = getattr(thing, part, None)
+        if hasattr(thing, "__path__") and importlib.util.find_spec(f"{thing.__name__}.{part}"):
+            thing = importlib.import_module(f"{thing.__name__}.{part}")
+        else:
+            thing = getattr(thing, part, None)
     return thing is not None
 
 

@@ -22,8 +22,7 @@ from matplotlib.figure import Figure
 from bayesrisk import _files
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
-from bayesrisk.experiments import OccupancyConfig
-from bayesrisk.experiments.occupancy_study import synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload, tabulate
 

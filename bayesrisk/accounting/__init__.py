@@ -1,6 +1,6 @@
 """Privacy-loss accounting.  May import ``distributions``; knows no adversary and no risk."""
 
-from bayesrisk.accounting.budget import census_2020_budget, compose_rho, exact_number, split_rho
+from bayesrisk.accounting.budget import census_2020_budget, compose_rho, split_rho
 from bayesrisk.accounting.conversion import (
     epsilon_to_rho,
     rho_from_sigma2,
@@ -16,7 +16,6 @@ __all__ = [
     "discrete_gaussian_delta",
     "discrete_gaussian_epsilon",
     "epsilon_to_rho",
-    "exact_number",
     "rho_from_sigma2",
     "rho_to_delta",
     "rho_to_epsilon",

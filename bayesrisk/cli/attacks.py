@@ -32,7 +32,7 @@ from bayesrisk.cli.base import (
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import RunSummary
+    from bayesrisk.experiments.runs.engine import RunSummary
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -58,7 +58,7 @@ def claims(
     taken_as_true: TakenOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
-    from bayesrisk.experiments import ClaimsStudy
+    from bayesrisk.experiments.claims import ClaimsStudy
 
     study = ClaimsStudy(
         data_path(tables, TABLES),
@@ -127,7 +127,7 @@ def reconstruct(
     taken_as_true: TakenOption = False,
 ) -> None:
     """Reconstruct the records behind published tables, and say what is proved about them."""
-    from bayesrisk.experiments import ReconstructionStudy
+    from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
     joint = variability == "tract-joint"
     study = ReconstructionStudy(
@@ -199,7 +199,7 @@ def reidentify(
     quiet: QuietOption = False,
 ) -> None:
     """Link records to known persons, confirm the links, and compare with guessing."""
-    from bayesrisk.experiments import write_reidentification
+    from bayesrisk.experiments.reidentification import write_reidentification
 
     known = [data_path(file, MICRODATA, "persons.parquet") for file in attacker]
     # A sample is called by its name: the file is persons.parquet in each.
@@ -319,8 +319,10 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyConfig, OccupancyStudy, write_occupancy_report
+    from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
+    from bayesrisk.experiments.occupancy_report import write_occupancy_report
+    from bayesrisk.experiments.occupancy_study import OccupancyConfig
     from bayesrisk.tables.exchange import Partitions
 
     settings = what.synthetic()
@@ -380,7 +382,7 @@ def attack(
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
-    from bayesrisk.experiments import OccupancyAttackStudy
+    from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(
         data_path(blocks, "published statistics"),

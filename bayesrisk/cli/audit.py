@@ -176,7 +176,7 @@ def _called(path: Path) -> str:
 def _source(entry: dict[str, Any]) -> Any:
     if "records" in entry:
         return record_path(Path(entry["records"]))
-    from bayesrisk.experiments import SimulatedPopulation
+    from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.population import population_spec
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
@@ -245,7 +245,8 @@ def _workload(document: dict[str, Any]) -> "Workload":
 
 
 def _protections(given: Any) -> list["Protection"]:
-    from bayesrisk.experiments import Protection, parse_protection
+    from bayesrisk.experiments import Protection
+    from bayesrisk.experiments.audit.populations import parse_protection
 
     found = []
     if not given:

@@ -489,7 +489,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
 
 def number(text: str, name: str) -> float:
     """Return a number that may be written as a fraction."""
-    from bayesrisk.accounting import exact_number
+    from bayesrisk.accounting.budget import exact_number
 
     return float(exact_number(text, name))
 

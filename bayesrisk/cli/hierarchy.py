@@ -31,8 +31,8 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.distributions import FiniteLaw
-    from bayesrisk.experiments import RunSummary
-    from bayesrisk.inference import HierarchicalPosterior
+    from bayesrisk.experiments.runs.engine import RunSummary
+    from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24

@@ -43,7 +43,8 @@ from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputEr
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.population import PopulationSpec, PopulationSummary
+    from bayesrisk.population import PopulationSpec
+    from bayesrisk.population.summary import PopulationSummary
     from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
 
 # -----------------------------------------------------------------------------
@@ -145,8 +146,8 @@ def _nation(
     output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: RunOptions
 ) -> None:
     """Make a nation by county, as a run in shards."""
-    from bayesrisk.experiments import NationStudy
-    from bayesrisk.population import Nation
+    from bayesrisk.experiments.by_place import NationStudy
+    from bayesrisk.population.simulate import Nation
 
     with called("scale", "--scale"):
         nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
@@ -303,7 +304,7 @@ def _split(
     level: str,
 ) -> None:
     """Put records down by place beside the output, and count them."""
-    from bayesrisk.experiments import split_by_place
+    from bayesrisk.experiments.by_place import split_by_place
 
     with _files.scratch_folder(output) as folder:
         pieces = _source(source, wanted, *codes, rows_done(None))
@@ -314,7 +315,7 @@ def _split(
 
 def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
     """Count microdata by place, a part at a time."""
-    from bayesrisk.experiments import TabulationStudy
+    from bayesrisk.experiments.by_place import TabulationStudy
 
     done = how.run(TabulationStudy(source, wanted), output, "tabulate")
     if how.as_json:
@@ -348,7 +349,8 @@ def _source(
     advance: Callable[[int], None],
 ) -> "Microdata | Iterator[Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata, as_microdata
+    from bayesrisk.tables import Microdata
+    from bayesrisk.tables.microdata import as_microdata
 
     if path.is_dir():
         check_folder_names_its_own(name, dialect)

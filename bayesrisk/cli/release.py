@@ -230,7 +230,7 @@ def _whole(asked: _Asked, source: Path) -> None:
 
 def _split(asked: _Asked, source: Path, level: str) -> None:
     """Put records down by place beside the output, and release them place by place."""
-    from bayesrisk.experiments import split_by_place
+    from bayesrisk.experiments.by_place import split_by_place
 
     with _files.scratch_folder(asked.output) as folder:
         pieces = _pieces(source, asked.document, asked.workload)
@@ -242,7 +242,7 @@ def _split(asked: _Asked, source: Path, level: str) -> None:
 
 def _by_place(asked: _Asked, source: Path) -> None:
     """Release microdata by place, a part at a time."""
-    from bayesrisk.experiments import ReleaseStudy
+    from bayesrisk.experiments.by_place import ReleaseStudy
 
     workload, output, how = asked.workload, asked.output, asked.how
     said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
@@ -438,7 +438,8 @@ def verify_release(
 
 def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
     """Return what a release says of itself and what it holds, every file checked."""
-    from bayesrisk.release import MechanismSpec, ReleaseIndex
+    from bayesrisk.release import MechanismSpec
+    from bayesrisk.release.release import ReleaseIndex
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -483,7 +484,8 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
 
 def _parts(folder: Path) -> Iterator["Release"]:
     """Yield the release, or its parts one after the other where it is by place."""
-    from bayesrisk.release import Release, ReleaseIndex
+    from bayesrisk.release import Release
+    from bayesrisk.release.release import ReleaseIndex
 
     if not ReleaseIndex.there(folder):
         yield Release.read(folder)
@@ -522,7 +524,7 @@ def _words(law: "Likelihood", withheld: int) -> str:
 
 def _others(folder: Path) -> list[str]:
     """Return the names of files that a release has no place for."""
-    from bayesrisk.release import RELEASE_FILE
+    from bayesrisk.release.likelihoods import RELEASE_FILE
     from bayesrisk.tables.exchange import GEOGRAPHIES, INDEX, MANIFEST, PARTITIONS, is_part
 
     own = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}

@@ -7,7 +7,6 @@ from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from .discrete_laplace import Noise as Noise
 from .finite import FiniteLaw as FiniteLaw
 from .finite import TruncatedLaw as TruncatedLaw
-from .sums import SumApproximation as SumApproximation
 from .sums import as_finite as as_finite
 from .sums import convolve as convolve
 from .sums import sum_approximation as sum_approximation

@@ -40,9 +40,11 @@ from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder, arrow_table
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
-from bayesrisk.population import Nation
+from bayesrisk.population.simulate import Nation
 from bayesrisk.population.summary import population_sums, summary_of_sums
-from bayesrisk.release import RELEASE_FILE, MechanismSpec, Release, place_document, release_document
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release.likelihoods import RELEASE_FILE
+from bayesrisk.release.release import place_document, release_document
 from bayesrisk.tables import (
     Geography,
     Microdata,
@@ -50,7 +52,6 @@ from bayesrisk.tables import (
     Records,
     Schema,
     Workload,
-    as_microdata,
     tabulate,
 )
 from bayesrisk.tables.exchange import (
@@ -64,7 +65,7 @@ from bayesrisk.tables.exchange import (
     part_name,
     rows_of,
 )
-from bayesrisk.tables.microdata import OCCUPIED
+from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 
 # Records in any order into microdata by place, without holding them.
 
@@ -680,7 +681,8 @@ class NationStudy(Study):
 
     A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
     :meth:`Microdata.read` reads as a whole.  The summary has ``population``, a
-    :class:`~bayesrisk.population.PopulationSummary` beside the published figures.  Memory: one
+    :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.
+    Memory: one
     county in every worker.
 
     Parameters

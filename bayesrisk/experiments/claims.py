@@ -21,8 +21,8 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables, shard_size
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
-from bayesrisk.reconstruction import ClaimOptions, Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import resolve_options
+from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
+from bayesrisk.reconstruction.claims.options import ClaimOptions, resolve_options
 from bayesrisk.reconstruction.registry import Status
 
 #: Names of statuses in files, where they are other words.

@@ -18,7 +18,7 @@ from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.parquet import check_kinds, read_batches
 from bayesrisk._files.text import named, shown
 from bayesrisk._validation import MAX_COUNT
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError
 
 #: Rows in memory at a time.

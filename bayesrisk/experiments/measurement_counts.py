@@ -28,8 +28,10 @@ from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.inference import Tree, TreePosterior, tree_posterior
-from bayesrisk.readers import SPINE_WIDTHS, NoisyMeasurements
+from bayesrisk.inference import Tree, tree_posterior
+from bayesrisk.inference.tree.posterior import TreePosterior
+from bayesrisk.readers import NoisyMeasurements
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.bounds import (
     Atoms,
     CellBounds,

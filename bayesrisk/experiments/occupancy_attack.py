@@ -27,12 +27,12 @@ from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import (
     HouseholdLaw,
-    OccupancyDetection,
-    OccupancyStatistics,
     detect_occupancy,
     occupancy_statistics,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 

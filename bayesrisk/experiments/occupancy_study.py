@@ -22,7 +22,7 @@ from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place import (
     check_reach,
@@ -44,17 +44,17 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import occupancy_violation, population_spec, simulate_population
 from bayesrisk.reconstruction import (
     HouseholdLaw,
-    OccupancyDetection,
-    OccupancyStatistics,
     detect_occupancy,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.risk import MATCH_KEYS, occupancy_linkage, occupancy_ranking
+from bayesrisk.risk import occupancy_linkage, occupancy_ranking
 from bayesrisk.risk.intervals import binomial_interval
-from bayesrisk.risk.occupancy import sampling_ranking
+from bayesrisk.risk.occupancy import MATCH_KEYS, sampling_ranking
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
 

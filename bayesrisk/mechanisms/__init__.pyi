@@ -1,23 +1,16 @@
 """Public names of the mechanisms."""
 
 from .base import BaseMechanism as BaseMechanism
-from .base import Dial as Dial
-from .base import PreparedTables as PreparedTables
 from .base import Protected as Protected
 from .bottom_up import BottomUp as BottomUp
-from .bottom_up import PreparedBottomUp as PreparedBottomUp
 from .noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from .noise import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms
 from .registry import make_mechanism as make_mechanism
-from .registry import mechanism_dial as mechanism_dial
 from .registry import register_mechanism as register_mechanism
 from .rounding import Identity as Identity
 from .rounding import Rounding as Rounding
-from .suppression.mechanism import ProtectionRanges as ProtectionRanges
 from .suppression.mechanism import Suppression as Suppression
 from .suppression.mechanism import audit_suppression as audit_suppression
-from .swapping.mechanism import SwappedMicrodata as SwappedMicrodata
 from .swapping.mechanism import Swapping as Swapping
-from .topdown.mechanism import PreparedTopDown as PreparedTopDown
 from .topdown.mechanism import TopDown as TopDown

@@ -12,20 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
-from bayesrisk.tables import (
-    Microdata,
-    PublishedTables,
-    Records,
-    Schema,
-    Table,
-    Workload,
-    as_microdata,
-    tabulate,
-)
-from bayesrisk.tables.microdata import OCCUPIED
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
+from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,8 @@ class BaseMechanism(ABC):
     --------
     >>> from bayesrisk.mechanisms import BaseMechanism, Protected
     >>> from bayesrisk.release import MechanismSpec, TrueCounts
-    >>> from bayesrisk.tables import as_microdata, tabulate
+    >>> from bayesrisk.tables import tabulate
+    >>> from bayesrisk.tables.microdata import as_microdata
     >>> class AsItIs(BaseMechanism):
     ...     def __init__(self):
     ...         super().__init__(MechanismSpec("as-it-is", others=TrueCounts()))
@@ -129,7 +121,8 @@ class BaseMechanism(ABC):
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
-        may then be made of one after the other (:class:`~bayesrisk.experiments.ReleaseStudy`).
+        may then be made of one after the other
+        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------

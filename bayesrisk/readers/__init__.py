@@ -1,18 +1,10 @@
 """Files that users hold, read in pieces: microdata, published tables, noisy measurements."""
 
-from bayesrisk.readers.geocodes import (
-    SPINE_WIDTHS,
-    WATER_BLOCKS_2020,
-    block_geocode,
-    block_geoid,
-    is_tribal,
-    spine_ancestor,
-)
+from bayesrisk.readers.geocodes import block_geoid, is_tribal, spine_ancestor
 from bayesrisk.readers.hud import iter_hud, read_hud
 from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940
-from bayesrisk.readers.nmf.reader import NoisyMeasurements, sigma2_from_variance
-from bayesrisk.readers.nmf.rows import ConstraintBatch, MeasurementBatch
-from bayesrisk.readers.nmf.writer import SyntheticMeasurements, write_nmf
+from bayesrisk.readers.nmf.reader import NoisyMeasurements
+from bayesrisk.readers.nmf.writer import write_nmf
 from bayesrisk.readers.ppmf import (
     iter_ppmf,
     iter_ppmf_units,
@@ -33,13 +25,7 @@ from bayesrisk.readers.summary_files.segments import (
 )
 
 __all__ = [
-    "SPINE_WIDTHS",
-    "WATER_BLOCKS_2020",
-    "ConstraintBatch",
-    "MeasurementBatch",
     "NoisyMeasurements",
-    "SyntheticMeasurements",
-    "block_geocode",
     "block_geoid",
     "is_tribal",
     "iter_dhc",
@@ -60,7 +46,6 @@ __all__ = [
     "read_ppmf_units",
     "read_record_form",
     "read_sf1",
-    "sigma2_from_variance",
     "spine_ancestor",
     "write_nmf",
     "write_ppmf",

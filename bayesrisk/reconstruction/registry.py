@@ -85,7 +85,7 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import ReconstructionAttack
+    >>> from bayesrisk.reconstruction.records.reconstruction import ReconstructionAttack
     >>> register_attack("blocks", ReconstructionAttack)
     >>> make_attack("blocks", scope="block").name
     'reconstruction'

@@ -1,7 +1,6 @@
 """Releases: the tables that leave the custodian, and how they were protected."""
 
 from bayesrisk.release.likelihoods import (
-    RELEASE_FILE,
     Likelihood,
     NoiseSpec,
     RoundingSpec,
@@ -10,21 +9,17 @@ from bayesrisk.release.likelihoods import (
     TrueCounts,
     rounding_probability,
 )
-from bayesrisk.release.release import Release, ReleaseIndex, place_document, release_document
+from bayesrisk.release.release import Release
 from bayesrisk.release.spec import MechanismSpec
 
 __all__ = [
-    "RELEASE_FILE",
     "Likelihood",
     "MechanismSpec",
     "NoiseSpec",
     "Release",
-    "ReleaseIndex",
     "RoundingSpec",
     "SimulationOnly",
     "SuppressedCounts",
     "TrueCounts",
-    "place_document",
-    "release_document",
     "rounding_probability",
 ]

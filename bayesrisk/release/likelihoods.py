@@ -18,7 +18,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.tables import exchange

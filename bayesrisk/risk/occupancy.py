@@ -15,7 +15,8 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.population import occupancy_violation
-from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
 
@@ -354,7 +355,7 @@ def occupancy_ranking(
 
     Examples
     --------
-    >>> from bayesrisk.reconstruction import OccupancyReconstruction
+    >>> from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
     >>> one = np.ones(1, dtype=int)
     >>> found = OccupancyReconstruction(
     ...     np.array(["1"]), ("proved",), np.array([False]), one, 0 * one, 0 * one, 3 * one,

@@ -6,10 +6,10 @@ records.
 
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.histogram import Histogram
-from bayesrisk.tables.microdata import Microdata, as_microdata
+from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
-from bayesrisk.tables.schema import Attribute, Geography, Schema, household_cells, household_valid
+from bayesrisk.tables.schema import Attribute, Geography, Schema
 from bayesrisk.tables.workload import Workload
 
 __all__ = [
@@ -22,9 +22,6 @@ __all__ = [
     "Schema",
     "Table",
     "Workload",
-    "as_microdata",
-    "household_cells",
-    "household_valid",
     "iter_records",
     "tabulate",
 ]

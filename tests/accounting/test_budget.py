@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import ArgumentError
-from bayesrisk.accounting import census_2020_budget, compose_rho, exact_number, split_rho
+from bayesrisk.accounting import census_2020_budget, compose_rho, split_rho
+from bayesrisk.accounting.budget import exact_number
 
 positive = st.fractions(Fraction(1, 10**9), 10**9)
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from bayesrisk._files import text
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments import split_by_place
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.population import simulate_population
 
 TABLES = ["--tables", "sf1-block", "--only", "P1"]

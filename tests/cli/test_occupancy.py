@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
-from bayesrisk.experiments import OccupancyConfig
 from bayesrisk.experiments import occupancy_study as occupancy_run
-from bayesrisk.experiments.occupancy_study import synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
 

@@ -16,7 +16,7 @@ from bayesrisk.cli.app import main
 from bayesrisk.cli.recipes import read_release_file, release_schema
 from bayesrisk.cli.release import with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
-from bayesrisk.experiments import split_by_place
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 

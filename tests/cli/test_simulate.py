@@ -7,7 +7,8 @@ import pytest
 
 from bayesrisk import simulate_population
 from bayesrisk.cli.app import main
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 

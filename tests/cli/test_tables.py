@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.experiments import split_by_place
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 

@@ -9,16 +9,12 @@ from studies import run_reconstruction
 
 from bayesrisk import run
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import (
-    NationStudy,
-    TabulationStudy,
-    linked_counties,
-    read_reconstruction,
-    split_by_place,
-    write_reidentification,
-)
-from bayesrisk.experiments.reconstruction import RowsByPlace
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.experiments import linked_counties
+from bayesrisk.experiments.by_place import NationStudy, TabulationStudy, split_by_place
+from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
+from bayesrisk.experiments.reidentification import write_reidentification
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Microdata, Records, Workload
 

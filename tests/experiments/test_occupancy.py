@@ -11,9 +11,9 @@ from printed import compare, surely_less
 from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments import OccupancyConfig, write_occupancy_figures, write_occupancy_report
 from bayesrisk.experiments.occupancy_attack import read_households, read_sample
-from bayesrisk.experiments.occupancy_study import PROTECTIONS, synthetic_households
+from bayesrisk.experiments.occupancy_report import write_occupancy_figures, write_occupancy_report
+from bayesrisk.experiments.occupancy_study import PROTECTIONS, OccupancyConfig, synthetic_households
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
 

@@ -11,12 +11,9 @@ import pytest
 from studies import run_reconstruction
 
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
-from bayesrisk.experiments import (
-    read_reconstruction,
-    write_reidentification,
-)
 from bayesrisk.experiments.linked_counties import PersonFile, link_counties, proved_blocks
-from bayesrisk.experiments.reconstruction import RowsByPlace
+from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
+from bayesrisk.experiments.reidentification import write_reidentification
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify

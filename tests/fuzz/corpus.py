@@ -20,9 +20,11 @@ from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
-from bayesrisk.experiments import load_config, parse_config, read_reconstruction, read_results
+from bayesrisk.experiments import load_config, read_results
 from bayesrisk.experiments.hierarchy import add_columns
 from bayesrisk.experiments.linked_counties import read_persons as read_known
+from bayesrisk.experiments.reconstruction import read_reconstruction
+from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.release import Release

@@ -7,6 +7,9 @@ from fuzz.corpus import P1, people
 
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, readers, risk
+from bayesrisk.experiments.occupancy_study import OccupancyConfig
+from bayesrisk.experiments.reidentification import write_reidentification
+from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.readers.text.tables import state_code
 
 FRAME = pd.DataFrame({"levels": [2, 1], "prior": 0.3, "marginal_posterior": 0.4}).assign(
@@ -27,7 +30,7 @@ def sample(**changes):
 
 def linked(**changes):
     given = {"attackers": {"a": "known.csv"}, "truth": "truth.csv", "seed": 1} | changes
-    return experiments.write_reidentification("records", given.pop("output", "out"), **given)
+    return write_reidentification("records", given.pop("output", "out"), **given)
 
 
 def measured(**changes):
@@ -58,8 +61,8 @@ CALLS = {
     "level": ("level", lambda: measured(level=np.ones(2))),
     "query": ("query", lambda: measured(query=pd.NaT)),
     "output of a report": ("output", lambda: linked(output=[])),
-    "swap_rate": ("swap_rate", lambda: experiments.OccupancyConfig((1,), swap_rate=10**400)),
-    "config": ("config document", lambda: experiments.parse_config({"a": 1})),
+    "swap_rate": ("swap_rate", lambda: OccupancyConfig((1,), swap_rate=10**400)),
+    "config": ("config document", lambda: parse_config({"a": 1})),
     # Microdata.
     "keys": ("keys", lambda: risk.first_look(FRAME, keys=["a"])),
     "sensitive": ("sensitive", lambda: risk.first_look(FRAME, keys=["levels"], sensitive="a")),

@@ -22,7 +22,8 @@ from writing_cases import SWEEP, commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, DataError
 from bayesrisk.experiments import linked_counties as linkage_counties
-from bayesrisk.experiments import read_reconstruction, read_results, reidentification
+from bayesrisk.experiments import read_results, reidentification
+from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
 

@@ -15,8 +15,7 @@ import pytest
 from writing_cases import SWEEP, content, leftovers, run
 
 from bayesrisk import datasets as samples
-from bayesrisk.experiments import OccupancyConfig
-from bayesrisk.experiments.occupancy_study import synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
 from bayesrisk.tables import Workload, tabulate
 
 pytestmark = [

@@ -17,7 +17,7 @@ from oracles.mechanisms import AGES, PEOPLE, TOTAL, people_workload
 
 from bayesrisk import Release, make_mechanism, run
 from bayesrisk.exceptions import ArgumentError, ShapeError
-from bayesrisk.experiments import ReleaseStudy, split_by_place
+from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.mechanisms import BaseMechanism, Protected, available_mechanisms
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, Records, tabulate

@@ -6,7 +6,8 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 
 from bayesrisk import ArgumentError
-from bayesrisk.population import PopulationSpec, population_presets, population_spec
+from bayesrisk.population import PopulationSpec, population_spec
+from bayesrisk.population.spec import population_presets
 
 SPEC = population_spec("tract")
 BAD = {

@@ -11,7 +11,6 @@ from scipy.stats import chi2
 from bayesrisk import ArgumentError
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.population import (
-    draw_bedrooms,
     occupancy_violation,
     population_spec,
     population_summary,
@@ -19,6 +18,7 @@ from bayesrisk.population import (
 )
 from bayesrisk.population import spec as national
 from bayesrisk.population.spec import (
+    draw_bedrooms,
     largest_in_block,
     property_sizes,
     selection_weight,

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.experiments import read_reconstruction
+from bayesrisk.experiments.reconstruction import read_reconstruction
 
 PERSON = Path(__file__).parents[3] / "shared" / "data" / "person"
 FORM = ["block", "sex", "agebin", "race", "hisp"]

@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from bayesrisk.reconstruction import OCCUPANCY_STATUS, Status, reconstruct
+from bayesrisk.reconstruction import Status, reconstruct
+from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 

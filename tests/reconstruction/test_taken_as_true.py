@@ -17,11 +17,11 @@ from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import (
     detect_occupancy,
     find_claims,
-    generate_claims,
     make_attack,
     occupancy_statistics,
     verify_claims,
 )
+from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 from bayesrisk.tables.published import joined

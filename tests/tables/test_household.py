@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables import Schema, Workload, household_cells, household_valid
+from bayesrisk.tables import Schema, Workload
+from bayesrisk.tables.schema import household_cells, household_valid
 
 ABOUT = Schema.named("household-dhc")
 CELLS = household_cells()

@@ -7,17 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    Microdata,
-    Records,
-    Schema,
-    Workload,
-    as_microdata,
-    household_cells,
-    tabulate,
-)
+from bayesrisk.tables import Attribute, Geography, Microdata, Records, Schema, Workload, tabulate
+from bayesrisk.tables.microdata import as_microdata
+from bayesrisk.tables.schema import household_cells
 
 BLOCK = "500010101001000"
 PERSON, UNIT = Schema.named("sf1-person"), Schema.named("household-dhc")

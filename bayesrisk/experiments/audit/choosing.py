@@ -22,7 +22,8 @@ from bayesrisk.experiments.audit.populations import (
     by_population,
     has_budget,
 )
-from bayesrisk.mechanisms import Dial, mechanism_dial
+from bayesrisk.mechanisms.base import Dial
+from bayesrisk.mechanisms.registry import mechanism_dial
 from bayesrisk.risk.audit import audit_quantiles, audit_targets
 from bayesrisk.risk.statements.claims import ratio_of
 

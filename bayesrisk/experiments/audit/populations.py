@@ -44,8 +44,9 @@ from bayesrisk.risk.audit.adversaries import (
     sampled_places,
 )
 from bayesrisk.risk.audit.population import mean_errors
-from bayesrisk.tables import Microdata, Records, Schema, Workload, as_microdata
+from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.exchange import Partitions
+from bayesrisk.tables.microdata import as_microdata
 
 # Protections: a mechanism with its parameters, and the usual ones where one is missing.
 #

@@ -170,7 +170,7 @@ class AuditStudy(Study):
     goal : ProtectionGoal, optional
         Bound that protections shall keep.  Then the weakest setting that does is found for each one
         of which no setting is stated, by bisection of a stated range (``{"rho": "0.01..10"}``) or
-        of that of its :class:`~bayesrisk.mechanisms.Dial`; all settings use the same random
+        of that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
         numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
         ``settings.csv``, with every setting that was tried.
 

@@ -203,7 +203,8 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from bayesrisk.experiments import parse_config, run
+    >>> from bayesrisk.experiments import run
+    >>> from bayesrisk.experiments.sweep.document import parse_config
     >>> study = parse_config({
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })

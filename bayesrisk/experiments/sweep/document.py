@@ -28,8 +28,8 @@ from bayesrisk._files.delimited import open_text
 from bayesrisk._files.limits import Bound, Several, as_config_error, choice, refuse, schema_text
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml, shown
-from bayesrisk.accounting import census_2020_budget, exact_number
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.accounting import census_2020_budget
+from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError
 from bayesrisk.experiments.sweep.study import (
     GAUSSIAN_ONLY,

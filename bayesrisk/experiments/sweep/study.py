@@ -26,7 +26,6 @@ from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
-    DecisionAccuracy,
     TwoLevels,
     correct_decision_probability,
     decision_accuracy,
@@ -35,6 +34,7 @@ from bayesrisk.risk import (
     multilevel_marginal_posterior,
 )
 from bayesrisk.risk.count.accuracy import (
+    DecisionAccuracy,
     laplace_accuracy,
     laplace_correct_decision,
     laplace_marginal_posterior,

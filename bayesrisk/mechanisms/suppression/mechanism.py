@@ -25,15 +25,8 @@ from bayesrisk.mechanisms.suppression.groups import (
 )
 from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
-from bayesrisk.tables import (
-    Histogram,
-    Microdata,
-    PublishedTables,
-    Records,
-    Workload,
-    as_microdata,
-    tabulate,
-)
+from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.microdata import as_microdata
 
 if TYPE_CHECKING:
     import pandas as pd

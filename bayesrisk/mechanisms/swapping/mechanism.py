@@ -12,7 +12,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
@@ -29,7 +29,8 @@ from bayesrisk.mechanisms.swapping.pairs import (
     tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Records, Table, Workload, as_microdata, tabulate
+from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
+from bayesrisk.tables.microdata import as_microdata
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
 

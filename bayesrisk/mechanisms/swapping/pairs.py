@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.tables import Geography, Microdata, Records
 

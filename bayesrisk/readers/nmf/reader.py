@@ -26,7 +26,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatAnswer
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault

@@ -303,7 +303,7 @@ def detect_occupancy(
     Three people in a flat of one bedroom, alone in their block:
 
     >>> import numpy as np
-    >>> from bayesrisk.reconstruction import OccupancyStatistics
+    >>> from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
     ...     np.array(["500010101001000"]), households=one, population=3 * one,

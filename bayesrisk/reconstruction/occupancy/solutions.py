@@ -206,7 +206,8 @@ def reconstruct_occupancy(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from bayesrisk.reconstruction import HouseholdLaw, OccupancyStatistics
+    >>> from bayesrisk.reconstruction import HouseholdLaw
+    >>> from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
     ...     np.array(["500010101001000"]), households=one, population=3 * one,
@@ -463,8 +464,8 @@ def occupancy_variability(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from bayesrisk.reconstruction import (
-    ...     HouseholdLaw, OccupancyStatistics, reconstruct_occupancy)
+    >>> from bayesrisk.reconstruction import ...     HouseholdLaw, reconstruct_occupancy
+    >>> from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
     ...     np.array(["500010101001000"]), households=one, population=3 * one,

@@ -14,9 +14,10 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.inference import RecordPrior, fit_concentration
+from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
+from bayesrisk.inference.microdata.prior import fit_concentration
 from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 

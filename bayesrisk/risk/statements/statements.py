@@ -24,16 +24,15 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
 from bayesrisk._show import page
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.reconstruction import (
-    OCCUPANCY_STATUS,
-    Claims,
-    OccupancyDetection,
-    Reconstruction,
-    match_records,
+from bayesrisk.reconstruction import Claims, Reconstruction, match_records, record_form
+from bayesrisk.reconstruction.linkage import (
+    CELLS,
+    Persons,
     modal_cells,
-    record_form,
+    person_frame,
+    race_ethnicity,
 )
-from bayesrisk.reconstruction.linkage import CELLS, Persons, person_frame, race_ethnicity
+from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals

@@ -1,9 +1,10 @@
 """Publish the tables of a random part of the records."""
 
 from bayesrisk import ArgumentError, MechanismSpec
-from bayesrisk.accounting import exact_number
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.mechanisms import BaseMechanism, Protected
-from bayesrisk.tables import as_microdata, tabulate
+from bayesrisk.tables import tabulate
+from bayesrisk.tables.microdata import as_microdata
 
 
 class Subsampling(BaseMechanism):

@@ -5,7 +5,8 @@ from dataclasses import replace
 from bayesrisk import MechanismSpec
 from bayesrisk.mechanisms import BaseMechanism, Protected
 from bayesrisk.release import RoundingSpec, TrueCounts
-from bayesrisk.tables import as_microdata, tabulate
+from bayesrisk.tables import tabulate
+from bayesrisk.tables.microdata import as_microdata
 
 
 class TrueTotals(BaseMechanism):

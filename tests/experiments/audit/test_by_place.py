@@ -10,10 +10,12 @@ from peak_memory import run_and_measure
 
 from bayesrisk._random import named_stream
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
-from bayesrisk.experiments import NationStudy, run
+from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
 from bayesrisk.experiments.audit.populations import PopulationInParts
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.experiments.by_place import NationStudy
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
 from bayesrisk.tables import Microdata, Workload

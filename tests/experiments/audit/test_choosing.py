@@ -25,8 +25,8 @@ from bayesrisk.experiments.audit.choosing import (
     tried_settings,
     worst_quantile,
 )
-from bayesrisk.mechanisms import available_mechanisms, mechanism_dial
-from bayesrisk.mechanisms.registry import REGISTRY
+from bayesrisk.mechanisms import available_mechanisms
+from bayesrisk.mechanisms.registry import REGISTRY, mechanism_dial
 from bayesrisk.risk.audit import Adversary
 
 GOAL = ProtectionGoal(1.5, 0.9, steps=2)

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from bayesrisk import run
 from bayesrisk.cli.app import app
-from bayesrisk.experiments import NationStudy
-from bayesrisk.population import Nation, population_spec, population_summary
+from bayesrisk.experiments.by_place import NationStudy
+from bayesrisk.population import population_spec, population_summary
+from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 TINY = population_spec("county", blocks_per_group=2, groups_per_tract=1, tracts_per_county=1)

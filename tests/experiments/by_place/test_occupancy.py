@@ -7,13 +7,10 @@ from peak_memory import run_and_measure
 
 from bayesrisk import make_mechanism, run
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
-from bayesrisk.experiments import (
-    NationStudy,
-    OccupancyAttackStudy,
-    ReleaseStudy,
-    TabulationStudy,
-)
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.experiments.by_place import NationStudy, ReleaseStudy, TabulationStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
 
 SMALL = population_spec(
@@ -80,7 +77,7 @@ def test_what_is_not_there_is_said_before_a_folder_is_made(made, tmp_path):
 _ATTACK = """
 import tracemalloc
 import pyarrow as pa
-from bayesrisk.experiments import OccupancyAttackStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 study = OccupancyAttackStudy(sys.argv[1], blocks_per_shard=100)
 tracemalloc.start()
 for shard in range(study.shards):

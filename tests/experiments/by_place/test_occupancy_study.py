@@ -8,14 +8,12 @@ from typer.testing import CliRunner
 from bayesrisk import run
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments import (
-    NationStudy,
-    OccupancyConfig,
-    OccupancyStudy,
-    split_by_place,
-    write_occupancy_report,
-)
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.experiments import OccupancyStudy
+from bayesrisk.experiments.by_place import NationStudy, split_by_place
+from bayesrisk.experiments.occupancy_report import write_occupancy_report
+from bayesrisk.experiments.occupancy_study import OccupancyConfig
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 SMALL = population_spec(

@@ -20,13 +20,15 @@ from bayesrisk.exceptions import (
     OutputError,
     ShardError,
 )
-from bayesrisk.experiments import NationStudy, ReleaseStudy, split_by_place
+from bayesrisk.experiments.by_place import NationStudy, ReleaseStudy, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.mechanisms import BaseMechanism, Protected
-from bayesrisk.population import Nation, population_spec
+from bayesrisk.population import population_spec
+from bayesrisk.population.simulate import Nation
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Workload, as_microdata, tabulate
+from bayesrisk.tables import Microdata, Workload, tabulate
 from bayesrisk.tables.exchange import index_files, index_rows, manifest_digest
+from bayesrisk.tables.microdata import as_microdata
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BLOCK = Workload.named("sf1-block").select(tables=["P1", "P8"])
@@ -409,7 +411,7 @@ _RELEASE = """
 import tracemalloc
 import pyarrow as pa
 from bayesrisk import make_mechanism
-from bayesrisk.experiments import ReleaseStudy
+from bayesrisk.experiments.by_place import ReleaseStudy
 from bayesrisk.tables import Microdata, Workload
 tables = Workload.named("sf1-block").select(tables=["P1", "P12"])
 mechanism = make_mechanism("rounding", base=3, method="random")

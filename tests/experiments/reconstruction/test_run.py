@@ -21,8 +21,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments import read_reconstruction
-from bayesrisk.experiments.reconstruction import open_tables
+from bayesrisk.experiments.reconstruction import open_tables, read_reconstruction
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
@@ -182,7 +181,8 @@ def test_a_killed_process_loses_nothing(folder, tmp_path):
     out = tmp_path / "out"
     code = (
         "import sys, time\n"
-        "from bayesrisk.experiments import ReconstructionStudy, run\n"
+        "from bayesrisk.experiments import run\n"
+        "from bayesrisk.experiments.reconstruction import ReconstructionStudy\n"
         "study = ReconstructionStudy(sys.argv[1], scope='tract', blocks_per_shard=1)\n"
         "run(study, sys.argv[2], progress=lambda done, total: time.sleep(1))\n"
     )
@@ -349,7 +349,8 @@ def test_a_county_of_5000_blocks_stays_within_a_gigabyte(tmp_path):
     county = simulate_population(population_spec("county", n_blocks=5000), rng=3)
     tabulate(county, BOTH).write(tmp_path / "t")
     code = (
-        "from bayesrisk.experiments import ReconstructionStudy, run\n"
+        "from bayesrisk.experiments import run\n"
+        "from bayesrisk.experiments.reconstruction import ReconstructionStudy\n"
         "study = ReconstructionStudy(\n"
         "    sys.argv[1], scope='tract', variability='tract-bounds', time_limit=2.0\n"
         ")\n"

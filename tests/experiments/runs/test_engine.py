@@ -10,24 +10,17 @@ import pytest
 from bayesrisk import datasets as samples
 from bayesrisk import run, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
-from bayesrisk.experiments import (
-    ClaimsStudy,
-    MeasurementCountsStudy,
-    MeasurementsStudy,
-    NationStudy,
-    OccupancyAttackStudy,
-    OccupancyConfig,
-    OccupancyStudy,
-    ReconstructionStudy,
-    RunSummary,
-    TabulationStudy,
-    parse_config,
-)
-from bayesrisk.experiments.occupancy_study import synthetic_households
-from bayesrisk.experiments.reconstruction import shard_size
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy
+from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
+from bayesrisk.experiments.claims import ClaimsStudy
+from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.reconstruction import ReconstructionStudy, shard_size
+from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout, arrow_table
-from bayesrisk.population import Nation, population_spec, simulate_population
+from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.population.simulate import Nation
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
 

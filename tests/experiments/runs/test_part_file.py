@@ -10,8 +10,9 @@ from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, content, inputs, quick_figures, run
 
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import SweepStudy, read_results
+from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.sweep.study import SweepStudy
 
 
 @pytest.fixture(scope="module")

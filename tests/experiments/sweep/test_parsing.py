@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
-from bayesrisk.experiments import SweepStudy, load_config, parse_config
+from bayesrisk.experiments import load_config
+from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep.study import SweepStudy
 
 
 def test_sample_is_resolved():

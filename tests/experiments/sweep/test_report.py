@@ -6,9 +6,10 @@ import pytest
 from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments import load_config, parse_config, read_results, write_report
+from bayesrisk.experiments import load_config, read_results, write_report
 from bayesrisk.experiments.runs import page as pages
 from bayesrisk.experiments.sweep import report
+from bayesrisk.experiments.sweep.document import parse_config
 
 
 @pytest.fixture(scope="module")

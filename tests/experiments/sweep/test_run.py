@@ -16,7 +16,8 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments import parse_config, read_results
+from bayesrisk.experiments import read_results
+from bayesrisk.experiments.sweep.document import parse_config
 
 
 def contents(folder):
@@ -78,7 +79,8 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
     config = parse_config(document)
     code = (
         "import json, sys\n"
-        "from bayesrisk.experiments import SweepStudy, run\n"
+        "from bayesrisk.experiments import run\n"
+        "from bayesrisk.experiments.sweep.study import SweepStudy\n"
         "run(SweepStudy.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
     )
     out = tmp_path / "out"

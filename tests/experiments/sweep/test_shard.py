@@ -17,7 +17,7 @@ from bayesrisk import (
     posterior_probability,
     rho_to_epsilon,
 )
-from bayesrisk.experiments import parse_config
+from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.experiments.sweep.study import SCHEMA
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import (

@@ -5,13 +5,9 @@ import pytest
 from random_places import one_block
 
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.inference import (
-    RecordPrior,
-    RecordQuestion,
-    fit_concentration,
-    microdata_posterior,
-)
+from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import system
+from bayesrisk.inference.microdata.prior import fit_concentration
 from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, TrueCounts
 
 ASKED = [RecordQuestion({})]

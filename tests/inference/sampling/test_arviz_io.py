@@ -19,8 +19,9 @@ from bayesrisk import (
     to_arviz,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import Samples, diagnose
+from bayesrisk.inference import diagnose
 from bayesrisk.inference.sampling import chains
+from bayesrisk.inference.sampling.chains import Samples
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 

@@ -10,10 +10,15 @@ import two_level_questions as questions
 from paths import sample_path
 
 from bayesrisk import ArgumentError
-from bayesrisk.inference import Samples
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling import chains as arviz_io
-from bayesrisk.inference.sampling.chains import effective_size, run_chains, spawn, standard_error
+from bayesrisk.inference.sampling.chains import (
+    Samples,
+    effective_size,
+    run_chains,
+    spawn,
+    standard_error,
+)
 
 
 def autoregression(rng, chains, draws, phi):

@@ -15,18 +15,14 @@ from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import available_mechanisms
 from bayesrisk.population import population_spec
-from bayesrisk.reconstruction import (
-    IntegerModel,
-    available_attacks,
-    claim_sentences,
-    find_claims,
-    make_attack,
-    make_solver,
-)
+from bayesrisk.reconstruction import available_attacks, claim_sentences, find_claims, make_attack
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.reconstruction.solvers import Raw
 from bayesrisk.reconstruction.solvers.highs import HighsSolver
-from bayesrisk.tables import Workload, household_cells
+from bayesrisk.reconstruction.solvers.model import IntegerModel
+from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.tables import Workload
+from bayesrisk.tables.schema import household_cells
 
 DHC = Workload.named("household-dhc")
 NAMES = DHC.schema.names

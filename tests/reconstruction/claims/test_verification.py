@@ -10,7 +10,8 @@ from claims_cases import as_patterns, case, publish, small_schema
 from oracles import claims as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction import find_claims, generate_claims, verify_claims
+from bayesrisk.reconstruction import find_claims, verify_claims
+from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.tables import PublishedTables, Table, Workload
 
@@ -243,7 +244,7 @@ class Undecided:
     name = "silent"
 
     def solve(self, model, objective, *, limits=None):
-        from bayesrisk.reconstruction import SolverResult
+        from bayesrisk.reconstruction.solvers.model import SolverResult
 
         return SolverResult("unknown", None, np.inf, np.inf, None, 0.0)
 

@@ -11,13 +11,8 @@ from oracles import occupancy as oracle
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import (
-    OccupancyStatistics,
-    detect_occupancy,
-    make_attack,
-    occupancy_statistics,
-)
-from bayesrisk.reconstruction.occupancy.statistics import _interval
+from bayesrisk.reconstruction import detect_occupancy, make_attack, occupancy_statistics
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, _interval
 from bayesrisk.reconstruction.solvers import Raw, SolverResult
 from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation

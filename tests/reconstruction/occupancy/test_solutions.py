@@ -10,17 +10,17 @@ from oracles import occupancy as oracle
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import (
     HouseholdLaw,
-    OccupancyStatistics,
     detect_occupancy,
-    make_solver,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.occupancy import program as best
 from bayesrisk.reconstruction.occupancy.detection import UNIT
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.solvers import SolverResult
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
+from bayesrisk.reconstruction.solvers.registry import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 NAMES = (

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction import (
-    OccupancyStatistics,
-    detect_occupancy,
-    occupancy_statistics,
-)
+from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 WIDTHS = {

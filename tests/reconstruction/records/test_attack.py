@@ -9,9 +9,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Attack
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import (
-    AGE_BIN_STARTS,
     Reconstruction,
-    ReconstructionAttack,
     available_attacks,
     make_attack,
     reconstruct,
@@ -19,6 +17,8 @@ from bayesrisk.reconstruction import (
     register_attack,
     registry,
 )
+from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS
+from bayesrisk.reconstruction.records.reconstruction import ReconstructionAttack
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 

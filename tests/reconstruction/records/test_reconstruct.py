@@ -17,9 +17,10 @@ from oracles.reconstruction import (
 )
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
+from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.records.solve import nearest_records
+from bayesrisk.reconstruction.solvers.registry import make_solver
 from bayesrisk.tables import PublishedTables
 
 KEY = ["block", "sex", "agebin", "race", "hisp"]

@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from oracles.reconstruction import people, person_tables, published_program
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction import make_solver, reconstruct, solution_variability
+from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.solvers import SolverResult
+from bayesrisk.reconstruction.solvers.registry import make_solver
 
 SCOPES = ("block", "tract-bounds", "tract-joint")
 

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from oracles.reconstruction import solutions
 
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.reconstruction import SolverBackend
 from bayesrisk.reconstruction.solvers import (
     IntegerModel,
     Limits,
@@ -23,7 +22,7 @@ from bayesrisk.reconstruction.solvers.branching import (
     proved_bound,
     proves_infeasible,
 )
-from bayesrisk.reconstruction.solvers.model import Deadline
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
 BACKENDS = ["highs", "pulp:highs", "pulp:cbc"]
 

@@ -15,11 +15,11 @@ from bayesrisk import ArgumentError, DiscreteGaussian, Noise
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
 from bayesrisk.risk import (
-    PostprocessingComparison,
     compare_postprocessing,
     multilevel_marginal_posterior,
     postprocessed_marginal_posterior,
 )
+from bayesrisk.risk.count.misspecified import PostprocessingComparison
 from bayesrisk.risk.count.several_levels import before_postprocessing
 
 MODES = ["approximate", "exact"]

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, astuple
 import pytest
 
 from bayesrisk import ArgumentError, block_risk
-from bayesrisk.risk import SCENARIOS, Scenario
+from bayesrisk.risk.count.blocks import SCENARIOS, Scenario
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

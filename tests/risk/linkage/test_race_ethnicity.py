@@ -7,7 +7,8 @@ import pytest
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
-from bayesrisk.tables import Records, Schema, Workload, as_microdata, tabulate
+from bayesrisk.tables import Records, Schema, Workload, tabulate
+from bayesrisk.tables.microdata import as_microdata
 
 BLOCKS = [f"01001020100100{i}" for i in range(4)]
 

@@ -11,16 +11,11 @@ from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Identity
-from bayesrisk.reconstruction import OccupancyDetection, OccupancyReconstruction
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk import (
-    MATCH_KEYS,
-    Statements,
-    occupancy_block_risk,
-    occupancy_linkage,
-    occupancy_ranking,
-)
-from bayesrisk.risk.occupancy import sampling_ranking
+from bayesrisk.risk import Statements, occupancy_block_risk, occupancy_linkage, occupancy_ranking
+from bayesrisk.risk.occupancy import MATCH_KEYS, sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
 
