@@ -49,6 +49,36 @@ def test_a_run_and_its_results(config, tmp_path):
     assert not list((tmp_path / "out").rglob("*.tmp"))
 
 
+@pytest.mark.slow
+def test_same_bytes_for_any_number_of_workers(config, tmp_path):
+    run_sweep(config, tmp_path / "one")
+    run_sweep(config, tmp_path / "two", workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_same_bytes_on_dask(config, document, tmp_path):
+    run_sweep(config, tmp_path / "one")
+    # In a process of its own: Dask's threads and sockets outlive their cluster.
+    code = (
+        "import json, sys\n"
+        "from bayesrisk.experiments import run\n"
+        "from bayesrisk.experiments.sweep.document import parse_config\n"
+        "if __name__ == '__main__':\n"
+        "    study = parse_config(json.loads(sys.argv[1]))\n"
+        "    run(study, sys.argv[2], workers=2, executor='dask')\n"
+    )
+    script = tmp_path / "run.py"
+    script.write_text(code, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, str(script), json.dumps(document), str(tmp_path / "dask")],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    assert contents(tmp_path / "one") == contents(tmp_path / "dask")
+
+
 def test_resume_computes_what_is_missing_and_nothing_else(config, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_sweep(config, whole)

@@ -370,3 +370,28 @@ def test_sums_that_would_never_end_are_refused():
 def published_without_match(settings):
     with pytest.warns(IncompatibleConditionalsWarning):
         hierarchical_posterior(2, 1, -1, **settings, conditionals="as-published")
+
+
+@given(st.lists(counts, min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_exchange_of_siblings(siblings, random):
+    # Only the total enters, so their order cannot.
+    shuffled = list(siblings)
+    random.shuffle(shuffled)
+    settings = GRANVILLE | {"n_siblings": len(siblings)}
+    before, after = (
+        hierarchical_posterior(1, 3, sum(values), **settings) for values in (siblings, shuffled)
+    )
+    assert float(before.target_probability) == float(after.target_probability)
+
+
+def test_extreme_releases_and_budgets_stay_finite():
+    big = 2**50
+    for y, n, S in [(big, -big, big), (-big, big, -big), (0, big, -big), (0, -big, -big)]:
+        for a in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
+            for b in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
+                value = float(
+                    hierarchical_posterior(
+                        y, n, S, n_siblings=9, rho_block=a, rho_group=b, prior=0.2
+                    ).target_probability
+                )
+                assert 0.0 <= value <= 1.0

@@ -1,5 +1,7 @@
 """Checks of an audit: each passes where all is well, and each finds what is not (controls)."""
 
+import dataclasses
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -400,3 +402,44 @@ def test_a_whole_audit_keeps_all_of_them_and_half_the_noise_is_found():
     broken = audit_checks(said, question=proved, specs=stated)
     theory = broken[broken["check"] == "theory"].set_index("protection")
     assert theory.loc["weak", "verdict"] == "broken"
+
+
+@pytest.mark.parametrize("budgets", [{"R": "1/2"}, {"block": {}}, {"block": {"R": "much", "S": 1}}])
+def test_budgets_that_mean_something_else_are_no_bound(budgets):
+    spec = noise(epsilon=1)
+    other = dataclasses.replace(spec, parameters={**spec.parameters, "budgets": budgets})
+    mine = frame(*drawn(1, 40), protection="other")
+    assert row(audit_checks(mine, question=QUESTION, specs={"other": spec}), "theory")["compared"]
+    checks = audit_checks(mine, question=QUESTION, specs={"other": other})
+    assert row(checks, "theory")["verdict"] == "no bound"
+
+
+def test_pairs_are_neighbours_in_every_row_of_noises():
+    scales = ["2", "1", "1/2", "1/4"]
+    p = np.full(40, 0.5)
+    specs = {text: noise(epsilon=text) for text in scales}
+    for order in itertools.permutations(scales):
+        said = scored(dict.fromkeys(order, p))
+        checks = audit_checks(said, question=QUESTION, specs={n: specs[n] for n in order})
+        rows = checks[checks["check"] == "ordering"]
+        pairs = set(zip(rows["protection"], rows["against"], strict=True))
+        assert pairs == set(itertools.pairwise(scales))
+
+
+def test_a_few_targets_that_are_all_right_are_no_loss():
+    """Between places nothing varies: chance is what it is where all is calibrated."""
+    q = np.tile([0.97, 0.02, 0.01], (24, 1))
+    found = row(audit_checks(frame(q, np.zeros(24, int))), "calibration")
+    assert found["verdict"] == "inside"
+    assert found["value"] < 0.0 < found["upper"]
+
+
+def test_undecided_targets_are_not_checked_and_nobody_is_no_check():
+    mine = frame(*drawn(1, 40))
+    nobody = audit_checks(mine.assign(status="undecided"), question=QUESTION, specs=SPECS)
+    assert nobody.empty
+    assert list(nobody) == list(audit_checks(mine))
+    with pytest.raises(ArgumentTypeError):
+        audit_checks([1])
+    with pytest.raises(DataError, match="posterior"):
+        audit_checks(mine.drop(columns="posterior"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import laws as oracles
-from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
+from refusals import NOT_POSITIVE, NOT_PRIORS, finite_or_refused, refuses
 
 from bayesrisk import (
     ArgumentError,
@@ -264,3 +264,31 @@ def test_noise_that_cannot_explain_every_release():
     assert blind[0].tolist() == [0.75, 0.0, 0.25]
     impossible = marginal_count_posterior(noise=rounding, prior_pmf=[0.0, 0.5, 0.0, 0.5])
     assert impossible.shape == (4, 4)
+
+
+@pytest.mark.parametrize("rho", [1e-307, 1e-300, 1e-17, 1e17, 1e300])
+@pytest.mark.parametrize("prior", [1e-300, 0.2, 0.5, 1 - 2**-53])
+def test_budgets_at_the_end_of_the_doubles(rho, prior):
+    # A budget without any meaning may be refused, but not warn.
+    settings = {"rho": rho, "prior": prior}
+    for function in (marginal_risk, marginal_posterior, correct_decision_probability):
+        assert finite_or_refused(lambda f=function: f(**settings)), function.__name__
+    for function in (risk_ratio, posterior_probability):
+        assert finite_or_refused(lambda f=function: f([-(2**52), 0, 2**52], **settings))
+
+
+def test_composition_of_arrays():
+    table = np.array([[1.5, 2.0], [3.0, 0.5]])
+    assert compose_risk(table).tolist() == [4.5, 1.0]
+    assert compose_risk(table[0], table[1]).tolist() == [4.5, 1.0]
+    assert compose_risk([1.0, 2.0], 3.0).tolist() == [3.0, 6.0]
+    assert compose_risk(1.5) == 1.5
+    assert isinstance(compose_risk(1.5, 2.0), float)
+
+
+@given(rhos, priors)
+def test_correct_decisions_are_probabilities(rho, prior):
+    value = correct_decision_probability(rho=rho, prior=prior)
+    assert 0.0 <= value <= 1.0
+    if prior >= 0.5:
+        assert value >= 0.5

@@ -134,3 +134,9 @@ def test_arguments_are_checked():
         attainable_epsilon(noise=Noise(rho=2000.0), delta=1e-6)
     with pytest.raises(ShapeError, match="list of levels"):
         attainable_epsilon(noise=Noise(rho=[[0.1]]), delta=1e-6)
+
+
+def test_no_promise_is_below():
+    together = attainable_epsilon(noise=Noise(rho=CENSUS), delta=1e-6)
+    assert 0.9 * rho_to_epsilon(sum(CENSUS), 1e-6) < together < rho_to_epsilon(sum(CENSUS), 1e-6)
+    assert attainable_epsilon(noise=Noise(rho=0.001), delta=0.5) == 0.0

@@ -211,3 +211,15 @@ def test_arguments_are_checked():
         misspecified_risk(true_noise=Noise(rho=1e-20), believed_noise=noise, prior=0.1)
     with pytest.raises(ArgumentError, match="left_out"):
         misspecified_risk(true_noise=noise, believed_noise=noise, prior=0.1, left_out=0.0)
+
+
+def test_equal_beliefs_are_one_row():
+    # A believed law that is flat but for one step says the same of many releases.
+    believed = FiniteLaw(-60, np.full(121, 1 / 121))
+    true = FiniteLaw(-2, np.full(5, 0.2))
+    result = misspecified_risk(true_noise=true, believed_noise=believed, prior=0.25)
+    table = result.calibration()
+    assert result.release.tolist() == [-2, -1, 0, 1, 2, 3]
+    assert table["believed"].tolist() == pytest.approx([0.25])
+    assert table["share_there"].tolist() == pytest.approx([0.25])
+    assert result.expected_risk == pytest.approx(1.0)

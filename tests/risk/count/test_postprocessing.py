@@ -16,6 +16,7 @@ from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
 from bayesrisk.risk import (
     compare_postprocessing,
+    marginal_posterior,
     multilevel_marginal_posterior,
     postprocessed_marginal_posterior,
 )
@@ -244,3 +245,27 @@ def test_bad_arguments(function):
         function(**{**BASE, "noise": Noise(rho=1e-20), "group_count": 10**9})
     with pytest.raises(ShapeError, match="do not broadcast"):
         function(**{**BASE, "prior": [0.1, 0.2], "noise": Noise(rho=[0.1, 0.2, 0.3])})
+
+
+def test_long_windows():
+    # A few hundred thousand released values, against the count without ends and the sum over D.
+    rho, m, n, k = 1e-7, 1, 10**6, 499_999
+    value = postprocessed_marginal_posterior(
+        group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=0.3, known_count=k
+    ).posterior
+    # y - S is all that is used; for m = 1 it carries all the evidence, and pairs lose next to none.
+    assert value == pytest.approx(marginal_posterior(rho=2 * rho, prior=0.3), rel=1e-11)
+
+
+def test_on_a_grid_too():
+    result = compare_postprocessing(
+        group_count=np.array([1, 2, 3, 8, 40])[:, None, None, None],
+        n_siblings=np.array([1, 2, 5, 27, 300])[:, None, None],
+        noise=Noise(rho=np.array([0.01, RHO, 0.5, 3.0])[:, None]),
+        prior=[1e-9, 0.1, 0.5, 0.9],
+    )
+    assert result.margin.shape == (5, 5, 4, 4)
+    assert (result.margin >= -result.error_bound).all()
+    # It is a real loss, and it shrinks with N.
+    assert (result.margin > 0).mean() > 0.99
+    assert (np.diff(result.after, axis=0) >= -result.error_bound[1:]).all()

@@ -219,3 +219,18 @@ def test_many_levels_of_tiny_budgets_need_no_more_values_than_their_sum():
     total = np.array([-5200, 0, 3500])
     found = [law.reached(2e-6 * t - 6e-6, there=True) for t in total]
     np.testing.assert_allclose(found, norm.sf(total / deviation), rtol=1e-6)
+
+
+@given(st.lists(st.floats(-2, 0.7).map(lambda t: 10.0**t), min_size=1, max_size=3), priors)
+def test_another_level_never_spoils_the_accuracy(rho, prior):
+    one = multilevel_decision_accuracy(noise=Noise(rho=rho), prior=prior)
+    more = multilevel_decision_accuracy(noise=Noise(rho=[*rho, 0.2]), prior=prior)
+    assert one.baseline - 1e-12 <= one.accuracy <= more.accuracy + 2e-12
+
+
+def test_levels_at_the_edge_of_smoothness():
+    for rho in ([0.1799, 0.1799], [0.1801, 0.1801], [0.1799, 0.1801]):
+        truth = oracles.multilevel_marginal_risk(rho, 0.1)
+        assert oracles.relative_error(
+            multilevel_marginal_posterior(noise=Noise(rho=rho), prior=0.1).ratio, truth
+        ) <= bound(rho)

@@ -162,3 +162,15 @@ def test_arguments_are_checked():
     refused("at most 4194304 values", others=[wide, wide])
     told = risk_distribution(**good, true_others=[9, 3]).given
     assert told == "target, others 0, 3"
+
+
+def test_what_is_left_out_is_bounded():
+    noise, others = Noise(rho=[0.1, 0.3]), [law_of(HALF), law_of(FIVE)]
+    fine, coarse = (
+        risk_distribution(noise=noise, prior=0.1, others=others, left_out=cut)
+        for cut in (1e-15, 1e-4)
+    )
+    ratio = np.geomspace(0.1, 9.0, 50)
+    gap = np.abs(fine.exceeds(ratio) - coarse.exceeds(ratio))
+    assert 1e-8 < gap.max() <= 1e-4
+    assert 0.0 <= fine.mean - coarse.mean <= 1e-4 / 0.1

@@ -443,3 +443,8 @@ def test_majority_refusals(releases, truth, error, words):
     twice = pd.DataFrame({"x": [1, 2]}, index=["a", "a"])
     with pytest.raises(DataError, match="block 'a' occurs twice"):
         majority_inference({"r": twice}, truth=twice)
+
+
+def test_size_classes_are_those_of_the_published_tables():
+    edges = [0, 1, 9, 10, 49, 50, 99, 100, 249, 250, 499, 500, 999, 1000, 10**6]
+    assert size_class(edges).tolist() == [-1, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
