@@ -67,6 +67,8 @@ class RunSummary:
 
     def _answer(self) -> list[str]:
         done = f"{self.computed + self.resumed} of {self.shards} shards are done, in {self.folder}"
+        if sentences := self.facts.get("brief"):  # the answer of a study that says one
+            return [*sentences, done]
         return [done, *(f"{name}: {short(value)}" for name, value in self.facts.items())]
 
 
