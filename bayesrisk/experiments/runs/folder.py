@@ -357,6 +357,7 @@ class RunFolder:
                     f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
                     "nothing was changed"
                 )
+            _files.clear(file, self.state / self.layout.listing)
             return
         folders = (folder for folder in {self.path, self.state} if folder.exists())
         held = [path.name for folder in folders for path in folder.iterdir()]
