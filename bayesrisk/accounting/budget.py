@@ -32,11 +32,6 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     name : str, default "value"
         How messages call it.
 
-    Returns
-    -------
-    Fraction
-        The exact value.
-
     Examples
     --------
     >>> exact_number("1/864"), exact_number(2.56)

@@ -429,13 +429,7 @@ class RunOptions:
             yield pool
 
     def refuse(self, advice: str) -> None:
-        """Refuse options of long runs that were given where there is none.
-
-        Raises
-        ------
-        ArgumentError
-            If one has another value than its default.
-        """
+        """Refuse options of long runs that were given where there is none."""
         for field in dataclasses.fields(self):
             given = getattr(self, field.name) != field.default
             if given and field.name not in ("as_json", "quiet"):
@@ -572,18 +566,6 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
         What the command takes.
     part : str, optional
         File of a sample's folder, for a command that takes a file.
-
-    Returns
-    -------
-    Path
-        The path itself, or that of the sample, its bytes checked.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such file or sample, or it is of another kind; those that fit are named.
-    DataError
-        If the sample is damaged.
     """
     text = str(given)
     if not text.startswith(_PREFIX):

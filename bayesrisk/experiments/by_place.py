@@ -97,11 +97,6 @@ def split_by_place(
         Public list of places of the finest level, for records without ``blocks``: then parts and
         places do not depend on who lives where.
 
-    Raises
-    ------
-    ArgumentError
-        If ``places`` lack a place with a record, or are given to microdata that have ``blocks``.
-
     Examples
     --------
     >>> import tempfile

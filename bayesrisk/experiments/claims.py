@@ -63,13 +63,6 @@ class ClaimsStudy(Study):
         As for :func:`find_claims`; the time limit is for each block.
     blocks_per_shard : int, optional
         Blocks of a shard; by default enough for about 64 shards, and at most 250.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if a setting is out of range, a column unknown, or counts need not be true.
-    DataError
-        When it runs: if the folder of tables is damaged: file, row and column are named.
     """
 
     tables: str | Path

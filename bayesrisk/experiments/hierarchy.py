@@ -60,13 +60,6 @@ def add_columns(
         Rows written.
     truncation_bound : float
         Largest of their bounds.
-
-    Raises
-    ------
-    DataError
-        If the table cannot be read, has no such column, no row, or a bad value.
-    OutputError
-        If the output exists or cannot be written; nothing is left half-written.
     """
     ending = _ending(output, "output")
     _ending(source, "releases")

@@ -137,13 +137,6 @@ class OccupancyAttackStudy(Study):
     blocks_per_shard : int, default 250
         Blocks of a shard; the perturbations depend on it.  Of tables at a level that is not their
         finest, a shard is of whole places of the level with about so many of the finest.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if a setting is out of range, or counts of tables need not be true.
-    DataError
-        When it runs: if the input is damaged, or a table is missing.
     """
 
     blocks: str | Path

@@ -227,15 +227,7 @@ class ReconstructionOutput:
 
 
 def read_reconstruction(folder: str | Path) -> ReconstructionOutput:
-    """Return settings, records, blocks and variability of a finished reconstruction.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no reconstruction.
-    PartFileError
-        If the run is not finished, or a file is not the one that the manifest lists.
-    """
+    """Return settings, records, blocks and variability of a finished reconstruction."""
     run = FinishedReconstruction(folder)
     frames = {kind: read_frame(file, fault=PartFileError) for kind, file in run.files.items()}
     return ReconstructionOutput(

@@ -273,16 +273,6 @@ def write_reidentification(
     ReidentificationReport
         The path of the page, and the rates of everybody in the attackers' files.
 
-    Raises
-    ------
-    DataError
-        If a file lacks a column or has a value out of range: file, row and column are named; or
-        if nobody in it lives in a block of the reconstruction.
-    OutputError
-        If the output folder holds something, or ``folder`` holds no reconstruction.
-    PartFileError
-        If the reconstruction is not finished or was altered.
-
     Notes
     -----
     Each county has random draws of its own: parts and one file with the same rows in the same

@@ -201,13 +201,7 @@ class SimulatedLikelihood:
     version: str = __version__
 
     def probability(self, observation: ArrayLike) -> NDArray[np.float64]:
-        """Return the smoothed probability of one release under each hypothesis.
-
-        Returns
-        -------
-        ndarray, shape (hypotheses,)
-            For a value never drawn: the probability of all such values together.
-        """
+        """Return the smoothed probability of one release under each hypothesis."""
         total = self.draws + self.smoothing * (len(self.values) + 1)
         return np.asarray((self._seen(observation) + self.smoothing) / total, dtype=np.float64)
 

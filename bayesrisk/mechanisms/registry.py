@@ -96,11 +96,6 @@ def mechanism_dial(name: str) -> Dial | None:
     name : str
         One of :func:`available_mechanisms`.
 
-    Returns
-    -------
-    Dial or None
-        What the mechanism declares as ``dial``; None where it declares nothing.
-
     Examples
     --------
     >>> mechanism_dial("swapping")

@@ -590,11 +590,6 @@ class Nation:
     spec : PopulationSpec
         Settings; its ``n_blocks`` and ``state`` are not used.
 
-    Raises
-    ------
-    ArgumentError
-        If the blocks do not fit into 20 states of 500 counties.
-
     Examples
     --------
     >>> nation = Nation.of_scale(1e-3)
@@ -650,12 +645,6 @@ class Nation:
             Its number, in [0, counties).
         seed : int
             Seed of the nation.
-
-        Returns
-        -------
-        Microdata
-            As of :func:`simulate_population`; the numbers of people and households are those of
-            no other county.
         """
         number = self._number(county)
         source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))

@@ -470,12 +470,6 @@ _BLOCKS = {"tract": 153, "county": 1000, "state": 20_000}
 def population_presets() -> list[str]:
     """Return the names of the ready settings.
 
-    Returns
-    -------
-    list of str
-        ``"tract"`` (153 blocks), ``"county"`` (1,000 blocks) and ``"state"`` (20,000 blocks in 6
-        counties); they differ in ``n_blocks`` only.
-
     Examples
     --------
     >>> population_presets()
@@ -666,11 +660,6 @@ def draw_bedrooms(
         Weight of a violation, in (0, 1]; 1 ignores the limit.
     rng : int, Generator or SeedSequence
         Seed or generator.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        1 at most one bedroom, 2 two, 3 three or more.
 
     References
     ----------

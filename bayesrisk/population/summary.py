@@ -79,16 +79,7 @@ class PopulationSummary:
     version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each class of block population, in per cent.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``blocks``, ``people``, ``unique``, ``modal``, ``proportional`` (of this
-            population) and ``published_...``: the United States, Tables S5 and S6 of the
-            person-level reconstruction study.  There only data-defined people (about nine in ten)
-            can be unique, and the guesses are precisions among people found by sex and age.
-        """
+        """Return one row for each class of block population, in per cent."""
         import pandas as pd  # slow to import
 
         def per_cent(part: ArrayLike) -> FloatArray:

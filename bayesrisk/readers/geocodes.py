@@ -176,11 +176,6 @@ def block_geocode(
     geoids : array_like of str, shape (n,)
         Published 15-digit numbers of blocks.
 
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        Geocodes of 31 characters; :func:`block_geoid` undoes it.
-
     Examples
     --------
     >>> block_geocode(["057100011000101"], ["570010203001004"]).tolist()

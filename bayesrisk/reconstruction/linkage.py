@@ -477,11 +477,6 @@ def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
     records : pandas.DataFrame or Persons
         With ``block``, ``race`` and ``hisp``.
 
-    Returns
-    -------
-    ndarray of int64
-        Cells ``2 (race - 1) + hisp``, one for each record.
-
     Examples
     --------
     >>> records = pd.DataFrame(
@@ -530,11 +525,6 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
     records : pandas.DataFrame or Persons
         What the adversary holds: ``block, sex, age, race, hisp``.
 
-    Returns
-    -------
-    pandas.DataFrame
-        The same blocks, sexes and ages.
-
     Examples
     --------
     >>> records = pd.DataFrame(
@@ -558,11 +548,6 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
         What the adversary holds: ``block, sex, age, race, hisp``.
     rng : Generator or int
         Source of the draws.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same blocks, sexes and ages.
 
     Examples
     --------

@@ -80,13 +80,7 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
 
 
 def check_bound(file: Path, document: Mapping[str, Any]) -> None:
-    """Refuse a description that is not that of the tables beside it, whichever was changed.
-
-    Raises
-    ------
-    DataError
-        If one does not name the other.
-    """
+    """Refuse a description that is not that of the tables beside it, whichever was changed."""
     manifest = file.parent / MANIFEST
     _files.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
     named = _files.read_document(manifest).get("release")
@@ -116,13 +110,7 @@ class ReleaseIndex:
     digest: str
 
     def checked(self, code: str) -> Path:
-        """Return the folder of a part whose tables and description are those that are listed.
-
-        Raises
-        ------
-        DataError
-            If they are others, or there are none.
-        """
+        """Return the folder of a part whose tables and description are those that are listed."""
         folder = self.partitions.checked(code)
         _files.check_digest(folder / RELEASE_FILE, self.releases[code], RELEASE_FILE)
         return folder
@@ -134,13 +122,7 @@ class ReleaseIndex:
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseIndex:
-        """Return the index of a folder, everything but the parts checked.
-
-        Raises
-        ------
-        DataError
-            If it is damaged.
-        """
+        """Return the index of a folder, everything but the parts checked."""
         file = folder / RELEASE_FILE
         document = read_document(file, _MORE)
         _files.check_digest(folder / PARTITIONS, str(document["partitions"]), RELEASE_FILE)

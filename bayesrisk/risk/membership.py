@@ -111,15 +111,7 @@ class TradeOffCurve:
         return check.answer(np.maximum(gap.max(axis=-1), 0.0))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each point.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``false_positive_rate`` and ``true_positive_rate``, each with ``_lower`` and
-            ``_upper``: pointwise Clopper-Pearson intervals of simulated rates, and the numerical
-            error of exact ones.
-        """
+        """Return one row for each point."""
         import pandas as pd  # slow to import
 
         columns: dict[str, FloatArray] = {}

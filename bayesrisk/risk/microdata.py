@@ -172,14 +172,7 @@ class FirstLook:
         return [*lines, "These are counts of rare records, not of people found. See to_frame()."]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each record, in the order of the data.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``class_size``; ``minimal_uniques_1`` and so on; ``fewest_keys``, the size of the
-            smallest of them (0 for none); ``distinct`` where there is a sensitive column.
-        """
+        """Return one row for each record, in the order of the data."""
         sets = self.minimal_uniques
         columns = {"class_size": self.class_size}
         columns |= {f"minimal_uniques_{i + 1}": sets[:, i] for i in range(sets.shape[1])}
@@ -368,13 +361,7 @@ class RepeatedMicrodata:
         return [*lines, "A match is no proof that the person's own record is why: see inference."]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each measure.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``measure`` and ``percent``; those about the target only where there is one.
-        """
+        """Return one row for each measure."""
         names = [f.name for f in fields(self)[4:]]
         rows = [(name, getattr(self, name)) for name in names]
         return pd.DataFrame(

@@ -124,14 +124,7 @@ class OccupancyBlockRisk:
     confidence: float
 
     def to_frame(self) -> pd.DataFrame:
-        """Return precision and recall with Clopper-Pearson intervals and blind guesses.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows ``precision`` and ``recall``: ``measure, confirmed, of, value, lower, upper,
-            baseline``.
-        """
+        """Return precision and recall with Clopper-Pearson intervals and blind guesses."""
         of = np.array([self.putative, self.violating])
         confirmed = np.full(2, self.confirmed)
         lower, upper = binomial_interval(confirmed, of, confidence=self.confidence)
@@ -309,15 +302,7 @@ class LinkageCurve:
         return self.violations / self.households if self.households else np.nan
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each k.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``k, putative, hits, precision, precision_lower, precision_upper, recall,
-            recall_lower, recall_upper, match_rate, baseline``; intervals take blocks as the
-            independent units, for households of one block are matched, or missed, together.
-        """
+        """Return one row for each k."""
         return pd.DataFrame(
             {
                 "k": np.arange(1, len(self) + 1),

@@ -132,13 +132,7 @@ class Partitions:
         return sizes
 
     def checked(self, code: str) -> Path:
-        """Return the folder of a part whose manifest is the one that the index lists.
-
-        Raises
-        ------
-        DataError
-            If it is another one, or there is none.
-        """
+        """Return the folder of a part whose manifest is the one that the index lists."""
         known = self.above if code == ABOVE else self.digests.get(code)
         if known is None:
             raise DataError(f"{self.folder}: must have a part {shown(code)}")
@@ -153,13 +147,7 @@ class Partitions:
 
     @classmethod
     def read(cls, folder: Path, kind: str) -> "Partitions":
-        """Return the index of a folder, everything but the parts checked.
-
-        Raises
-        ------
-        DataError
-            If it is damaged, or the data set is of another kind.
-        """
+        """Return the index of a folder, everything but the parts checked."""
         file = folder / PARTITIONS
         document = _files.read_document(file)
         if set(document) != _KEYS or document["format"] != _FORMAT:

@@ -265,11 +265,6 @@ def as_microdata(data: Records | Microdata) -> Microdata:
     data : Records or Microdata
         Records of persons or of households.
 
-    Returns
-    -------
-    Microdata
-        The same records.
-
     Examples
     --------
     >>> import pandas as pd

@@ -258,11 +258,6 @@ def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true:
         Those that are read as true.
     taken_as_true : bool
         Whether the caller was told that they may be.
-
-    Raises
-    ------
-    ArgumentError
-        If a law says that counts need not be true, and the caller was not told.
     """
     told = check.flag(taken_as_true, "taken_as_true")
     found = next((key for key in keys if key in laws), None)

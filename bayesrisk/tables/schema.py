@@ -557,11 +557,6 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     codes : mapping of str to array_like of int
         The ten columns of schema ``household-dhc``; shapes broadcast.
 
-    Returns
-    -------
-    ndarray of bool
-        One answer for each unit.
-
     Notes
     -----
     The rules leave 1,902 combinations of size, types, under 18, 65 and over and age, times 56 of
@@ -581,11 +576,6 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
 
 def household_cells() -> IntArray:
     """Return the cells of schema ``household-dhc`` that keep the structural rules.
-
-    Returns
-    -------
-    ndarray of int64
-        The 106,519 cell numbers, sorted.
 
     Examples
     --------

@@ -198,13 +198,7 @@ def available() -> list[str]:
 
 
 def make_executor(name: str, workers: int) -> Executor:
-    """Return an executor by name, one of :func:`available`, with 1 to 1024 workers.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it needs an extra that is not installed.
-    """
+    """Return an executor by name, one of :func:`available`, with 1 to 1024 workers."""
     workers = check.integer(workers, "workers", lower=1, upper=1024)
     return REGISTRY.make(name, workers)
 
@@ -219,11 +213,6 @@ class DaskExecutor(Executor):
     address : str, optional
         Address of a scheduler, such as ``tcp://host:8786``; by default the one in
         ``DASK_SCHEDULER_ADDRESS``, and a local cluster where there is none.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Dask is not installed.
     """
 
     def __init__(self, workers: int, *, address: str | None = None) -> None:

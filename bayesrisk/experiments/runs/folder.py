@@ -62,13 +62,7 @@ class RunSettings:
 
     @classmethod
     def from_dict(cls, values: Any, *, source: str = "config") -> Self:
-        """Return the configuration that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        ConfigError
-            Names the source, the key, the bound and the value.
-        """
+        """Return the configuration that :meth:`to_dict` wrote."""
         from pydantic import TypeAdapter, ValidationError  # slow to import
 
         from bayesrisk._files.limits import as_config_error
@@ -139,16 +133,7 @@ class RunFolder:
 
     @classmethod
     def existing(cls, path: str | Path, layout: Layout) -> Self:
-        """Return the folder of a run that was begun, with the configuration it was begun with.
-
-        Raises
-        ------
-        OutputError
-            If there is none of this kind.
-        PartFileError
-            If the manifest belongs to another configuration: a changed one would make every part
-            look foreign.
-        """
+        """Return the folder of a run that was begun, with the configuration it was begun with."""
         folder = cls(path, {}, layout)
         file = folder.state / layout.settings
         with named(str(file), OutputError):
@@ -188,13 +173,7 @@ class RunFolder:
         return _files.read_document(file, PartFileError) if file.exists() else {}
 
     def result(self, name: str) -> Path:
-        """Return the path of a result of a complete run, after comparing it with the manifest.
-
-        Raises
-        ------
-        PartFileError
-            If the run is not finished, or the file is not the one that the manifest lists.
-        """
+        """Return the path of a result of a complete run, after comparing it with the manifest."""
         files = self.manifest.get("files", {})
         if not files:
             raise PartFileError(f"{self.path}: is not finished; run it with --resume")
@@ -303,14 +282,6 @@ class RunFolder:
         """Make the folder ready for the shards of a run; return those that are already there.
 
         With ``resume`` a shard with a damaged part is to be computed again, and a warning names it.
-
-        Raises
-        ------
-        OutputError
-            If the folder belongs to another configuration, holds parts of this run and ``resume``
-            is false, or holds other files.
-        PartFileError
-            If a part is damaged and ``resume`` is false, or it is another machine's.
         """
         with _files.explained(self.path):
             self._settle()

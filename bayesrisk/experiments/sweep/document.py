@@ -386,13 +386,6 @@ def parse_config(
         Where relative paths start.
     seed : int, optional
         Seed that replaces the one in the document.
-
-    Raises
-    ------
-    ConfigError
-        If a key is unknown, missing or out of range.
-    DataError
-        If the table of targets breaks its format.
     """
     check.text(source, "source")
     check.path(folder, "folder")

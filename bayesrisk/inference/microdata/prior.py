@@ -165,11 +165,6 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
     shares : array_like of float, shape (cells,)
         The composition theta around them, > 0 where a count is.
 
-    Returns
-    -------
-    float
-        Concentration A, to about six digits.
-
     Examples
     --------
     >>> counts = [[9, 1], [2, 8], [7, 3], [1, 9]]

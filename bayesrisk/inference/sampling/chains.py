@@ -153,14 +153,7 @@ class Samples:
         return self.target
 
     def pmf(self, label: str) -> pd.DataFrame:
-        """Return how often each count was drawn, with Monte Carlo standard errors.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``probability`` and ``error``, indexed by the count; counts never drawn are
-            absent, which says that they are rare and not that they are impossible.
-        """
+        """Return how often each count was drawn, with Monte Carlo standard errors."""
         draws = self.of(label)
         values = np.unique(draws)
         hits = [draws == value for value in values]
@@ -173,13 +166,7 @@ class Samples:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each draw.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``chain``, ``draw``, ``target`` (if there is one) and one for each variable.
-        """
+        """Return one row for each draw."""
         columns: dict[str, Any] = {
             "chain": np.repeat(np.arange(self.chains), self.draws),
             "draw": np.tile(np.arange(self.draws), self.chains),
@@ -434,13 +421,7 @@ class Diagnosis:
     arviz_version: str
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each variable.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each number, indexed by ``variable``.
-        """
+        """Return one row for each variable."""
         columns = ("mean", "mcse", "r_hat", "ess_bulk", "ess_tail", "constant")
         return pd.DataFrame(
             {name: getattr(self, name) for name in columns},

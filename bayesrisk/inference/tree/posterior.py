@@ -103,13 +103,7 @@ class TreePosterior:
         return FiniteLaw(int(pmf.index[0]), pmf.to_numpy(), error_bound=bound)
 
     def quantile(self, q: ArrayLike) -> NDArray[np.int64]:
-        """Return the smallest count of each node whose cumulative probability reaches ``q``.
-
-        Returns
-        -------
-        ndarray of int64, shape (..., nodes)
-            Quantiles; the axes of ``q`` come first.
-        """
+        """Return the smallest count of each node whose cumulative probability reaches ``q``."""
         levels = check.probability(q, "q")
         out = np.empty((levels.size, self.tree.n_nodes), dtype=np.int64)
         windows = np.stack([self.lowest, self.offset, self.size], axis=1).tolist()
@@ -120,14 +114,7 @@ class TreePosterior:
         return out.reshape((*levels.shape, self.tree.n_nodes))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per node.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns node, parent, depth, noisy_count (missing for no release), mean, sd, mode,
-            at_least_one and truncation_bound.
-        """
+        """Return one row per node."""
         tree = self.tree
         parent = pd.Series(tree.names[np.maximum(tree.parent, 0)])
         noisy = pd.Series(tree.noisy, dtype="Int64").where(tree.precision > 0.0)

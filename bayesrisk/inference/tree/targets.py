@@ -56,13 +56,7 @@ class TargetPosteriors:
     version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per target.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns node, known_count, prior, posterior, risk_ratio and truncation_bound.
-        """
+        """Return one row per target."""
         return pd.DataFrame(
             {
                 "node": self.names,

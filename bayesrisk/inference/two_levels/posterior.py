@@ -224,14 +224,7 @@ class HierarchicalPosterior:
         return pd.Series(pmf, index=index, name="probability")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each release.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Releases and settings, prior, the posterior given the block alone and given all, and
-            the risk ratio.
-        """
+        """Return one row for each release."""
         releases = {"block": self.block, "group": self.group, "siblings": self.siblings}
         answers = {
             "target_probability": self.target_probability,
@@ -415,14 +408,7 @@ class ApproximationCost:
     noise_error_bound: float
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each release.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Releases, both probabilities of the target, their difference, and the distance between
-            the posteriors of the group count.
-        """
+        """Return one row for each release."""
         frame = self.approximate.to_frame()[["block", "group", "siblings", "prior"]]
         return frame.assign(
             approximate=self.approximate.target_probability.ravel(),

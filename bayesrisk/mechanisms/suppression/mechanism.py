@@ -446,13 +446,7 @@ class ProtectionRanges:
         return np.equal(self.lower, self.upper)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each suppressed cell.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns named as the attributes.
-        """
+        """Return one row for each suppressed cell."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})

@@ -90,11 +90,6 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     variance : array_like
         Variances, in (0, 1e30].
 
-    Returns
-    -------
-    float or ndarray
-        Scale parameters sigma2, within 1e-14 relative; from 2.2 on they equal the variance.
-
     Examples
     --------
     >>> float(sigma2_from_variance(10.09))

@@ -323,12 +323,6 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
-    Returns
-    -------
-    Claims
-        Candidates, ``undecided`` all; every claim about at least one record that can be verified
-        is among them.
-
     Examples
     --------
     >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -597,11 +591,6 @@ class ClaimsAttack:
         ----------
         release : Release
             What was published; nothing else is read.
-
-        Returns
-        -------
-        Claims
-            What is certain of the tables: of the people, if published counts are true counts.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

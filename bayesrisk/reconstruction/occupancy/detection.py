@@ -115,13 +115,7 @@ class OccupancyDetection:
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``block, subsidised, status, way, conflict``.
-        """
+        """Return one row for each block."""
         columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
         for name in ("status", "way", "conflict"):
             columns[name] = list(getattr(self, name))
@@ -384,12 +378,6 @@ class OccupancyAttack:
         ----------
         release : Release
             What was published; nothing else is read.
-
-        Returns
-        -------
-        OccupancyDetection
-            A status for each block: proved of the tables, and of the households if published
-            counts are true counts.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")

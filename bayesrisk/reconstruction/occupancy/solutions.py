@@ -91,14 +91,7 @@ class OccupancyReconstruction:
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each different household of each solution.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``block, solution, size, race_ethnicity, children, bedrooms, subsidised,
-            households, violation``.
-        """
+        """Return one row for each different household of each solution."""
         import pandas as pd  # slow to import
 
         names = ("solution", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
@@ -400,13 +393,7 @@ class OccupancyVariability:
         return np.asarray(np.where(none, np.nan, share))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``block, attributes, status, households, lower, upper, share``.
-        """
+        """Return one row for each block."""
         import pandas as pd  # slow to import
 
         names = ("households", "lower", "upper", "share")

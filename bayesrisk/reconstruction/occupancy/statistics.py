@@ -128,15 +128,7 @@ class OccupancyStatistics:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``block``, and the attributes; those with several columns are numbered from 1
-            (``sizes_1``, ..., ``hud_children_1`` the least and ``hud_children_2`` the largest);
-            those of ``hud_race_most`` and ``hud_bedrooms_most`` where they differ from the least.
-        """
+        """Return one row for each block."""
         import pandas as pd  # slow to import
 
         columns = {"block": np.asarray(self.geoids, dtype=str)}
@@ -158,17 +150,6 @@ class OccupancyStatistics:
             be missing.
         source : str, default "blocks"
             What messages call it.
-
-        Returns
-        -------
-        OccupancyStatistics
-            In the order of the rows.
-
-        Raises
-        ------
-        DataError
-            If a column is missing, a block is there twice, or a value is no whole number >= 0:
-            row (the first is 1) and column are named.
         """
         if "block" not in frame:
             raise DataError(f"{source}: must have a column 'block', got {', '.join(frame.columns)}")

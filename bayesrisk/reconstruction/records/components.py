@@ -507,13 +507,7 @@ def farthest_solutions(
     solver: SolverBackend,
     limits: Limits,
 ) -> tuple[Program, IntArray, Farthest]:
-    """Return the program of the solved blocks, ``star`` as its solution, and what is farthest.
-
-    Raises
-    ------
-    ArgumentError
-        If ``star`` (blocks by cells) is no solution.
-    """
+    """Return the program of the solved blocks, ``star`` as its solution, and what is farthest."""
     program, wrong, low, high = open_program(problem, bounds, solved, bounds_only=bounds_only)
     value = entries(star, bounds.block, bounds.cell)
     outside = solved[bounds.block] & ((value < low) | (value > high))

@@ -107,13 +107,7 @@ class PublishedRows:
 def published_rows(
     tables: PublishedTables, *, scope: str, taken_as_true: bool = False
 ) -> PublishedRows:
-    """Return the problem that tables of the finest level, and of larger ones up to a scope, pose.
-
-    Raises
-    ------
-    ArgumentError
-        If there are no tables at ``scope``, too many cells, or counts that need not be true.
-    """
+    """Return the rows of tables of the finest level, and of larger ones up to a scope."""
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload

@@ -319,11 +319,6 @@ class ReconstructionAttack:
         ----------
         release : Release
             What was published; nothing else is read.
-
-        Returns
-        -------
-        Reconstruction
-            Records, and a status for every block.
         """
         if not isinstance(release, Release):
             raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
@@ -453,13 +448,7 @@ class SolutionVariability:
         return self.to_frame()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each place.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: the place, ``population``, ``lower``, ``upper``, ``status``, ``seconds``.
-        """
+        """Return one row for each place."""
         return pd.DataFrame(
             {
                 self.level: self.geoids,

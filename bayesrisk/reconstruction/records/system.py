@@ -126,11 +126,6 @@ def space_of(schema: Schema, tables: Sequence[Table]) -> CellSpace:
 
     For the block tables of the 2010 Summary File 1: 2 sexes, 38 age bins, 63 race combinations
     and Hispanic origin, 9,576 cells.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two million cells.
     """
     space = CellSpace(schema, merged_codes(schema, tables))
     if space.size > MAX_CELLS:

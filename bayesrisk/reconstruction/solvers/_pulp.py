@@ -41,11 +41,6 @@ class PulpSolver:
         ``highs``, ``cbc``, ``glpk``, ``scip``, ``gurobi``, ``cplex``, or a name that PuLP lists.
     **options : object
         Options of that solver, as PuLP takes them.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
     """
 
     def __init__(self, solver: str, **options: Any) -> None:

@@ -29,11 +29,6 @@ def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBa
     **options : object
         Options of the solver, passed on.
 
-    Returns
-    -------
-    SolverBackend
-        It serves one thread at a time.
-
     Examples
     --------
     >>> make_solver("highs").name

@@ -420,13 +420,6 @@ def audit_quantiles(
     confidence : float, default 0.95
         Of the intervals, in (0, 1).
 
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each ``protection, attack, adversary``: ``targets``, ``undecided`` (of them
-        without a posterior), ``ratio``, the smallest one that a share ``quantile`` of the decided
-        does not exceed, ``lower`` and ``upper``, infinite where so few targets bound nothing.
-
     References
     ----------
     The interval is that of Korn and Graubard (1998, Survey Methodology 24, 193-201) for a share,

@@ -318,13 +318,7 @@ class DecisionAccuracy:
     cleared: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each setting.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each array.
-        """
+        """Return one row for each setting."""
         import pandas as pd  # slow to import
 
         return pd.DataFrame({f.name: np.ravel(getattr(self, f.name)) for f in fields(self)})

@@ -174,13 +174,7 @@ class BlockRisk:
         return self.to_frame()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each released count and setting.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each array.
-        """
+        """Return one row for each released count and setting."""
         import pandas as pd  # slow to import
 
         return pd.DataFrame(self._columns())

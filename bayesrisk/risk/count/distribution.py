@@ -145,14 +145,7 @@ class RiskDistribution:
         return min(found, float(ends[:, 1].max()))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return how often each of some ratios is exceeded, as it is drawn.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``risk_ratio`` (256 values between the 0.01 % and the 99.99 % quantile, evenly
-            spaced in their logarithm) and ``exceeds``.
-        """
+        """Return how often each of some ratios is exceeded, as it is drawn."""
         import pandas as pd  # slow to import
 
         low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))

@@ -140,14 +140,7 @@ class MisspecifiedRisk:
         return pd.DataFrame(columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each release.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``release``, ``probability``, ``probability_if_there``, ``believed`` and
-            ``correct``.
-        """
+        """Return one row for each release."""
         names = ("release", "probability", "probability_if_there", "believed", "correct")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
@@ -425,13 +418,7 @@ class PostprocessingComparison:
         return 2.0**-44 * self.after + self.before * rounding
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each setting.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each array.
-        """
+        """Return one row for each setting."""
         names = (
             *("group_count", "n_siblings", "known_count", "sigma2", "prior", "block_only"),
             *("before", "after", "risk_before", "risk_after", "ratio", "margin", "error_bound"),

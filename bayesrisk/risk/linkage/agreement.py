@@ -200,13 +200,6 @@ class Agreement:
         latter take block, sex and age from the source ``baseline_from``; they agree with a true
         record if that source has one of its block, sex and age, and they guess its race and
         ethnicity.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each class of block size and source.  For ``exact`` and ``binned``:
-            ``_rate, _lower, _upper``; ``_baseline, _baseline_guesser, _ratio``; ``_left_out,
-            _left_out_guesser, _left_out_ratio, _left_out_ratio_lower, _left_out_ratio_upper``.
         """
         return agreement_rates(self.sums(), confidence=self.confidence)
 
@@ -439,14 +432,6 @@ class Rates(ABC):
             Whether only blocks of proved zero solution variability count.
         by_size : bool, default True
             Whether there is a row for each class of block size under the one for all blocks.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each attacker, source and class: counts; ``precision, precision_lower,
-            precision_upper, recall_confirmed, recall_putative``; ``baseline_precision,
-            baseline_guesser, precision_ratio``; ``left_out, left_out_guesser, left_out_ratio,
-            left_out_ratio_lower, left_out_ratio_upper``.
 
         Notes
         -----

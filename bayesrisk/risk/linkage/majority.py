@@ -132,13 +132,7 @@ class MajorityInference:
         return pd.DataFrame(rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each release and block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The attribute ``blocks``.
-        """
+        """Return a row for each release and block."""
         return self.blocks
 
     def _kept(self, release: str, threshold: int) -> pd.DataFrame:

@@ -98,13 +98,7 @@ class InferenceWithoutRecord:
     version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
-        """Return accuracies weighted by people, for all blocks and each class of block size.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each class with anybody in it.
-        """
+        """Return accuracies weighted by people, for all blocks and each class of block size."""
         return without_record_means(self.sums())
 
     def sums(self) -> pd.DataFrame:

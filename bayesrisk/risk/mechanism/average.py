@@ -98,14 +98,7 @@ class AverageRisk:
         return self.marginal_posterior.confidence
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each number; an estimate ``x`` has ``x``, ``x_error``, ``x_lower`` and
-            ``x_upper``.
-        """
+        """Return one row."""
         import pandas as pd  # slow to import
 
         row = {

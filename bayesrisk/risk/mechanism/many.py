@@ -429,14 +429,7 @@ class PostprocessingEffect:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each number; an estimate ``x`` has ``x``, ``x_error``, ``x_lower`` and
-            ``x_upper``.
-        """
+        """Return one row."""
         import pandas as pd  # slow to import
 
         row = {

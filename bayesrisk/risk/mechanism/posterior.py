@@ -446,14 +446,7 @@ class MechanismRisk:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: the risk, and the utility over all published cells.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A column for each number, and those of ``utility``.  An estimate ``x`` has
-            ``x``, ``x_error``, ``x_lower`` and ``x_upper``.
-        """
+        """Return one row: the risk, and the utility over all published cells."""
         import pandas as pd  # slow to import
 
         frame = self.average.to_frame()

@@ -545,14 +545,7 @@ class HierarchicalRisk(AverageAnswer):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each value, with truth and settings.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Settings, ``value``, ``without_hierarchy``, ``without_release`` and
-            ``standard_error``.
-        """
+        """Return one row for each value, with truth and settings."""
         names = ("value", "without_hierarchy", "without_release", "standard_error")
         return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})
 

@@ -180,13 +180,7 @@ class HierarchicalGain(AverageAnswer):
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each truth and setting.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Settings, gain, loss, net, both probabilities of a correct decision, and the errors.
-        """
+        """Return one row for each truth and setting."""
         rates = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
         names = (*rates, "gain_error", "loss_error", "net_error")
         return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})

@@ -330,11 +330,6 @@ def claim_space(
 
     ``cells`` are the possible schema cells; by default those of the rules, whose last few spaces
     are kept.
-
-    Raises
-    ------
-    ArgumentError
-        If tables cross too many cells, or more than two million cells are possible.
     """
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
