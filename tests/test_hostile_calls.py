@@ -10,6 +10,9 @@ import bayesrisk as br
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
+from bayesrisk.experiments.by_place import split_by_place
+from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.reconstruction.claims.options import ClaimOptions
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)
@@ -124,7 +127,7 @@ CALLS = {
         "name",
         lambda v: br.distributions.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
     ),
-    "parse_config document": ("document", lambda v: br.experiments.parse_config(v, folder=".")),
+    "parse_config document": ("document", lambda v: parse_config(v, folder=".")),
     "workload levels": ("levels", lambda v: br.Workload.named("pl94", levels=v)),
     "sample_tree nodes": (
         "node",
@@ -162,10 +165,10 @@ CALLS = {
         "name",
         lambda v: br.Estimate(0.5, 0.0, 0.5, 0.5, confidence=0.95, method="exact").columns(v),
     ),
-    "split_by_place records": ("records", lambda v: br.experiments.split_by_place(v, "nowhere")),
+    "split_by_place records": ("records", lambda v: split_by_place(v, "nowhere")),
     "ClaimOptions.given options": (
         "options",
-        lambda v: br.reconstruction.ClaimOptions.given(v),
+        lambda v: ClaimOptions.given(v),
     ),
 }
 #: Values that none of these arguments takes.

@@ -26,7 +26,8 @@ from bayesrisk.cli.base import (
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import AuditStudy, Protection, ProtectionGoal
+    from bayesrisk.experiments import AuditStudy, Protection
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
     from bayesrisk.risk.audit import Adversary
     from bayesrisk.tables import Workload
 
@@ -228,7 +229,7 @@ def _study(population: Any, document: dict[str, Any]) -> "AuditStudy":
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
-    from bayesrisk.experiments import ProtectionGoal
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
 
     given = {n: document[n] for n in _GOAL if document.get(n) is not None}
     if given and "target_ratio" not in given:

@@ -3,7 +3,7 @@
 May import everything but ``cli``; writes only inside the folder it is given.
 """
 
-from bayesrisk.experiments.audit import AuditStudy, Protection, ProtectionGoal, read_audit
+from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.measurement_counts import MeasurementCountsStudy, measurement_posterior
 from bayesrisk.experiments.measurement_risk import MeasurementsStudy
 from bayesrisk.experiments.occupancy_study import OccupancyConfig, OccupancyStudy
@@ -19,7 +19,6 @@ __all__ = [
     "OccupancyConfig",
     "OccupancyStudy",
     "Protection",
-    "ProtectionGoal",
     "load_config",
     "measurement_posterior",
     "read_audit",

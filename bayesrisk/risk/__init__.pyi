@@ -44,6 +44,7 @@ from .membership import simulated_tradeoff as simulated_tradeoff
 from .membership import tradeoff_curve as tradeoff_curve
 from .microdata import first_look as first_look
 from .microdata import repeated_microdata as repeated_microdata
+from .occupancy import MATCH_KEYS as MATCH_KEYS
 from .occupancy import occupancy_block_risk as occupancy_block_risk
 from .occupancy import occupancy_linkage as occupancy_linkage
 from .occupancy import occupancy_ranking as occupancy_ranking

@@ -13,6 +13,7 @@ from studies import run_measurement_counts
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.experiments import measurement_counts, measurement_posterior
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 
 STATE = "057"
 
@@ -119,7 +120,7 @@ def test_every_place_and_cell_once_and_they_add_up(sample, counts):
     result, table = counts
     assert result.complete
     assert result.truncation_bound < 1e-14
-    widths = br.readers.SPINE_WIDTHS
+    widths = SPINE_WIDTHS
     levels = ["State", "County", "Tract", "Block_Group", "Block"]
     assert result.counts == {level: 3 * sample.geocodes[level].size for level in levels}
     assert list(result.counts) == levels

@@ -7,6 +7,7 @@ from fuzz.corpus import P1, people
 
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, readers, risk
+from bayesrisk.accounting.budget import exact_number
 from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.reidentification import write_reidentification
 from bayesrisk.experiments.sweep.document import parse_config
@@ -93,7 +94,7 @@ CALLS = {
     "sigma2": ("rho", lambda: br.DiscreteGaussian.from_rho(1e-320)),
     "too little noise": ("sensitivity", lambda: br.correct_decision_probability(
         rho=1.0, prior=0.5, sensitivity=2**63 - 1)),
-    "name of a number": ("name", lambda: br.accounting.exact_number("x", name=["a"])),
+    "name of a number": ("name", lambda: exact_number("x", name=["a"])),
     "bounds of a law": ("lower", lambda: br.distributions.TruncatedLaw(
         br.DiscreteGaussian(1.0), float("inf"), float("inf"))),
     "spec": ("spec", lambda: br.simulate_population("x", rng=1)),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.readers.geocodes import SPINE_WIDTHS, WATER_BLOCKS_2020, block_geocode
 
 GROUP = "057100011000101"
 BLOCK = GROUP + "5700102030011004"
@@ -19,7 +20,7 @@ digits = st.text("0123456789", min_size=15, max_size=15)
 def test_there_and_back(rows):
     groups = [flag + geoid[:2] + group[3:] for flag, group, geoid in rows]
     geoids = [geoid for _, _, geoid in rows]
-    codes = br.readers.block_geocode(groups, geoids)
+    codes = block_geocode(groups, geoids)
     assert br.readers.block_geoid(codes).tolist() == geoids
     assert br.readers.spine_ancestor(codes, "Block_Group").tolist() == groups
     assert br.readers.is_tribal(codes).tolist() == [flag == "1" for flag, _, _ in rows]
@@ -29,7 +30,7 @@ def test_there_and_back(rows):
 
 
 def test_ancestors_are_prefixes_of_the_published_widths():
-    assert dict(br.readers.SPINE_WIDTHS) == {
+    assert dict(SPINE_WIDTHS) == {
         "US": 0,
         "State": 3,
         "County": 9,
@@ -37,19 +38,19 @@ def test_ancestors_are_prefixes_of_the_published_widths():
         "Block_Group": 15,
         "Block": 31,
     }
-    for level, width in list(br.readers.SPINE_WIDTHS.items())[1:]:
+    for level, width in list(SPINE_WIDTHS.items())[1:]:
         assert br.readers.spine_ancestor([BLOCK], level).tolist() == [BLOCK[:width]]
 
 
 def test_blocks_of_water_move_once():
-    assert len(br.readers.WATER_BLOCKS_2020) == 15
-    for water, land in br.readers.WATER_BLOCKS_2020.items():
+    assert len(WATER_BLOCKS_2020) == 15
+    for water, land in WATER_BLOCKS_2020.items():
         assert len(water) == len(land) == 15
         assert water[:2] == land[:2]
-        codes = br.readers.block_geocode([f"0{water[:2]}100011000101"], [water])
+        codes = block_geocode([f"0{water[:2]}100011000101"], [water])
         assert br.readers.block_geoid(codes).tolist() == [water]
         assert br.readers.block_geoid(codes, water_blocks="published").tolist() == [land]
-    assert set(br.readers.WATER_BLOCKS_2020).isdisjoint(br.readers.WATER_BLOCKS_2020.values())
+    assert set(WATER_BLOCKS_2020).isdisjoint(WATER_BLOCKS_2020.values())
     assert br.readers.block_geoid([BLOCK], water_blocks="published").tolist() == ["570010203001004"]
 
 
@@ -82,11 +83,11 @@ def test_bad_arguments():
     with pytest.raises(ShapeError, match=r"geocodes must have one axis, got shape \(1, 1\)"):
         br.readers.block_geoid(np.array([[BLOCK]]))
     with pytest.raises(ShapeError, match="geoids must be as many as block_groups, 1, got 2"):
-        br.readers.block_geocode([GROUP], ["1" * 15] * 2)
+        block_geocode([GROUP], ["1" * 15] * 2)
     with pytest.raises(DataError, match="geoids: row 1: must have 15 digits, got '57'"):
-        br.readers.block_geocode([GROUP], ["57"])
+        block_geocode([GROUP], ["57"])
     with pytest.raises(DataError, match="the same state"):
-        br.readers.block_geocode([GROUP], ["580010203001004"])
+        block_geocode([GROUP], ["580010203001004"])
     with pytest.raises(DataError, match="row 1: must have 13 characters or more for level Tract"):
         br.readers.spine_ancestor(["057"], "Tract")
     with pytest.raises(ArgumentError, match="level must be one of State, County"):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bayesrisk as br
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.by_place import select_levels
+from bayesrisk.experiments.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import (
     detect_occupancy,
@@ -216,13 +216,11 @@ def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, nam
 
 def test_releases_by_place_say_it_too(tmp_path):
     units = br.Microdata(people(), None, None)
-    br.experiments.split_by_place(
-        units.with_places("occupied"), tmp_path / "people", level="county"
-    )
+    split_by_place(units.with_places("occupied"), tmp_path / "people", level="county")
     county = Workload.named("sf1-block", levels=["state", "county", "block"]).select(tables=["P8"])
     swapping = br.make_mechanism("swapping", **{**SWAP, "within": "county"})
     for name, mechanism in (("simulation", swapping), ("identity", br.Identity())):
-        study = br.experiments.ReleaseStudy(tmp_path / "people", county, mechanism, seed=1)
+        study = ReleaseStudy(tmp_path / "people", county, mechanism, seed=1)
         br.run(study, tmp_path / name)
         tables = PublishedTables.read(tmp_path / name)
         expected = {("block", "P8"): name} if name == "simulation" else {}

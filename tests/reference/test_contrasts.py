@@ -13,6 +13,7 @@ import pytest
 from printed import compare, falls, interval, surely_less
 
 import bayesrisk as br
+from bayesrisk.risk.linkage.majority import unique_sums, unique_table
 
 pytestmark = pytest.mark.slow
 HERE = "tests/reference/test_contrasts.py"
@@ -65,7 +66,7 @@ def tract_of(seed):
     alone = ~people.duplicated(["block", "sex", "age"], keep=False)
     return {
         "unique by age": 100 * alone.mean(),
-        "sizes": br.risk.uniques_by_block_size(people, variability=bounds),
+        "sizes": unique_table(unique_sums(people, variability=bounds)),
         "links": pd.concat(
             links.to_frame(panel=panel, zero_variability=certain).assign(
                 panel=panel, certain=certain

@@ -14,6 +14,7 @@ import pytest
 from printed import ROWS, number, rounded
 
 import bayesrisk as br
+from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS
 
 HERE = "tests/reference/test_reproduced.py"
 EXACT = "test_the_package_gives_the_printed_number"
@@ -186,7 +187,7 @@ def abowd_materials():
         {
             "digits of a block code": digits["block"],
             "digits of a tract code": digits["tract"],
-            "age groups of the block tables": len(br.reconstruction.AGE_BIN_STARTS),
+            "age groups of the block tables": len(AGE_BIN_STARTS),
         }
     )
 

@@ -11,7 +11,7 @@ from refusals import NOT_POSITIVE, refuses
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
-from bayesrisk.readers.nmf.reader import SINGLE, Scales, budget_chain
+from bayesrisk.readers.nmf.reader import SINGLE, Scales, budget_chain, sigma2_from_variance
 
 BUDGET = br.accounting.census_2020_budget("pl94")
 
@@ -21,13 +21,13 @@ BUDGET = br.accounting.census_2020_budget("pl94")
 )
 def test_the_inverse_of_the_variance_in_forty_digits(sigma2):
     # The variance itself is known to a few ulp; its logarithm falls at least as fast as 0.79 rho.
-    assert br.readers.sigma2_from_variance(variance(sigma2)) == pytest.approx(sigma2, rel=1e-14)
+    assert sigma2_from_variance(variance(sigma2)) == pytest.approx(sigma2, rel=1e-14)
 
 
 @given(st.floats(0.005, 1e12))
 def test_round_trip(sigma2):
     law = br.DiscreteGaussian(sigma2)
-    assert br.readers.sigma2_from_variance(law.var()) == pytest.approx(sigma2, rel=1e-14)
+    assert sigma2_from_variance(law.var()) == pytest.approx(sigma2, rel=1e-14)
 
 
 def test_documented_gaps():
@@ -45,10 +45,10 @@ def test_documented_gaps():
 
 def test_arrays_and_bad_values():
     v = np.array([[0.1, 4.0], [1.0, 9e9]])
-    one = [br.readers.sigma2_from_variance(x) for x in v.ravel()]
-    np.testing.assert_array_equal(br.readers.sigma2_from_variance(v).ravel(), one)
+    one = [sigma2_from_variance(x) for x in v.ravel()]
+    np.testing.assert_array_equal(sigma2_from_variance(v).ravel(), one)
     for bad in NOT_POSITIVE:
-        assert refuses(br.readers.sigma2_from_variance, "variance", bad)
+        assert refuses(sigma2_from_variance, "variance", bad)
 
 
 def test_the_budget_explains_the_variances_of_its_level_and_of_those_handed_up():

@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
+from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf import reader as nmf
 from bayesrisk.readers.nmf import rows as _nmf_rows
 
@@ -65,9 +66,7 @@ def test_units_and_those_without_an_answer(sample, source):
         units = source.units(level)
         np.testing.assert_array_equal(units, sample.geocodes[level])
         silent = set(units.tolist()) - set(read(source, level, "detailed"))
-        parents = {
-            code[: br.readers.SPINE_WIDTHS[LEVELS[LEVELS.index(level) - 1]]] for code in silent
-        }
+        parents = {code[: SPINE_WIDTHS[LEVELS[LEVELS.index(level) - 1]]] for code in silent}
         assert len(parents) == len(silent)  # each is an only child
     assert silent
 
@@ -238,7 +237,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         writer = None
         for copy in range(copies):
             flat = pa.array(rng.integers(-9, 9, n * 2016))
-            codes = br.readers.block_geocode(
+            codes = block_geocode(
                 ["057100011000101"] * n, [f"5700102{copy:02d}{i:06d}" for i in range(n)]
             )
             columns = {"geocode": pa.array(codes.tolist()), "query_name": ["detailed_dpq"] * n}

@@ -15,10 +15,11 @@ import bayesrisk as br
 from bayesrisk import ArgumentError
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import OutputError
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 
 BUDGET = br.accounting.census_2020_budget("pl94")
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
-WIDTH = dict(br.readers.SPINE_WIDTHS)
+WIDTH = dict(SPINE_WIDTHS)
 
 
 @pytest.fixture(scope="module")

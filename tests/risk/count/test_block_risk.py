@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesrisk as br
+from bayesrisk.risk.count.blocks import SCENARIOS
 
 Y, K, PRIOR = np.array([[3], [-1]]), np.array([0, 2]), np.array([0.1, 0.5])
 
@@ -46,7 +47,7 @@ def test_frame():
 
 def test_labels():
     result = br.block_risk(3, rho=0.1, prior=0.5, scenario_name="membership")
-    assert result.scenario is br.risk.SCENARIOS["membership"]
+    assert result.scenario is SCENARIOS["membership"]
     assert result.posterior.shape == ()
     with pytest.raises(FrozenInstanceError):
         result.posterior = 1.0
