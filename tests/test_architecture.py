@@ -45,15 +45,15 @@ ROOMS = {
     "distributions": "base | finite kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurement_counts sweep | reconstruction | audit claims"
-        " linked_counties measurement_risk occupancy_attack | occupancy_study reidentification |"
+        " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification |"
         " occupancy_report"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | *",
     "plotting": "_canvas | attacks audit counts hierarchy",
     "population": "spec | simulate summary",
-    "readers": "geocodes text | dialects hud ipums nmf ppmf summary_files | record_form",
-    "reconstruction": "linkage registry | solvers | records | claims occupancy",
+    "readers": "geocodes text | dialects * | record_form",
+    "reconstruction": "linkage registry | solvers | records | *",
     "release": "likelihoods | spec | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership occupancy two_levels |"
