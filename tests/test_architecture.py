@@ -503,3 +503,12 @@ def test_a_docstring_says_what_comes_out():
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
     }
     assert {n: line for n, line in begins.items() if line.startswith(("What ", "Whoever "))} == {}
+
+
+def test_a_name_of_a_class_is_one_thing():
+    homes = {}
+    for name, source in MODULES.items():
+        for node in ast.walk(parsed(source)):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name)
+    assert {kind: found for kind, found in homes.items() if len(found) > 1} == {}

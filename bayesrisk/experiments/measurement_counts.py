@@ -52,7 +52,7 @@ _BUDGETS = ("pl94-us", "pl94-pr")
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class MeasurementSource:
     """A folder of noisy measurements, for the cells of one query in the units of one level.
 
     ``target`` is for every cell of the histogram the cell of the query, of which there are
@@ -176,7 +176,9 @@ def _finest(nmf: NoisyMeasurements, asked: dict[str, tuple[str, ...]], level: st
     return max(sizes, key=lambda name: sizes[name])
 
 
-def read_source(folder: str, level: str, query: str | None, budget: str | None) -> Source:
+def read_source(
+    folder: str, level: str, query: str | None, budget: str | None
+) -> MeasurementSource:
     """Return a folder for one query, by default the one with most cells."""
     nmf = NoisyMeasurements.open(folder)
     if budget is not None:
@@ -203,13 +205,15 @@ def read_source(folder: str, level: str, query: str | None, budget: str | None) 
         cells = next(nmf.iter_values(level, name)).values.shape[1]
     else:
         cells = int(target.max()) + 1
-    return Source(nmf, level, name, cells, target, Atoms(nmf.universe, stated))
+    return MeasurementSource(nmf, level, name, cells, target, Atoms(nmf.universe, stated))
 
 
 _kept = functools.lru_cache(maxsize=1)(read_source)  # the shards of a run all read one folder
 
 
-def open_source(measurements: Any, level: str, query: str | None, budget: str | None) -> Source:
+def open_source(
+    measurements: Any, level: str, query: str | None, budget: str | None
+) -> MeasurementSource:
     """Return the same from checked arguments, kept until :func:`forget_source`."""
     folder = check.path(measurements, "measurements")
     check.text(level, "level")
@@ -238,7 +242,7 @@ def summary_file(shards: int, facts: Mapping[str, Any]) -> dict[str, bytes]:
 class Spine:
     """The units below one of the top level, with noisy answers and bounds of one query there."""
 
-    def __init__(self, source: Source, top: str, unit: str) -> None:
+    def __init__(self, source: MeasurementSource, top: str, unit: str) -> None:
         self.source = source
         below = "" if top == "US" else unit
         levels = source.nmf.levels
@@ -326,7 +330,7 @@ class Spine:
         return noisy, sigma2, source.bounds(units, level, source.target, around=False)
 
 
-def _check_levels(source: Source, top: str) -> Source:
+def _check_levels(source: MeasurementSource, top: str) -> MeasurementSource:
     """Return a source whose query counts the same cells from its level up to the top one."""
     levels, level, query = source.nmf.levels, source.level, source.query
     check.choice(top, "top", levels)
@@ -504,7 +508,7 @@ class MeasurementCountsStudy(Study):
             "version": __version__,
         }
 
-    def _source(self) -> Source:
+    def _source(self) -> MeasurementSource:
         check.text(self.query, "query")
         return open_source(self.measurements, self.level, self.query, self.budget)
 

@@ -28,7 +28,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurement_counts import (
-    Source,
+    MeasurementSource,
     forget_source,
     open_source,
     summary_file,
@@ -91,7 +91,7 @@ def same_count(
     return cells[same], partner[same]
 
 
-class Surroundings(NamedTuple):
+class CellSurroundings(NamedTuple):
     """The units of a state, sorted, and who else can be in the places around each.
 
     Where constraints do not list the units some may be missing, and places say nothing.  For each
@@ -107,7 +107,7 @@ class Surroundings(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def surroundings(source: Source, state: str, combine: bool) -> Surroundings:
+def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSurroundings:
     """Return the units of a state and their surroundings; once for each process and state.
 
     A place counts only where it is complete: each unit that constraints list below it has a unit
@@ -147,11 +147,11 @@ def surroundings(source: Source, state: str, combine: bool) -> Surroundings:
             keys[level], counts[level] = np.unique(
                 place[inside] * source.atoms.size + atom[inside], return_counts=True
             )
-    return Surroundings(units, listed, keys, counts, places)
+    return CellSurroundings(units, listed, keys, counts, places)
 
 
 def _live_atoms(
-    source: Source, units: NDArray[np.str_]
+    source: MeasurementSource, units: NDArray[np.str_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs of a unit and an atom in which somebody of it can be."""
     owners, atoms = [], []
@@ -165,7 +165,11 @@ def _live_atoms(
 
 
 def _others(
-    source: Source, near: Surroundings, level: str, codes: NDArray[np.str_], live: NDArray[np.bool_]
+    source: MeasurementSource,
+    near: CellSurroundings,
+    level: str,
+    codes: NDArray[np.str_],
+    live: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
@@ -205,7 +209,11 @@ class Evidence:
 
 
 def combined_evidence(
-    source: Source, near: Surroundings, units: NDArray[np.str_], bounds: CellBounds, known: int
+    source: MeasurementSource,
+    near: CellSurroundings,
+    units: NDArray[np.str_],
+    bounds: CellBounds,
+    known: int,
 ) -> Evidence:
     """Return the evidence of all queries of all usable levels about the cells of some units."""
     out = Evidence(units.size, source.n_cells, known)
@@ -469,7 +477,7 @@ class MeasurementsStudy(Study):
             "version": __version__,
         }
 
-    def _source(self) -> Source:
+    def _source(self) -> MeasurementSource:
         return open_source(self.measurements, self.level, self.query, self.budget)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
@@ -552,7 +560,7 @@ class MeasurementsStudy(Study):
         surroundings.cache_clear()
 
 
-def _ranges(source: Source, units_per_shard: int) -> tuple[tuple[str, str], ...]:
+def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:
     """Return first and last unit of each shard; no shard is in two states.
 
     One state's geocodes are in memory at a time.

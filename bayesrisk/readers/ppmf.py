@@ -97,7 +97,7 @@ PRESENCE = ("under_18", "over_65")
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The columns of a vintage, in order, and the schema of its records."""
 
     name: str
@@ -121,9 +121,9 @@ class Layout:
         return here == usual
 
 
-def _layout(name: str, schema: str, columns: str, needed: str) -> Layout:
+def _layout(name: str, schema: str, columns: str, needed: str) -> FileLayout:
     internal = name.startswith("mdf")
-    return Layout(
+    return FileLayout(
         name,
         schema,
         tuple(columns.split()),
@@ -138,7 +138,7 @@ _DHC = "RTYPE GQTYPE RELSHIP QSEX QAGE CENHISP CENRACE LIVE_ALONE"
 _AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
 _STATUS = "RTYPE HH_STATUS"
 _CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
-LAYOUTS: Mapping[str, tuple[Layout, ...]] = MappingProxyType(
+LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
     {
         "person": (
             _layout("2010-demonstration", "pl94", f"VINTAGE {_PLACE} {_PL94}", _PL94),
@@ -187,7 +187,7 @@ def _usual(name: str) -> str:
     return _ALIASES.get(upper, upper)
 
 
-def detect(source: Source, kind: str) -> tuple[Layout, list[str], dict[str, str]]:
+def detect(source: Source, kind: str) -> tuple[FileLayout, list[str], dict[str, str]]:
     """Return the vintage of a file, its columns, and what it calls the needed ones."""
     # Files of one vintage were published between commas and between bars.
     other = {",": "|", "|": ","}
@@ -206,7 +206,7 @@ def detect(source: Source, kind: str) -> tuple[Layout, list[str], dict[str, str]
 
 
 def decimal_columns(
-    source: Source, layout: Layout, header: list[str], columns: Sequence[str]
+    source: Source, layout: FileLayout, header: list[str], columns: Sequence[str]
 ) -> list[str]:
     """Return which columns of codes are written as ``3.0``, by the first lines."""
     found: set[str] = set()
@@ -222,7 +222,7 @@ def decimal_columns(
 
 
 def code_pieces(
-    source: Source, layout: Layout, header: list[str], wanted: Mapping[str, str], chunk: int
+    source: Source, layout: FileLayout, header: list[str], wanted: Mapping[str, str], chunk: int
 ) -> Iterator[Piece]:
     """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
     codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]

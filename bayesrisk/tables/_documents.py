@@ -96,7 +96,7 @@ class _SchemaFile(Section):
     attributes: Annotated[list[_Attribute], Several()]
 
 
-class _Table(Section):
+class _TableEntry(Section):
     """A table in the grammar of :mod:`bayesrisk.tables._grammar`, which checks it."""
 
     name: Annotated[str, _TEXT] | None = None
@@ -125,7 +125,7 @@ class _WorkloadFile(Section):
     schema_: Annotated[str, _TEXT] | None = Field(None, alias="schema")
     levels: _Texts | None = None
     recodes: Annotated[Any, _ANY] = None
-    tables: Annotated[list[_Table], Several()]
+    tables: Annotated[list[_TableEntry], Several()]
 
 
 def ambiguous(labels: Sequence[str], first: int) -> tuple[str, str] | None:

@@ -216,7 +216,7 @@ def test_the_verdict_follows_the_interval(low, high, words):
     attacker = {"name": "a", "rates": row, "nonmodal": row | {"putative": 0}, "figures": []}
     text = html.render(
         "reidentification.html", title="t", confidence="95%", records=4, statuses={"unique": 1},
-        attackers=[attacker | {"table": html.Table("c", [], [])}], figures=[], tables=[],
+        attackers=[attacker | {"table": html.PageTable("c", [], [])}], figures=[], tables=[],
         source="", settings_title="", settings="",
     )  # fmt: skip
     assert words in " ".join(text.split())

@@ -382,7 +382,7 @@ _HEADS = {
 }
 
 
-def _tables(frames: Mapping[str, pd.DataFrame]) -> list[html.Table]:
+def _tables(frames: Mapping[str, pd.DataFrame]) -> list[html.PageTable]:
     summary = _percent(frames["summary"], _SHARES)
     low, high = (summary[f"own_{end}"].map("{:+.1f}".format) for end in ("lower", "upper"))
     summary["own interval"] = low.astype(str) + " to " + high.astype(str)

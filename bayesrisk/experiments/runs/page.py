@@ -33,7 +33,7 @@ class Figure(NamedTuple):
     data: str
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """A table for a template, every cell as text."""
 
     caption: str
@@ -99,11 +99,11 @@ def figure(drawn: Any, stem: Path, caption: str) -> Figure:
     return Figure(caption, width, data)
 
 
-def table(frame: pd.DataFrame, caption: str) -> Table:
+def table(frame: pd.DataFrame, caption: str) -> PageTable:
     """Return a frame for the page; numbers to five significant digits, none as a dash."""
     heads = [str(name).replace("_", " ") for name in frame.columns]
     rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return Table(caption, heads, rows)
+    return PageTable(caption, heads, rows)
 
 
 def rounded(table: pd.DataFrame) -> pd.DataFrame:

@@ -106,7 +106,7 @@ def question(study: SweepStudy) -> dict[str, Any]:
     }
 
 
-def census_conventions(study: SweepStudy) -> html.Table | None:
+def census_conventions(study: SweepStudy) -> html.PageTable | None:
     """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
     budgets = [budget for budget in study.rho if budget.census and budget.name]
     if not budgets or "discrete-gaussian" not in study.noise:
@@ -154,7 +154,7 @@ class _Section(NamedTuple):
 
     title: str
     figures: list[html.Figure]
-    tables: list[html.Table]
+    tables: list[html.PageTable]
 
 
 _MAX_TABLE_ROWS = 40
@@ -355,11 +355,11 @@ def _section(study: SweepStudy, panel: _Panel, images: Path) -> _Section:
 
 def _at_budget(
     study: SweepStudy, panel: _Panel, label: str, images: Path, stem: str
-) -> tuple[list[html.Figure], list[html.Table]]:
+) -> tuple[list[html.Figure], list[html.PageTable]]:
     """Draw what belongs to one budget, and list it: risk by released count and by levels."""
     frame = panel[3]
     parts: list[html.Figure] = []
-    tables: list[html.Table] = []
+    tables: list[html.PageTable] = []
     axes = ["target", "prior", "noisy_count"]
     wide = _wide(frame, ["posterior", "risk_ratio"], axes)
     if len(wide):
@@ -435,7 +435,7 @@ def _hierarchy_figures(
     return parts
 
 
-def _released_tables(study: SweepStudy, frame: pd.DataFrame, label: str) -> list[html.Table]:
+def _released_tables(study: SweepStudy, frame: pd.DataFrame, label: str) -> list[html.PageTable]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
     priors = sorted(study.prior, key=lambda budget: -budget.value)
     by_count = frame.set_index("noisy_count")
@@ -462,7 +462,7 @@ def _noise_title(noise: str, name: str, value: float) -> str:
     return f"{law} noise; {meaning} (sensitivity {value:.4g})"
 
 
-def _tables(study: SweepStudy, panel: _Panel) -> list[html.Table]:
+def _tables(study: SweepStudy, panel: _Panel) -> list[html.PageTable]:
     """Return a table for each marked budget: one row for each prior."""
     noise, _, sensitivity, frame = panel
     columns = [*_COLUMNS, "simulated_marginal_posterior"]

@@ -273,7 +273,7 @@ class TreeModel(NamedTuple):
     peak: FloatArray
 
 
-class Work(NamedTuple):
+class SweepWork(NamedTuple):
     """Room for one move: log weights of its steps; tables on the way, and the side of each."""
 
     log_weight: FloatArray
@@ -288,7 +288,7 @@ def _draw_tabulated(
     gaussian: tuple[float, float],
     window: tuple[Any, Any],
     slack: float,
-    work: Work,
+    work: SweepWork,
     passed: int,
 ) -> int:
     """Draw d in the window: weight of the Gaussian (centre, precision) times ``passed`` tables.
@@ -315,7 +315,12 @@ def _draw_tabulated(
 
 @kernel
 def _move(
-    rng: np.random.Generator, model: TreeModel, first: int, second: int, count: IntArray, work: Work
+    rng: np.random.Generator,
+    model: TreeModel,
+    first: int,
+    second: int,
+    count: IntArray,
+    work: SweepWork,
 ) -> None:
     """Redraw leaf ``first`` alone (second < 0), or what moves to it from leaf ``second``.
 
@@ -389,7 +394,7 @@ def fill_tree(
         if model.offset[v] >= 0:
             longest = max(longest, model.upper[v] - model.lower[v] + 1)
     nodes = 2 * (np.max(model.depth) + 1)
-    work = Work(np.empty(longest), np.empty(nodes, np.int64), np.empty(nodes, np.int64))
+    work = SweepWork(np.empty(longest), np.empty(nodes, np.int64), np.empty(nodes, np.int64))
     for t in range(-skip, out.shape[0]):
         for leaf in range(model.node.size):
             # One leaf alone: every total above it changes.

@@ -334,7 +334,7 @@ def rough_moments(
     return start + first, max(second / mass - first * first, 0.0)
 
 
-class Leaves(NamedTuple):
+class LeafArrays(NamedTuple):
     """Evidence and priors of the leaves' counts, apart from tilts; all but ``units`` go by unit.
 
     ``table[u]`` is (offset in the bank, lowest count, size); size 0 means a law of the family.
@@ -350,7 +350,7 @@ class Leaves(NamedTuple):
 
 
 @kernel
-def leaf_moments(leaves: Leaves, theta: FloatArray, mean: FloatArray, var: FloatArray) -> bool:
+def leaf_moments(leaves: LeafArrays, theta: FloatArray, mean: FloatArray, var: FloatArray) -> bool:
     """Fill the mean and variance of every leaf's tilted message; False where one has none."""
     y, frac, lam, law, table = leaves.y, leaves.frac, leaves.lam, leaves.law, leaves.table
     for u in leaves.units:
@@ -378,7 +378,7 @@ def leaf_moments(leaves: Leaves, theta: FloatArray, mean: FloatArray, var: Float
     return True
 
 
-class Releases(NamedTuple):
+class NodeReleases(NamedTuple):
     """The units with a release, and how they hang together.
 
     ``owner`` is the nearest unit above with one, -1 for none.  ``bias`` is what the mean of a
@@ -395,7 +395,7 @@ class Releases(NamedTuple):
 
 @kernel
 def newton_direction(
-    releases: Releases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
+    releases: NodeReleases, tilt: FloatArray, mean: FloatArray, var: FloatArray, step: FloatArray
 ) -> float:
     """Fill ``step`` with Newton's step for the tilts, return its slope.
 

@@ -103,8 +103,10 @@ def _minimise(
     inner = np.flatnonzero(released)
     leaves = np.flatnonzero(plan.is_leaf)
     loose = 0.5 / lam[inner]
-    known = kernels.Leaves(leaves, plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_of)
-    releases = kernels.Releases(owner, plan.is_leaf, released, lam, centre, bias)
+    known = kernels.LeafArrays(
+        leaves, plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_of
+    )
+    releases = kernels.NodeReleases(owner, plan.is_leaf, released, lam, centre, bias)
 
     def above(values: FloatArray) -> FloatArray:
         return np.where(owner >= 0, values[owner], 0.0)

@@ -44,7 +44,7 @@ def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray
 
 
 @dataclass
-class _Box:
+class _IntegerBox:
     """Bounds of the variables, and what the form is at least within them."""
 
     low: IntArray
@@ -98,7 +98,7 @@ class IntegerProgram:
             waiting = left.size
             cost = sign * np.asarray(self._forms[left].sum(axis=0), dtype=np.int64)
             self._linear.set_cost(self._index, cost.astype(float))
-            values, _ = self._solve(cost, _Box(*self._columns, -ENDLESS), -ENDLESS)
+            values, _ = self._solve(cost, _IntegerBox(*self._columns, -ENDLESS), -ENDLESS)
             if values is None:
                 return
             self._noted(values, cost)
@@ -122,7 +122,7 @@ class IntegerProgram:
         if best <= outer:
             return best, True
         self._linear.set_cost(self._index, cost.astype(float))
-        waiting = [_Box(*self._columns, outer)]
+        waiting = [_IntegerBox(*self._columns, outer)]
         for _ in range(_PARTS):
             if not waiting:
                 break
@@ -141,7 +141,7 @@ class IntegerProgram:
         left = min((part.least for part in waiting), default=ENDLESS)
         return (best, True) if left >= best else (left, False)
 
-    def _solve(self, cost: IntArray, part: _Box, best: int) -> tuple[FloatArray | None, int]:
+    def _solve(self, cost: IntArray, part: _IntegerBox, best: int) -> tuple[FloatArray | None, int]:
         """Return the values that solve a part in real numbers, and the bound that is proved."""
         whole = part.low is self._columns[0] and part.high is self._columns[1]
         if self._moved or not whole:
@@ -160,7 +160,7 @@ class IntegerProgram:
                     return None, ENDLESS  # a cost of 0 cannot be above 0: there is no solution
         return None, -ENDLESS
 
-    def _bound(self, cost: IntArray, dual: FloatArray, part: _Box, enough: int) -> int:
+    def _bound(self, cost: IntArray, dual: FloatArray, part: _IntegerBox, enough: int) -> int:
         """Return the best bound that roundings of dual values prove, exactly."""
         best = -ENDLESS
         for denominator in _DENOMINATORS:
@@ -207,7 +207,9 @@ class IntegerProgram:
             self.found = whole
         return int(cost @ whole)
 
-    def _halves(self, part: _Box, values: FloatArray | None, least: int) -> list[_Box]:
+    def _halves(
+        self, part: _IntegerBox, values: FloatArray | None, least: int
+    ) -> list[_IntegerBox]:
         """Return a part cut in two at its most fractional variable."""
         open_ = part.high > part.low
         if values is None:
@@ -217,7 +219,7 @@ class IntegerProgram:
         cut = int(np.clip(np.floor(values[at]), part.low[at], part.high[at] - 1))
         low, high = part.low.copy(), part.high.copy()
         low[at], high[at] = cut + 1, cut
-        below, above = _Box(part.low, high, least), _Box(low, part.high, least)
+        below, above = _IntegerBox(part.low, high, least), _IntegerBox(low, part.high, least)
         # The last is looked at first: the half that the fraction is nearer to.
         return [below, above] if values[at] - cut > 0.5 else [above, below]
 

@@ -47,7 +47,7 @@ _MOST_UNITS_OF_A_KIND = 9
 
 
 @dataclass(frozen=True)
-class Spine:
+class SyntheticSpine:
     """Units of every level and how they nest.
 
     Attributes
@@ -93,7 +93,7 @@ def draw_spine(
     counties: int,
     sizes: Mapping[str, tuple[int, int]],
     rng: np.random.Generator,
-) -> Spine:
+) -> SyntheticSpine:
     """Draw how many units each has, and number them."""
     check.integer(counties, "counties", lower=1, upper=99)
     for name, pair in sizes.items():
@@ -139,7 +139,7 @@ def draw_spine(
         for upper, lower in pairwise(_LEVELS[1:])
     }
     parent["State"] = np.zeros(len(found), dtype=np.int64)
-    return Spine(_LEVELS, {"US": np.array([_NATION]), **geocodes}, parent)
+    return SyntheticSpine(_LEVELS, {"US": np.array([_NATION]), **geocodes}, parent)
 
 
 def _profile() -> NDArray[np.float64]:
@@ -214,7 +214,9 @@ def answer_query(
     return answer.reshape(counts.shape[0], -1), answer.shape[1:]
 
 
-def _spent(spine: Spine, budget: pd.DataFrame, level: str, query: str) -> NDArray[np.object_]:
+def _spent(
+    spine: SyntheticSpine, budget: pd.DataFrame, level: str, query: str
+) -> NDArray[np.object_]:
     """Return the budget of a query for each unit of a level.
 
     From the top down, a unit without siblings hands its budget, and what its own only child
@@ -309,7 +311,7 @@ def _free(folder: Path) -> None:
 
 
 def _measure(
-    spine: Spine,
+    spine: SyntheticSpine,
     universe: Universe,
     counts: NDArray[np.int64],
     rho: Mapping[str, NDArray[np.object_]],

@@ -115,7 +115,7 @@ def test_templates_are_part_of_the_package():
 
 def test_numbers_are_text_of_five_digits():
     made = page.table(pd.DataFrame({"a_b": [1 / 3, 12.0, 1.0]}), "c")
-    assert made == page.Table("c", ["a b"], [["0.33333"], ["12"], ["1"]])
+    assert made == page.PageTable("c", ["a b"], [["0.33333"], ["12"], ["1"]])
     wide = page.rounded(pd.DataFrame({"x": [0.5], "x_lower": [0.25], "x_upper": [np.nan]}))
     assert wide.to_dict("records") == [{"x": "0.500", "x interval": "0.250 to –"}]
 

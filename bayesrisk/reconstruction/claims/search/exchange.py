@@ -36,7 +36,7 @@ class HashTable(NamedTuple):
     place: IntArray
 
 
-class CellClasses(NamedTuple):
+class ExchangeClasses(NamedTuple):
     """Classes of cells that the published tables count alike, and what they count of each.
 
     The first three are a sparse matrix, (published ``cells``, classes); the classes of published
@@ -117,7 +117,7 @@ class Exchange:
         hashes, rows = np.zeros(every.size, np.uint64), columns.tocsr()
         weights = random[columns.indices] * columns.data.astype(np.uint64)
         np.add.at(hashes, np.repeat(every, np.diff(columns.indptr)), weights)
-        self._classes = CellClasses(
+        self._classes = ExchangeClasses(
             columns.indptr, columns.indices, columns.data, columns.shape[0],
             rows.indptr, rows.indices, start, np.repeat(every, np.diff(start)), hashes,
             _table(hashes),
@@ -293,7 +293,7 @@ def _random(state: WordArray, below: int) -> np.int64:
 
 
 @kernel
-def _balanced(classes: CellClasses, four: IntArray, left: IntArray) -> bool:
+def _balanced(classes: ExchangeClasses, four: IntArray, left: IntArray) -> bool:
     """Whether every published cell counts the first two classes like the last two.
 
     ``left`` has a zero for every published cell, before and after.
@@ -314,7 +314,7 @@ def _balanced(classes: CellClasses, four: IntArray, left: IntArray) -> bool:
 
 
 @kernel
-def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
+def _fill_in(classes: ExchangeClasses, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
@@ -342,7 +342,7 @@ def _fill_in(classes: CellClasses, four: IntArray, state: WordArray) -> None:
 
 @kernel
 def _exchange(
-    classes: CellClasses,
+    classes: ExchangeClasses,
     claims: OpenClaims,
     lists: CellLists,
     counts: ClaimCounts,
