@@ -249,7 +249,7 @@ class SweepStudy(RunSettings, Study):
         return per_setting * len(self.settings)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return the rows of a shard, of schema :data:`SCHEMA`, in the order of the settings."""
+        """Return the rows of a shard, of schema ``SCHEMA``, in the order of the settings."""
         first = shard * self.settings_per_shard
         chosen = self.settings[first : first + self.settings_per_shard]
         batches = [
