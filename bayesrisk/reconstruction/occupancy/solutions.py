@@ -451,7 +451,7 @@ def occupancy_variability(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from bayesrisk.reconstruction import ...     HouseholdLaw, reconstruct_occupancy
+    >>> from bayesrisk.reconstruction import HouseholdLaw, reconstruct_occupancy
     >>> from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
     >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
     >>> block = OccupancyStatistics(
