@@ -9,6 +9,7 @@ What is in such a folder runs when it is read: one in which others can write is 
 ``fastmath`` stays off: the compensated arithmetic of the likelihoods relies on IEEE rounding.
 """
 
+import contextlib
 import functools
 import os
 import stat
@@ -209,16 +210,29 @@ def _is_of_one(group: int) -> bool:
 
 
 def _keep_if_possible(compiled: Any) -> None:
-    """Let a kernel that was compiled run, whether its file can be written or not."""
-    save = compiled._cache.save_overload
+    """Let a kernel run whether its file can be read or written, or not.
+
+    Numba reads the types of all that it kept before it asks whether the source is the same: after
+    an update one of them may be a class that is gone.  Such a file is emptied.
+    """
+    save, load = compiled._cache.save_overload, compiled._cache.load_overload
 
     def save_if_possible(*args: object) -> None:
         try:
             save(*args)
-        except OSError:
+        except (OSError, AttributeError, ImportError):
             _warn_once()
 
+    def load_if_possible(*args: object) -> object:
+        try:
+            return load(*args)
+        except (AttributeError, ImportError):
+            with contextlib.suppress(OSError):
+                compiled._cache.flush()
+            return None
+
     compiled._cache.save_overload = save_if_possible
+    compiled._cache.load_overload = load_if_possible
 
 
 @functools.cache

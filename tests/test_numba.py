@@ -205,3 +205,36 @@ def test_systems_without_owners(places, monkeypatch):
     monkeypatch.delattr(os, "geteuid", raising=False)
     source = places / "package" / "code.py"
     assert checked(places / "above" / "cache", source, True, monkeypatch)
+
+
+MODULE = """
+from typing import NamedTuple
+import numpy as np
+from bayesrisk._numba import kernel
+
+class {name}(NamedTuple):
+    values: np.ndarray
+
+@kernel
+def total(leaves):
+    return leaves.values.sum()
+
+print(total({name}(np.arange(4.0))), sum(total.stats.cache_hits.values()))
+"""
+
+
+def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
+    """After an update a kernel's file may name a class that another version had."""
+    (tmp_path / "cache").mkdir(mode=0o700)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    printed = []
+    for name in ("Leaves", "Leaves", "LeafArrays", "LeafArrays"):
+        (tmp_path / "later.py").write_text(MODULE.format(name=name))
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import later",
+        ]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        printed.append(done.stdout.split())
+    assert [value for value, _ in printed] == ["6.0"] * 4
