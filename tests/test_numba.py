@@ -238,3 +238,4 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         printed.append(done.stdout.split())
     assert [value for value, _ in printed] == ["6.0"] * 4
+    assert [int(hits) for _, hits in printed] == [0, 1, 0, 1]

@@ -20,7 +20,6 @@ from bayesrisk.cli.base import (
     SeedOption,
     SolverOption,
     TakenOption,
-    as_dict,
     data_path,
     names,
     number,
@@ -72,7 +71,7 @@ def claims(
     )
     summary = how.run(study, output, "claims")
     if how.as_json:
-        print_json(as_dict(summary))
+        print_json(summary.to_dict())
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(
@@ -142,7 +141,7 @@ def reconstruct(
     )
     summary = how.run(study, output, "reconstruct")
     if how.as_json:
-        print_json(as_dict(summary))
+        print_json(summary.to_dict())
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.records} records in {output}; blocks: {statuses}")
@@ -398,7 +397,7 @@ def attack(
     )
     summary = how.run(study, output, "occupancy")
     if how.as_json:
-        print_json(as_dict(summary))
+        print_json(summary.to_dict())
         return
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     typer.echo(f"{summary.blocks} blocks: {statuses}; in {Path(summary.folder) / 'blocks.parquet'}")

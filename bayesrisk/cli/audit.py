@@ -11,7 +11,6 @@ from bayesrisk._files.text import shown
 from bayesrisk.cli.base import (
     SEED,
     RunOptions,
-    as_dict,
     audit_settings_path,
     called,
     check_folder_names_its_own,
@@ -137,7 +136,7 @@ def audit(
     study = _study(populations, document)
     summary = how.run(study, output, "audit")
     if how.as_json:
-        print_json(as_dict(summary))
+        print_json(summary.to_dict())
         return
     for sentence in summary.brief:
         typer.echo(sentence)

@@ -226,15 +226,6 @@ def print_table(rows: list[dict[str, Any]], title: str) -> None:
         typer.echo("  " + "  ".join(cells))
 
 
-def as_dict(summary: Any) -> dict[str, Any]:
-    """Return what a run did as plain containers, for JSON."""
-    if hasattr(summary, "to_dict"):
-        return dict(summary.to_dict())
-    if dataclasses.is_dataclass(summary):
-        return dataclasses.asdict(summary)  # type: ignore[arg-type]
-    return dict(summary._asdict())
-
-
 def print_shards(summary: Any) -> None:
     """Print what a run in shards did, and whether others must finish it."""
     typer.echo(

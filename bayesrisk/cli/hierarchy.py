@@ -14,7 +14,6 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SensitivityOption,
-    as_dict,
     data_path,
     measurement_folder,
     number,
@@ -300,7 +299,7 @@ def _risk(
     summary = how.run(study, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
     if how.as_json:
-        document = as_dict(summary)
+        document = summary.to_dict()
         document["figures"] = [str(file) for file in figures]
         print_json({name: value for name, value in document.items() if name != _CURVE})
         return
@@ -333,7 +332,7 @@ def _counts(
     )
     summary = how.run(study, output, "counts")
     if how.as_json:
-        print_json(as_dict(summary))
+        print_json(summary.to_dict())
         return
     _print_counts(summary, output)
     print_shards(summary)

@@ -20,7 +20,6 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SeedOption,
-    as_dict,
     called,
     check_folder_names_its_own,
     data_path,
@@ -153,7 +152,7 @@ def _nation(
         nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
     done = how.run(NationStudy(nation, seed), output, "simulate")
     if how.as_json:
-        run = {k: v for k, v in as_dict(done).items() if k != "population"}
+        run = {k: v for k, v in done.to_dict().items() if k != "population"}
         figures = {} if done.population is None else _document(done.population, output)
         print_json({**figures, **run})
         return
@@ -319,7 +318,7 @@ def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -
 
     done = how.run(TabulationStudy(source, wanted), output, "tabulate")
     if how.as_json:
-        print_json(as_dict(done))
+        print_json(done.to_dict())
         return
     typer.echo(f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}")
     if done.complete:

@@ -19,7 +19,6 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
-    as_dict,
     called,
     check_folder_names_its_own,
     data_path,
@@ -251,7 +250,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
         done = how.run(study, output, "release")
     _warn(done.simulation)
     if how.as_json:
-        print_json(as_dict(done))
+        print_json(done.to_dict())
         return
     if done.complete:
         finest = workload.levels[-1]

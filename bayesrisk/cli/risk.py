@@ -16,7 +16,6 @@ from bayesrisk.cli.base import (
     QuietOption,
     RunOptions,
     SensitivityOption,
-    as_dict,
     called,
     data_path,
     number,
@@ -211,7 +210,7 @@ def sweep(
     summary = how.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
     if how.as_json:
-        print_json({**as_dict(summary), "report": page})
+        print_json({**summary.to_dict(), "report": page})
         return
     print_shards(summary)
     if page is not None:

@@ -442,7 +442,7 @@ class TabulationStudy(Study):
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the tables."""
-        return PlaceFolder(folder, self.plain_config(), self.layout)
+        return PlaceFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
@@ -583,7 +583,7 @@ class ReleaseStudy(TabulationStudy):
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the release."""
-        return _ReleaseFolder(folder, self.plain_config(), self.layout)
+        return _ReleaseFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
@@ -708,7 +708,7 @@ class NationStudy(Study):
 
     def open(self, folder: str | Path) -> PlaceFolder:
         """Return the folder of the microdata."""
-        return _NationFolder(folder, self.plain_config(), self.layout)
+        return _NationFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return a county, and what it adds to the figures of the nation."""

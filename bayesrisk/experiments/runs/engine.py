@@ -8,25 +8,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed, short
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import make_executor
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
-
-
-class Outcome(NamedTuple):
-    """Shards in all, computed by this run, and found finished; and whether every one is there."""
-
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 
 
 @displayed
@@ -85,7 +76,7 @@ class Study(ABC):
 
     @property
     @abstractmethod
-    def config(self) -> Mapping[str, Any] | RunSettings:
+    def config(self) -> Mapping[str, Any]:
         """The checked configuration as plain values: fields, digests of inputs, ``shards``.
 
         It is written into the folder and tells runs apart.
@@ -94,10 +85,7 @@ class Study(ABC):
     @property
     def shards(self) -> int:
         """Number of shards."""
-        config = self.config
-        if isinstance(config, Mapping):
-            return int(config["shards"])
-        return int(config.shards)  # type: ignore[attr-defined]
+        return int(self.config["shards"])
 
     @property
     def stages(self) -> Sequence[range]:
@@ -106,13 +94,7 @@ class Study(ABC):
 
     def open(self, folder: str | Path) -> RunFolder:
         """Return the folder of a run of this study."""
-        return RunFolder(folder, self.plain_config(), self.layout)
-
-    def plain_config(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON."""
-        config = self.config
-        values = config if isinstance(config, Mapping) else config.to_dict()
-        return {**values, "shards": self.shards}
+        return RunFolder(folder, self.config, self.layout)
 
     @abstractmethod
     def compute(self, shard: int) -> Mapping[str, Any]:
@@ -130,11 +112,6 @@ class Study(ABC):
         """Return what the finished shards say, for the summary; results are written before."""
         return {}
 
-    def summary(self, folder: RunFolder, outcome: Outcome) -> RunSummary | Any:
-        """Return what a run did and what the folder holds."""
-        facts = self.facts(folder, complete=outcome.complete)
-        return replace(RunSummary(str(folder.path), *outcome), facts=facts)
-
     def close(self) -> None:  # noqa: B027 - most keep nothing
         """Forget what this process keeps between shards."""
 
@@ -148,7 +125,7 @@ def run(
     shard: tuple[int, int] | None = None,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> RunSummary | Any:
+) -> RunSummary:
     """Run a study into a folder.
 
     Parameters
@@ -236,8 +213,9 @@ def run(
             )
             left = set() if complete else set(store.missing()).intersection(todo)
             computed = len(todo) - len(left)
-            outcome = Outcome(store.shards, computed, len(mine) - len(todo), complete)
-            return study.summary(store, outcome)
+            facts = study.facts(store, complete=complete)
+            resumed = len(mine) - len(todo)
+            return RunSummary(str(store.path), store.shards, computed, resumed, complete, facts)
         finally:
             study.close()
 

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -26,7 +26,6 @@ from bayesrisk._random import as_finished
 from bayesrisk.exceptions import (
     BayesRiskError,
     BayesRiskWarning,
-    ConfigError,
     DataError,
     OutputError,
     PartFileError,
@@ -53,36 +52,6 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
         text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
         fields.append(field.with_type(pa.string()) if text else field)
     return table.cast(pa.schema(fields))
-
-
-class RunSettings:
-    """Base of configurations that a file or a caller states: dataclasses that pydantic reads."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-
-    @classmethod
-    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
-        """Return the configuration that :meth:`to_dict` wrote."""
-        from pydantic import TypeAdapter, ValidationError  # slow to import
-
-        from bayesrisk._files.limits import as_config_error
-
-        try:
-            return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
-        except ValidationError as error:
-            raise as_config_error(error, source) from error
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the configuration as plain containers, for JSON."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        return digest_of(self.to_dict())
-
-
-S = TypeVar("S", bound=RunSettings)
 
 
 def digest_of(config: Mapping[str, Any]) -> str:
@@ -149,17 +118,6 @@ class RunFolder:
                 f"{layout.settings}"
             )
         return folder
-
-    def settings(self, kind: type[S]) -> S:
-        """Return the configuration as an object of a class, its values checked."""
-        file = self.state / self.layout.settings
-        source = f"{file}: is not the configuration of a {self.layout.label}"
-        derived = {"shards"}.difference(field.name for field in fields(kind))  # type: ignore[arg-type]
-        values = {k: v for k, v in self.config.items() if k not in derived}
-        try:
-            return kind.from_dict(values, source=source)
-        except ConfigError as error:
-            raise OutputError(str(error)) from error
 
     @property
     def shards(self) -> int:

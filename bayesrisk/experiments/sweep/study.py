@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -21,9 +22,14 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
-from bayesrisk.exceptions import IncompatibleConditionalsWarning, PartFileError
+from bayesrisk.exceptions import (
+    ConfigError,
+    IncompatibleConditionalsWarning,
+    OutputError,
+    PartFileError,
+)
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, RunSettings
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, digest_of
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
 from bayesrisk.risk import (
     TwoLevels,
@@ -160,7 +166,7 @@ class Hierarchy:
 
 @displayed
 @dataclass(frozen=True)
-class SweepStudy(RunSettings, Study):
+class SweepStudy(Study):
     """Disclosure risk over a grid of settings, for :func:`~bayesrisk.run`.
 
     :func:`load_config` and :func:`parse_config` make one.  A complete run has ``results.csv``.
@@ -218,11 +224,33 @@ class SweepStudy(RunSettings, Study):
     version: str = __version__
 
     layout: ClassVar[Layout] = Layout("sweep")  # type: ignore[misc]
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    @classmethod
+    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
+        """Return the study that :meth:`to_dict` wrote."""
+        from pydantic import TypeAdapter, ValidationError  # slow to import
+
+        from bayesrisk._files.limits import as_config_error
+
+        try:
+            return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+        except ValidationError as error:
+            raise as_config_error(error, source) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain containers, for JSON."""
+        return asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form of the fields."""
+        return digest_of(self.to_dict())
 
     @property
     def config(self) -> dict[str, Any]:
-        """The fields as plain values."""
-        return self.to_dict()
+        """The fields as plain values, with the number of shards."""
+        return {**self.to_dict(), "shards": self.shards}
 
     @property
     def settings(self) -> list[tuple[str, Budget, Budget]]:
@@ -294,7 +322,12 @@ def read_results(folder: str | Path) -> tuple[SweepStudy, pd.DataFrame]:
         If a part is missing, truncated or foreign.
     """
     store = RunFolder.existing(folder, SweepStudy.layout)
-    study = store.settings(SweepStudy)
+    values = {name: value for name, value in store.config.items() if name != "shards"}
+    source = f"{store.state / store.layout.settings}: is not the configuration of a sweep"
+    try:
+        study = SweepStudy.from_dict(values, source=source)
+    except ConfigError as error:
+        raise OutputError(str(error)) from error
     frame = _all_rows(store).to_pandas()
     for column in ("levels", "group_count", "n_siblings", "known_count", "noisy_count"):
         frame[column] = frame[column].astype("Int64")
