@@ -161,6 +161,19 @@ def any_types() -> tuple[list[str], list[str]]:
     return returns, takes
 
 
+def kernels() -> list[str]:
+    """Return the functions that are compiled: ``bayesrisk warmup`` compiles them ahead."""
+    return [
+        f"{module}.{node.name}"
+        for module in sources()
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if ast.unparse(decorator).split("(")[0].split(".")[-1]
+        in ("kernel", "lean_kernel", "elementwise")
+    ]
+
+
 def shared_classes() -> dict[str, list[str]]:
     """Return names that two or more classes have."""
     homes: dict[str, list[str]] = {}
@@ -325,6 +338,7 @@ def table() -> pd.DataFrame:
         ("functions that return Any", len(returns), 20),
         ("functions that take Any", len(takes), 60),
         ("names that classes share", len(shared_classes()), 0),
+        ("kernels", len(kernels()), 90),
     ]
     return pd.DataFrame(rows, columns=["what", "now", "aim"])
 
