@@ -3,314 +3,143 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from bayesrisk._numba import kernel
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
+from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, Sums
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem
 
-# The exact law of a small system: every point of every component is visited and weighed.
+# The exact law of a small system: its rows as sums with a least and a largest value, contracted.
 #
-# The unknowns are whole numbers ``x[0], x[1], ...``.  A *hard* row says that a weighted sum of
-# them is a number; a *soft* row gives a log weight to every value of such a sum.  The log weight
-# of a point is the sum of the log priors of the unknowns and of the soft rows.  A compiled
-# depth-first search, which can pause, reaches a point by one path, and what is below a branch is
-# added up on the way back, so the law of every unknown costs nothing beyond the visit.
+# Noise gives a weight to every sum, most of them next to none.  Sums whose log weight lies more
+# than tau below the largest of their row are left out.  Their share of the whole is at most
+#
+#     K exp(-tau) A exp(sum of the largest log weights) / Z,
+#
+# K being the number of noisy rows, Z the weight of what is kept, and A the weight of all points
+# under the prior.  It is computed, and tau raised until it is below 1e-13.
 
 
-_FAR = 500.0  # how far a log weight may lie above the reference before all sums are rescaled
-
-
-class Component(NamedTuple):
-    """Unknowns that rows connect, in the order of the search.
-
-    ``ptr, row, coef`` list the rows of every unknown; ``after`` is the most that the unknowns
-    after it can add to that row, and ``last`` says whether there are none.
-    """
-
-    top: IntArray  # largest value of every unknown
-    prior_ptr: IntArray  # log prior of x[i] = v stands at prior[prior_ptr[i] + v]
-    prior: FloatArray
-    ptr: IntArray
-    row: IntArray
-    coef: IntArray
-    after: IntArray
-    last: BoolArray
-    hard: BoolArray  # for every row: whether its sum is given
-    most: IntArray  # that sum, or the largest that has a weight
-    soft_ptr: IntArray  # log weight of a sum s of a soft row stands at soft[soft_ptr[r] + s]
-    soft: FloatArray
-    asked_ptr: IntArray  # the linear functions that are asked about, by unknown
-    asked: IntArray
-    asked_coef: IntArray
-
-
-class SearchState(NamedTuple):
-    """State of a search, so that it can pause."""
-
-    x: IntArray
-    high: IntArray  # largest value at each depth
-    path: FloatArray  # log weight of what stands above each depth
-    below: FloatArray  # weight found below the present value of each depth
-    sums: IntArray  # of every row so far
-    answers: IntArray  # of every linear function so far
-    law_ptr: IntArray
-    law: FloatArray  # weight of each value of each unknown
-    answer_ptr: IntArray
-    answer_law: FloatArray  # weight of each value of each linear function
-    number: IntArray  # depth, points, nodes, and whether the depth is to be entered
-    scale: FloatArray  # reference of the weights (log), and their sum
-
-
-@kernel
-def _rescale(
-    log_weight: float, scale: FloatArray, below: FloatArray, law: FloatArray, answer_law: FloatArray
-) -> None:
-    """Move the reference m of the weights exp(w - m) up to a weight that lies far above it."""
-    # exp(w - m') = exp(w - m) exp(m - m')
-    factor = math.exp(scale[0] - log_weight)
-    below *= factor
-    law *= factor
-    answer_law *= factor
-    scale[1] *= factor
-    scale[0] = log_weight
-
-
-@kernel
-def search(part: Component, state: SearchState, budget: int) -> bool:
-    """Go on for about ``budget`` nodes; return whether every point has been visited.
-
-    At each depth the values from ``x`` to ``high`` are still to be tried; ``sums`` and ``answers``
-    hold those above and the present value.
-    """
-    # Arrays by name: to reach into a tuple inside the loop costs more than the loop's own work.
-    top, prior_ptr, prior, ptr, row = part.top, part.prior_ptr, part.prior, part.ptr, part.row
-    coef, after, last, hard, most = part.coef, part.after, part.last, part.hard, part.most
-    soft_ptr, soft, asked_ptr = part.soft_ptr, part.soft, part.asked_ptr
-    asked, asked_coef = part.asked, part.asked_coef
-    x, high, path, below, sums = state.x, state.high, state.path, state.below, state.sums
-    answers, law_ptr, law = state.answers, state.law_ptr, state.law
-    answer_ptr, answer_law, scale = state.answer_ptr, state.answer_law, state.scale
-    n = top.size
-    depth, points, nodes = state.number[0], state.number[1], np.int64(0)
-    enter = state.number[3] == 1
-    reference, total = scale[0], scale[1]
-    while nodes < budget:
-        step = np.int64(1)
-        if enter:
-            # A row of sum s and bound b leaves x with s + a x <= b, and, where the sum is given,
-            # with s + a x + after >= b
-            low, up = np.int64(0), top[depth]
-            for k in range(ptr[depth], ptr[depth + 1]):
-                r = row[k]
-                rest = most[r] - sums[r]
-                up = min(up, rest // coef[k]) if rest >= 0 else np.int64(-1)
-                if hard[r] and rest > after[k]:
-                    low = max(low, -((after[k] - rest) // coef[k]))
-            high[depth], below[depth], step, enter = up, 0.0, low, False
-        elif x[depth] > high[depth]:
-            # This depth is done: back to the one above, whose value has the weight found below it
-            for k in range(ptr[depth], ptr[depth + 1]):
-                sums[row[k]] -= x[depth] * coef[k]
-            for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
-                answers[asked[k]] -= x[depth] * asked_coef[k]
-            x[depth] = 0
-            found = below[depth]
-            depth -= 1
-            if depth < 0:
-                break
-            law[law_ptr[depth] + x[depth]] += found
-            below[depth] += found
-        else:
-            # w(x) = sum of log priors and of log weights of the soft rows that end here
-            nodes += 1
-            value = path[depth] + prior[prior_ptr[depth] + x[depth]]
-            for k in range(ptr[depth], ptr[depth + 1]):
-                if last[k] and not hard[row[k]]:
-                    value += soft[soft_ptr[row[k]] + sums[row[k]]]
-            if value > -math.inf:
-                if depth < n - 1:
-                    depth += 1
-                    path[depth], enter = value, True
-                    continue
-                # A point: P(x_i = v) and P(answer = v) are sums of exp(w - m)
-                points += 1
-                if reference == -math.inf:
-                    scale[0] = reference = value
-                elif value > reference + _FAR:
-                    scale[1] = total
-                    _rescale(value, scale, below, law, answer_law)
-                    reference, total = scale[0], scale[1]
-                weight = math.exp(value - reference)
-                law[law_ptr[depth] + x[depth]] += weight
-                below[depth] += weight
-                total += weight
-                for i in range(answers.size):
-                    answer_law[answer_ptr[i] + answers[i]] += weight
-        if step:  # the next value: s + a step
-            x[depth] += step
-            for k in range(ptr[depth], ptr[depth + 1]):
-                sums[row[k]] += step * coef[k]
-            for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
-                answers[asked[k]] += step * asked_coef[k]
-    scale[1] = total
-    state.number[0], state.number[1], state.number[3] = depth, points, 1 if enter else 0
-    state.number[2] += nodes
-    return bool(depth < 0)
-
-
-_NODES = 2**22  # visited before the search comes back to Python, some tenths of a second
-_NODES_A_POINT = 64  # that are visited at most: a search may find little and never end
-
-
-class TooManyPointsError(Exception):
-    """There are more points than may be visited."""
+_REACH, _LEFT_OUT = 60.0, 30.0  # tau at first; -log of the share that may be left out
 
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """Marginal laws of groups and linear functions, and the evidence."""
+    """Laws of groups and of functions of them, and the evidence."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
-    answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
-    points: int  # points visited, of all components together
+    functions: dict[int, FloatArray]  # probability of the values 0, 1, ... of functions
+    pairs: int  # pairs of states that were joined
     log_evidence: float  # log of the sum of all weights
 
 
-def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw:
-    """Return the exact laws of the groups, and of linear functions of them."""
+def weigh(
+    system: SmallSystem,
+    limit: int,
+    asked: sp.csr_array | None = None,
+    functions: Iterable[int] = (),
+) -> ExactLaw:
+    """Return the exact laws of the groups, and of some linear functions of them.
+
+    ``limit`` is the number of pairs of states that may be joined; of the rows of ``asked`` those
+    that are listed in ``functions`` get a law.
+    """
     n_groups = system.matrix.shape[1]
-    laws: list[FloatArray] = [np.ones(1)] * n_groups
-    answers: list[FloatArray] = [np.ones(1)] * asked.shape[0]
-    blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
-    graph = sp.block_array(blocks)
+    graph = sp.block_array([[None, system.matrix.T], [system.matrix, None]])
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
-    columns, of_rows = sp.csc_array(system.matrix), system.matrix
-    points, nodes, evidence = 0, 0, system.constant
-    most_nodes = max(_NODES, _NODES_A_POINT * max_points)
+    laws: list[FloatArray] = [np.ones(1)] * n_groups
+    of_functions = {f: np.ones(1) for f in functions}
+    pairs, evidence, columns = 0, system.constant, sp.csc_array(system.matrix)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
-        order = members[_order(of_rows[rows, :][:, members], system, rows)]
-        component, state = _prepared(system, order, rows, asked)
-        while not search(component, state, _NODES):
-            nodes_now = nodes + int(state.number[2])
-            if points + int(state.number[1]) > max_points or nodes_now > most_nodes:
-                raise TooManyPointsError
-        points, nodes = points + int(state.number[1]), nodes + int(state.number[2])
-        total = float(state.scale[1])
-        if not total > 0.0:
-            raise DataError(
-                "release contradicts itself or the prior: no counts agree with all of it"
-            )
-        evidence += float(state.scale[0]) + np.log(total)
-        for i, group in enumerate(order):
-            laws[group] = state.law[state.law_ptr[i] : state.law_ptr[i + 1]] / total
-        for i, f in enumerate(_asked_of(asked, members)):
-            found = state.answer_law[state.answer_ptr[i] : state.answer_ptr[i + 1]] / total
-            answers[f] = np.convolve(answers[f], found)
-    return ExactLaw(tuple(laws), tuple(answers), points, evidence)
+        found, reach = _contracted(system, rows, members, limit - pairs)
+        pairs, evidence = pairs + found.pairs, evidence + found.log_weight
+        for group, law in zip(members, found.laws(), strict=True):
+            laws[group] = law
+        for f in of_functions:
+            assert asked is not None
+            own = asked[[f], :][:, members].toarray()[0]
+            if not own.any():
+                continue
+            if np.count_nonzero(own) == 1:  # a group's law, spread out
+                law = np.zeros(int(own.max()) * (laws[members[own.argmax()]].size - 1) + 1)
+                law[:: int(own.max())] = laws[members[own.argmax()]]
+            else:
+                sums = _sums(system, rows, members, reach, own)
+                kept = Contraction(sums, limit - pairs, np.array([rows.size]))
+                pairs += kept.pairs
+                values, probability = kept.kept()
+                law = np.bincount(values[:, 0], probability)
+            of_functions[f] = np.convolve(of_functions[f], law)
+    return ExactLaw(tuple(laws), of_functions, pairs, evidence)
 
 
-def _asked_of(asked: sp.csr_array, members: IntArray) -> IntArray:
-    """Return the functions that depend on a component."""
-    found: IntArray = np.flatnonzero(np.diff(sp.csr_array(asked[:, members]).indptr))
-    return found
+def _contracted(
+    system: SmallSystem, rows: IntArray, members: IntArray, limit: int
+) -> tuple[Contraction, float]:
+    """Return the contraction of a component, and how far below their largest weights are kept."""
+    noisy = rows[system.noisy[rows]]
+    most = sum(float(system.soft[r].max()) for r in noisy)
+    reach, needed = _REACH, math.inf if noisy.size else 0.0
+    while True:
+        try:
+            found = Contraction(_sums(system, rows, members, reach), limit)
+        except NoStateError:
+            if all(system.soft[r].min() >= system.soft[r].max() - reach for r in noisy):
+                raise DataError(
+                    "release contradicts itself or the prior: no counts agree with all of it"
+                ) from None
+            reach *= 4.0
+            continue
+        if noisy.size:
+            prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
+            every = Contraction(_sums(system, prior, members, math.inf), limit).log_weight
+            needed = math.log(noisy.size) + every + most + _LEFT_OUT - found.log_weight
+        if needed <= reach:
+            return found, reach
+        reach = needed + 1.0
 
 
-def _order(rows: sp.csr_array, system: SmallSystem, numbers: IntArray) -> IntArray:
-    """Return an order in which rows are complete early, hard ones first."""
-    matrix, columns = sp.csr_array(rows), sp.csc_array(rows)
-    left = np.diff(matrix.indptr).astype(np.int64)
-    penalty = np.where(system.hard[numbers], 0, matrix.shape[1])
-    done = np.zeros(matrix.shape[1], np.bool_)
-    order: list[int] = []
-    while len(order) < matrix.shape[1]:
-        open_rows = np.flatnonzero(left)
-        if not open_rows.size:
-            order += [int(c) for c in np.flatnonzero(~done)]
-            break
-        row = open_rows[np.argmin(left[open_rows] + penalty[open_rows])]
-        members = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        for column in members[~done[members]]:
-            done[column] = True
-            order.append(int(column))
-            left[columns.indices[columns.indptr[column] : columns.indptr[column + 1]]] -= 1
-    return np.array(order, np.int64)
+def _sums(
+    system: SmallSystem,
+    rows: IntArray,
+    members: IntArray,
+    reach: float,
+    function: IntArray | None = None,
+) -> Sums:
+    """Return rows as sums, of noisy ones what lies within ``reach`` of the largest weight.
 
-
-def _prepared(
-    system: SmallSystem, order: IntArray, rows: IntArray, asked: sp.csr_array
-) -> tuple[Component, SearchState]:
-    """Return the arrays of a component, and a search at its beginning."""
-    top = system.top[order]
-    small = sp.csc_array(system.matrix[rows, :][:, order])
-    small.sort_indices()
-    ptr, row, coef = (a.astype(np.int64) for a in (small.indptr, small.indices, small.data))
-    after = np.zeros(row.size, np.int64)
-    last = np.zeros(row.size, np.bool_)
-    rest, seen = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.bool_)
-    for c in range(order.size - 1, -1, -1):
-        for k in range(ptr[c], ptr[c + 1]):
-            after[k], last[k] = rest[row[k]], not seen[row[k]]
-            rest[row[k]] += coef[k] * top[c]
-            seen[row[k]] = True
-    soft = [system.soft[r] for r in rows]
-    functions = _asked_of(asked, order)
-    chosen = sp.csc_array(sp.csr_array(asked[functions, :])[:, order])
-    chosen.sort_indices()
-    most = chosen @ top if functions.size else np.zeros(0, np.int64)
-    priors = [system.priors[g] for g in order]
-    component = Component(
-        top=top,
-        prior_ptr=_starts([p.size for p in priors]),
-        prior=np.concatenate(priors),
-        ptr=ptr,
-        row=row,
-        coef=coef,
-        after=after,
-        last=last,
-        hard=system.hard[rows].astype(np.bool_),
-        most=np.array(
-            [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
-        ),
-        soft_ptr=_starts([s.size for s in soft]),
-        soft=np.concatenate([*soft, np.zeros(1)]),
-        asked_ptr=chosen.indptr.astype(np.int64),
-        asked=chosen.indices.astype(np.int64),
-        asked_coef=chosen.data.astype(np.int64),
-    )
-    n = order.size
-    law_ptr, answer_ptr = _starts(top + 1), _starts(np.asarray(most) + 1)
-    state = SearchState(
-        x=np.zeros(n, np.int64),
-        high=np.zeros(n, np.int64),
-        path=np.zeros(n),
-        below=np.zeros(n),
-        sums=np.zeros(rows.size, np.int64),
-        answers=np.zeros(functions.size, np.int64),
-        law_ptr=law_ptr,
-        law=np.zeros(int(law_ptr[-1])),
-        answer_ptr=answer_ptr,
-        answer_law=np.zeros(int(answer_ptr[-1])),
-        number=np.array([0, 0, 0, 1], np.int64),
-        scale=np.array([-np.inf, 0.0]),
-    )
-    return component, state
-
-
-def _starts(sizes: Sequence[int] | IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
+    ``function`` is one more row, whose sums all have weight 1.
+    """
+    matrix = system.matrix[rows, :][:, members].toarray()
+    low, weights = [], []
+    for r in rows:
+        if system.hard[r]:
+            low.append(int(system.given[r]))
+            weights.append(np.zeros(1))
+            continue
+        soft = system.soft[r]
+        least = soft.max() - reach if system.noisy[r] else -np.inf
+        inside = np.flatnonzero((soft > -np.inf) & (soft >= least))
+        low.append(int(inside[0]) if inside.size else 0)
+        weights.append(soft[inside[0] : inside[-1] + 1] if inside.size else soft[:1])
+    if function is not None:
+        matrix = np.vstack([matrix, function])
+        low.append(0)
+        weights.append(np.zeros(int(function @ system.top[members]) + 1))
+    priors = tuple(system.priors[g] for g in members)
+    return Sums(matrix, np.array(low, np.int64), tuple(weights), priors)
 
 
 _ROOM = 2**25  # numbers that the tallies of all chains may hold

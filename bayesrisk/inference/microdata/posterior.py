@@ -24,10 +24,10 @@ from bayesrisk.inference.microdata.chains import (
     draw,
     no_observer,
 )
+from bayesrisk.inference.microdata.contraction import TooManyStatesError
 from bayesrisk.inference.microdata.exact import (
     GroupLaws,
     Tally,
-    TooManyPointsError,
     expected_of,
     weigh,
 )
@@ -61,8 +61,7 @@ from bayesrisk.release import Release
 
 _FEWEST_DRAWS = 500  # proposals between draws: to come back to Python costs about so many
 _MOST_DOUBLINGS = 5
-_POINTS = 300_000
-_CERTAIN = 1.0 - 1e-9
+_PAIRS = 2 * 10**7
 
 
 @dataclass(frozen=True)
@@ -92,20 +91,19 @@ def record_law(
     rng: Seed | None = None,
     draws: int = 250,
     chains: int = 4,
-    max_points: int = _POINTS,
+    max_pairs: int = _PAIRS,
 ) -> RecordLaw:
-    """Return the law of the records of a system: exact where it can be, else by chains.
-
-    An exact law has means alone, and so is taken only where the number of records is certain.
-    """
+    """Return the law of the records of a system: exact where it can be, else by chains."""
     people = suits(system)
-    if not people or _one_record(system):
-        one = np.ones((1, system.classes.size), np.int64)
-        places = sp.eye_array(len(system.places), dtype=np.int64)
-        small, numbers = presolve(system, sp.csr_array(sp.kron(places, one)))
-        found = _exact_law(small, numbers, max_points)
-        if found is not None:
-            return found
+    if system.size <= _MAX_EXACT:
+        try:
+            small, _ = presolve(system, sp.csr_array((0, system.size), dtype=np.int64))
+            law = weigh(small, max_pairs)
+        except (TooLargeError, TooManyStatesError):
+            pass
+        else:
+            mean = np.array([np.arange(p.size) @ p for p in law.laws])
+            return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
@@ -127,25 +125,8 @@ def record_law(
     return RecordLaw(group, weight, mass, mean, drawn.counts, engine, drawn.agreed)
 
 
-def _one_record(system: MicrodataSystem) -> bool:
-    size = system.prior.size
-    return len(system.places) == 1 and size is not None and bool(np.all(size[2:] == 0.0))
-
-
-def _exact_law(small: SmallSystem, numbers: sp.csr_array, max_points: int) -> RecordLaw | None:
-    """Return the exact law; None if it is too large, or leaves open how many records there are."""
-    try:
-        law = weigh(small, numbers, max_points)
-    except TooManyPointsError:
-        return None
-    if any(p.max() < _CERTAIN for p in law.answers):
-        return None
-    mean = np.array([np.arange(p.size) @ p for p in law.laws])
-    return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
-
-
 ENGINES = ("auto", "exact", "people", "lattice")
-_MAX_POINTS = 10**7
+_MAX_PAIRS = 10**8
 _MAX_EXACT = 2**16
 _FEWEST = 1000  # proposals between draws: to come back to Python costs about so many
 _MAX_SAMPLES = 2**25
@@ -292,10 +273,10 @@ def microdata_posterior(
         except TooLargeError:
             if engine == "exact" or not suits(system):
                 raise
-        except TooManyPointsError:
+        except TooManyStatesError:
             if engine == "exact":
                 raise ArgumentError(
-                    f"engine must be another for this place: more than {_MAX_POINTS} points"
+                    f"engine must be another for this place: its law has more than {_MAX_PAIRS} pairs of sums"
                 ) from None
     check.integer(chains, "chains", lower=2, upper=2**10)
     check.integer(draws, "draws", lower=4, upper=10**7)
@@ -322,19 +303,22 @@ def _exact(
     system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
-    law = weigh(small, over_groups, _MAX_POINTS)
-    means = np.array([np.arange(p.size) @ p for p in law.answers])
+    tails = {int(r[0]) for q, r in zip(asked, functions.row, strict=True) if q.at_least is not None}
+    law = weigh(small, _MAX_PAIRS, over_groups, sorted(tails))
+    group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
+    means = over_groups @ group_mean
     values = []
     for question, row, known in zip(asked, functions.row, functions.known, strict=True):
         if question.at_least is not None:
             need = max(0, question.at_least - int(known[0]))
-            values.append(float(law.answers[row[0]][need:].sum()))
+            values.append(float(law.functions[int(row[0])][need:].sum()))
         elif question.among is not None:
             values.append(ratio(means[row[0]] + known[0], means[row[1]] + known[1]))
         else:
             values.append(float(means[row[0]] + known[0]))
-    group_mean = np.array([*(np.arange(p.size) @ p for p in law.laws), 0.0])
-    expected = np.where(small.group >= 0, small.weight * group_mean[small.group], 0.0)
+    expected = np.where(
+        small.group >= 0, small.weight * np.append(group_mean, 0.0)[small.group], 0.0
+    )
     answers = pd.DataFrame(
         {
             "question": [str(q) for q in asked],
@@ -348,12 +332,12 @@ def _exact(
             "ess": np.nan,
         }
     )
-    reason = f"all {law.points:,} points were weighed"
+    reason = f"{law.pairs:,} pairs of sums were weighed"
     table = expected_of(system, system.cell_of, expected)
     found = PosteriorLaw(
         _groups(system, small, [list(law.laws)]), system, system.cell_of, _names(system)
     )
-    return MicrodataPosterior(answers, table, "exact", reason, law.points, None, found)
+    return MicrodataPosterior(answers, table, "exact", reason, law.pairs, None, found)
 
 
 def _groups(system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]]) -> GroupLaws:

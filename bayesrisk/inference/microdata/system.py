@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.knowledge import (
     Classes,
@@ -327,6 +327,7 @@ class SmallSystem:
     matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
     hard: IntArray  # which rows have a given sum, and the sum
     given: IntArray
+    noisy: BoolArray  # which rows are counts with noise, that every sum may have led to
     # log weight of the sums 0, 1, ... of every row; empty where it is hard
     soft: tuple[FloatArray, ...]
     # (runs, 2): first and last sum of the runs of every row that most of its weight is on
@@ -393,6 +394,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         rows.matrix,
         rows.hard,
         rows.given - rows.known,
+        np.array([isinstance(law, NoiseSpec) for law in rows.laws], np.bool_) & ~rows.hard,
         tuple(soft),
         tuple(runs),
         priors,

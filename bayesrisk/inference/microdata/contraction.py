@@ -1,0 +1,498 @@
+"""The exact law of whole numbers of which weighted sums are known, by contraction.
+
+The unknowns are whole numbers :math:`x_g \\ge 0` with weights :math:`\\varphi_g(x_g)`, and a row r
+gives a weight to every value of a sum of them:
+
+.. math:: P(x) \\propto \\prod_g \\varphi_g(x_g) \\prod_r w_r\\Bigl(\\sum_g a_{rg} x_g\\Bigr).
+
+A row of exact counts allows one value, a rounded count or a range some, a noisy count all.  The
+rest of the unknowns sees a *part* of them only through the *open* rows, those with unknowns on both
+sides: the weights of all values of the open sums say everything about a part.  Parts are joined two
+at a time, and a row is closed by its weight as soon as all of its unknowns are in one part.  What is
+left in the end is the total weight; back along the same tree go the probabilities of all states.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk._numba import kernel
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+
+_NO_VALUES = np.zeros(0, np.int64)
+_CHOICES = 12  # parts that are compared when many are joined
+_PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
+
+
+class TooManyStatesError(Exception):
+    """A contraction would join more pairs of states than it may."""
+
+
+class NoStateError(Exception):
+    """No values of the unknowns have a weight."""
+
+
+class Rows(NamedTuple):
+    """Rows that two parts have open, as a join sees them.
+
+    Log weights of the sums ``low[r]`` to ``high[r]`` stand from ``weights[start[r]]`` on.
+    """
+
+    left: IntArray  # column of the row in the sums of either part; -1: not there
+    right: IntArray
+    closed: BoolArray  # whether all unknowns of the row are in one of the two parts
+    low: IntArray  # least and largest sum that has a weight
+    high: IntArray
+    rest: IntArray  # the most that unknowns outside of both parts add
+    start: IntArray
+    weights: FloatArray
+
+
+class States(NamedTuple):
+    """Values of open sums, each once, in a table of hashes."""
+
+    sums: IntArray  # (room, rows)
+    peak: FloatArray  # (room,): largest log weight m that was added to the state
+    total: FloatArray  # (room,): sum of exp(w - m) of all log weights w that were added
+    slots: IntArray  # (4 room,): state at every hash; -1: none
+    number: IntArray  # (1,): how many states there are
+
+
+@kernel
+def _slot(states: States, sums: IntArray) -> int:
+    """Return the slot of a state, or the free one where it belongs."""
+    # FNV-1a over the sums, then a linear search; there are at least three free slots of four
+    mask = np.uint64(states.slots.size - 1)
+    code = np.uint64(14695981039346656037)
+    for k in range(sums.size):
+        code = (code ^ np.uint64(sums[k])) * np.uint64(1099511628211)
+        code ^= code >> np.uint64(32)
+    slot = code & mask
+    while True:
+        state = states.slots[slot]
+        if state < 0:
+            return np.int64(slot)
+        equal = True
+        for k in range(sums.size):
+            if states.sums[state, k] != sums[k]:
+                equal = False
+                break
+        if equal:
+            return np.int64(slot)
+        slot = (slot + np.uint64(1)) & mask
+
+
+@kernel
+def _index(states: States) -> None:
+    """Give every state its slot."""
+    states.slots[:] = -1
+    for state in range(states.number[0]):
+        states.slots[_slot(states, states.sums[state])] = state
+
+
+@kernel
+def _pair(rows: Rows, one: IntArray, other: IntArray, weight: float, sums: IntArray) -> float:
+    """Return the log weight of a pair of states, and fill its open sums; -inf if it has none."""
+    k = 0
+    for r in range(rows.closed.size):
+        s = np.int64(0)
+        if rows.left[r] >= 0:
+            s += one[rows.left[r]]
+        if rows.right[r] >= 0:
+            s += other[rows.right[r]]
+        # A sum s can still end between low and high if s <= high and s + rest >= low
+        if s > rows.high[r] or s + rows.rest[r] < rows.low[r]:
+            return -math.inf
+        if rows.closed[r]:
+            weight += rows.weights[rows.start[r] + s - rows.low[r]]
+        else:
+            sums[k] = s
+            k += 1
+    return weight
+
+
+@kernel
+def _join(
+    rows: Rows,
+    left: IntArray,
+    left_weight: FloatArray,
+    right: IntArray,
+    right_weight: FloatArray,
+    span: IntArray,
+    begin: int,
+    states: States,
+    budget: int,
+) -> int:
+    """Add pairs of states from ``begin`` on to the joint states; return the next of ``left``.
+
+    State i is paired with those of ``right`` from ``span[0, i]`` up to ``span[1, i]``.
+    """
+    sums = np.empty(states.sums.shape[1], np.int64)
+    for i in range(begin, left_weight.size):
+        if states.number[0] + span[1, i] - span[0, i] > states.peak.size or budget < 0:
+            return i
+        budget -= span[1, i] - span[0, i]
+        for j in range(span[0, i], span[1, i]):
+            w = _pair(rows, left[i], right[j], left_weight[i] + right_weight[j], sums)
+            if w == -math.inf:
+                continue
+            slot = _slot(states, sums)
+            state = states.slots[slot]
+            if state < 0:
+                state = states.number[0]
+                states.number[0] += 1
+                states.slots[slot] = state
+                states.sums[state] = sums
+                states.peak[state], states.total[state] = w, 1.0
+            elif w <= states.peak[state]:
+                # log(e^m t + e^w) = m + log(t + e^(w - m))
+                states.total[state] += math.exp(w - states.peak[state])
+            else:
+                states.total[state] = states.total[state] * math.exp(states.peak[state] - w) + 1.0
+                states.peak[state] = w
+    return left_weight.size
+
+
+@kernel
+def _share(
+    rows: Rows,
+    left: IntArray,
+    left_weight: FloatArray,
+    right: IntArray,
+    right_weight: FloatArray,
+    span: IntArray,
+    begin: int,
+    states: States,
+    shares: tuple[FloatArray, FloatArray, FloatArray],
+    budget: int,
+) -> int:
+    """Share the probabilities of joint states out to the states of both parts.
+
+    ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
+    and the probabilities of the states of both parts, to which is added.
+    """
+    sums = np.empty(states.sums.shape[1], np.int64)
+    joint, of_left, of_right = shares
+    for i in range(begin, left_weight.size):
+        if budget < 0:
+            return i
+        budget -= span[1, i] - span[0, i]
+        for j in range(span[0, i], span[1, i]):
+            w = _pair(rows, left[i], right[j], left_weight[i] + right_weight[j], sums)
+            if w == -math.inf:
+                continue
+            state = states.slots[_slot(states, sums)]
+            # P(i, j) = P(i + j) e^w / weight of i + j
+            p = joint[state] * math.exp(w - states.peak[state])
+            of_left[i] += p
+            of_right[j] += p
+    return left_weight.size
+
+
+@dataclass(eq=False)
+class _Part:
+    """Some unknowns, and the weights of the values of their open sums."""
+
+    cells: frozenset[int]
+    rows: IntArray  # the open rows
+    sums: IntArray  # (states, rows)
+    weight: FloatArray  # (states,): log weights
+    values: IntArray  # of a part of one unknown: its value in each state
+    join: _Join | None = None  # how it was made
+    probability: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Join:
+    left: _Part
+    right: _Part
+    order: IntArray  # of the states of ``right`` in the join
+    rows: Rows
+    span: IntArray
+    states: States
+
+    @property
+    def arguments(self) -> tuple[Rows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
+        """What the kernels read."""
+        left, right, by = self.left, self.right, self.order
+        return self.rows, left.sums, left.weight, right.sums[by], right.weight[by], self.span
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Unknown whole numbers, and what is known of weighted sums of them.
+
+    ``matrix`` (rows, unknowns) has the weights of the sums, whole numbers >= 0; ``weights`` for
+    each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...; ``priors`` the log weights
+    of the values 0, 1, ... of every unknown.
+    """
+
+    matrix: IntArray
+    low: IntArray
+    weights: tuple[FloatArray, ...]
+    priors: tuple[FloatArray, ...]
+
+    @property
+    def high(self) -> IntArray:
+        """Largest sum of every row that has a weight."""
+        return self.low + np.array([w.size - 1 for w in self.weights], np.int64)
+
+
+class Contraction:
+    """Total weight, and laws of the unknowns, of a system of sums."""
+
+    def __init__(self, sums: Sums, limit: int, keep: IntArray | None = None) -> None:
+        """Join all parts; ``keep`` are rows that stay open: their sums' law is asked for."""
+        self.sums = sums
+        self.pairs = 0
+        self._limit = limit
+        self._keep = frozenset(() if keep is None else keep.tolist())
+        self._least, self._most = value_bounds(sums)
+        self._reach = sums.matrix * self._most
+        sizes = [w.size for w in sums.weights]
+        self._start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._weights = np.concatenate([*sums.weights, np.zeros(1)])
+        self._high = sums.high
+        self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
+        self._leaves = [self._leaf(g) for g in range(sums.matrix.shape[1])]
+        self._made: list[_Part] = []
+        self._sizes: dict[frozenset[int], float] = {}
+        parts = set(self._leaves)
+        while (row := self._cheapest(parts)) is not None:
+            chosen = sorted((p for p in parts if row in p.rows), key=lambda p: p.weight.size)
+            parts -= set(chosen)
+            parts.add(self._joined(chosen))
+        rest = sorted(parts, key=lambda p: p.weight.size)
+        self._root = self._joined(rest)
+        peak = float(self._root.weight.max()) + self._constant()
+        each = np.exp(self._root.weight - self._root.weight.max())
+        self.log_weight = peak + math.log(float(each.sum()))
+        self._root.probability = each / each.sum()
+
+    def _constant(self) -> float:
+        """Return the log weight of sums of nothing, which are 0."""
+        weight = 0.0
+        for r, row in enumerate(self.sums.matrix):
+            if not row.any() and r not in self._keep:
+                inside = self.sums.low[r] <= 0 <= self._high[r]
+                weight += self.sums.weights[r][-self.sums.low[r]] if inside else -math.inf
+        if weight == -math.inf:
+            raise NoStateError
+        return float(weight)
+
+    def kept(self) -> tuple[IntArray, FloatArray]:
+        """Return the values of the sums that stay open, and their probabilities."""
+        assert self._root.probability is not None
+        return self._root.sums, self._root.probability
+
+    def laws(self) -> list[FloatArray]:
+        """Return the probability of the values 0, 1, ... of every unknown."""
+        for part in reversed(self._made):
+            self._share_out(part)
+        found = []
+        for leaf, prior in zip(self._leaves, self.sums.priors, strict=True):
+            law = np.zeros(prior.size)
+            law[leaf.values] = leaf.probability
+            found.append(law)
+        return found
+
+    def _leaf(self, g: int) -> _Part:
+        """Return the part of one unknown."""
+        rows = np.flatnonzero(self.sums.matrix[:, g])
+        x = np.arange(self._least[g], self._most[g] + 1)
+        weight = self.sums.priors[g][x]
+        sums = x[:, None] * self.sums.matrix[rows, g]
+        is_open = np.array([self._is_open(r, frozenset([g])) for r in rows], np.bool_)
+        for k in np.flatnonzero(~is_open):
+            r, s = rows[k], sums[:, k]
+            inside = (s >= self.sums.low[r]) & (s <= self._high[r])
+            own = self.sums.weights[r][np.where(inside, s - self.sums.low[r], 0)]
+            weight = weight + np.where(inside, own, -np.inf)
+        kept = np.flatnonzero(weight > -np.inf)
+        if not kept.size:
+            raise NoStateError
+        sums = np.ascontiguousarray(sums[kept][:, is_open], np.int64)
+        return _Part(frozenset([g]), rows[is_open], sums, weight[kept], x[kept])
+
+    def _is_open(self, row: int, cells: frozenset[int]) -> bool:
+        return row in self._keep or not self._members[row] <= cells
+
+    def _cheapest(self, parts: set[_Part]) -> int | None:
+        """Return the row that is closed at the least cost; None if none joins two parts."""
+        touching: dict[int, list[_Part]] = {}
+        for part in parts:
+            for row in part.rows:
+                touching.setdefault(int(row), []).append(part)
+        best: tuple[float, int] | None = None
+        for row, own in touching.items():
+            if len(own) < 2:
+                continue
+            cost = self._cost(sorted(own, key=lambda p: p.weight.size))
+            if best is None or (cost, row) < best:
+                best = cost, row
+        return None if best is None else best[1]
+
+    def _cost(self, parts: list[_Part]) -> float:
+        """Return about how many pairs of states are looked at when parts are joined in order."""
+        cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
+        for part in parts[1:]:
+            cells |= part.cells
+            pairs += size * part.weight.size
+            size = min(size * part.weight.size, self._states(cells))
+        return pairs
+
+    def _states(self, cells: frozenset[int]) -> float:
+        """Return about how many states some unknowns have: values of independent open sums."""
+        if cells in self._sizes:
+            return self._sizes[cells]
+        inside = np.array(sorted(cells))
+        matrix = self.sums.matrix[:, inside]
+        touched = np.flatnonzero(matrix.any(axis=1))
+        rows = [int(r) for r in touched if self._is_open(int(r), cells)]
+        size, basis = 1.0, np.zeros((0, inside.size))
+        span = {r: 1.0 + min(int(self._high[r]), int(self._reach[r, inside].sum())) for r in rows}
+        for r in sorted(rows, key=lambda r: (span[r], r)):
+            v = matrix[r].astype(float)
+            v -= basis.T @ (basis @ v)
+            v -= basis.T @ (basis @ v)
+            length = float(np.linalg.norm(v))
+            if length > 1e-9:  # else other sums fix this one
+                basis = np.vstack([basis, v / length])
+                size *= span[r]
+        self._sizes[cells] = size
+        return size
+
+    def _joined(self, parts: list[_Part]) -> _Part:
+        """Join parts, small ones first."""
+        waiting = list(parts)
+        while len(waiting) > 1:
+            choices = combinations(range(min(len(waiting), _CHOICES)), 2)
+            i, j = min(choices, key=lambda ij: self._growth(waiting[ij[0]], waiting[ij[1]]))
+            other, one = waiting.pop(j), waiting.pop(i)
+            waiting.insert(0, self._pair(one, other))
+        return waiting[0]
+
+    def _growth(self, one: _Part, other: _Part) -> float:
+        """Return about how many states a joined part has, for each of the larger one."""
+        sizes = one.weight.size, other.weight.size
+        return min(self._states(one.cells | other.cells), math.prod(sizes)) / max(sizes)
+
+    def _pair(self, one: _Part, other: _Part) -> _Part:
+        left, right = (one, other) if one.weight.size >= other.weight.size else (other, one)
+        cells = left.cells | right.cells
+        names = np.union1d(left.rows, right.rows).astype(np.int64)
+        closed = np.array([not self._is_open(int(r), cells) for r in names], np.bool_)
+        outside = np.ones(self.sums.matrix.shape[1], np.bool_)
+        outside[list(cells)] = False
+        rows = Rows(
+            _position(left.rows, names),
+            _position(right.rows, names),
+            closed,
+            self.sums.low[names],
+            self._high[names],
+            self._reach[names][:, outside].sum(axis=1).astype(np.int64),
+            self._start[names],
+            self._weights,
+        )
+        order, span = _by_one_row(left, right, rows)
+        each = span[1] - span[0]
+        if (pairs := self.pairs + int(each.sum())) > self._limit:
+            raise TooManyStatesError
+        self.pairs = pairs
+        room, done = int(each.max(initial=0)), 0
+        states = _room(1024 + room, int(np.count_nonzero(~closed)))
+        join = _Join(left, right, order, rows, span, states)
+        while (done := _join(*join.arguments, done, join.states, _PIECE)) < left.weight.size:
+            join = replace(join, states=_with_room(join.states, room))
+        if not (n := int(join.states.number[0])):
+            raise NoStateError
+        weight = join.states.peak[:n] + np.log(join.states.total[:n])
+        part = _Part(cells, names[~closed], join.states.sums[:n], weight, _NO_VALUES, join)
+        self._made.append(part)
+        return part
+
+    def _share_out(self, part: _Part) -> None:
+        join = part.join
+        assert join is not None
+        assert part.probability is not None
+        left, right, n = join.left.weight.size, join.right.weight.size, part.weight.size
+        shares = part.probability / join.states.total[:n], np.zeros(left), np.zeros(right)
+        done = 0
+        while done < left:
+            done = _share(*join.arguments, done, join.states, shares, _PIECE)
+        join.left.probability, in_order = shares[1], np.zeros(right)
+        in_order[join.order] = shares[2]
+        join.right.probability = in_order
+
+
+def _position(rows: IntArray, names: IntArray) -> IntArray:
+    found = np.full(names.size, -1, np.int64)
+    found[np.searchsorted(names, rows)] = np.arange(rows.size)
+    return found
+
+
+def _by_one_row(left: _Part, right: _Part, rows: Rows) -> tuple[IntArray, IntArray]:
+    """Return ``right`` in the order of the shared row that leaves the fewest pairs, and these."""
+    size, n = left.weight.size, right.weight.size
+    order = np.arange(n)
+    span = np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
+    for r in np.flatnonzero((rows.left >= 0) & (rows.right >= 0)):
+        mine, own = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
+        by = np.argsort(own, kind="stable")
+        first = np.searchsorted(own[by], rows.low[r] - rows.rest[r] - mine, "left")
+        last = np.searchsorted(own[by], rows.high[r] - mine, "right")
+        pairs = np.stack([first, np.maximum(first, last)]).astype(np.int64)
+        if (pairs[1] - pairs[0]).sum() < (span[1] - span[0]).sum():
+            order, span = by, pairs
+    return order, span
+
+
+def _room(states: int, rows: int) -> States:
+    """Return a table for a number of states."""
+    size = 1 << max(states - 1, 1).bit_length()
+    return States(
+        np.zeros((size, rows), np.int64),
+        np.zeros(size),
+        np.zeros(size),
+        np.full(4 * size, -1, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+def _with_room(states: States, more: int) -> States:
+    """Return the states in a table with room for more."""
+    n = int(states.number[0])
+    if n + more <= states.peak.size:
+        return states
+    larger = _room(2 * (n + more), states.sums.shape[1])
+    for old, new in zip(states[:3], larger[:3], strict=True):
+        new[:n] = old[:n]
+    larger.number[0] = n
+    _index(larger)
+    return larger
+
+
+def value_bounds(sums: Sums) -> tuple[IntArray, IntArray]:
+    """Return the least and the largest value that the rows leave to every unknown."""
+    low, high = sums.low, sums.high
+    least = np.zeros(sums.matrix.shape[1], np.int64)
+    most = np.array([p.size - 1 for p in sums.priors], np.int64)
+    rows = [np.flatnonzero(row) for row in sums.matrix]
+    changed = True
+    while changed:
+        before = least.copy(), most.copy()
+        for r, on in enumerate(rows):
+            a = sums.matrix[r, on]
+            # low <= a x + sum of the others <= high
+            up, down = int(a @ most[on]), int(a @ least[on])
+            most[on] = np.minimum(most[on], (high[r] - (down - a * least[on])) // a)
+            least[on] = np.maximum(least[on], -((up - a * most[on] - low[r]) // a))
+        if np.any(least > most):
+            raise NoStateError
+        changed = not (np.array_equal(least, before[0]) and np.array_equal(most, before[1]))
+    return least, most
