@@ -1,20 +1,22 @@
-"""The exact law of whole numbers of which weighted sums are known, by contraction.
+r"""The exact law of whole numbers of which weighted sums are known, by contraction.
 
-The unknowns are whole numbers :math:`x_g \\ge 0` with weights :math:`\\varphi_g(x_g)`, and a row r
+The unknowns are whole numbers :math:`x_g \ge 0` with weights :math:`\varphi_g(x_g)`, and a row r
 gives a weight to every value of a sum of them:
 
-.. math:: P(x) \\propto \\prod_g \\varphi_g(x_g) \\prod_r w_r\\Bigl(\\sum_g a_{rg} x_g\\Bigr).
+.. math:: P(x) \propto \prod_g \varphi_g(x_g) \prod_r w_r\Bigl(\sum_g a_{rg} x_g\Bigr).
 
 A row of exact counts allows one value, a rounded count or a range some, a noisy count all.  The
-rest of the unknowns sees a *part* of them only through the *open* rows, those with unknowns on both
-sides: the weights of all values of the open sums say everything about a part.  Parts are joined two
-at a time, and a row is closed by its weight as soon as all of its unknowns are in one part.  What is
-left in the end is the total weight; back along the same tree go the probabilities of all states.
+rest of the unknowns sees a *part* of them only through the *open* rows, which have unknowns on
+both sides: the weights of all values of the open sums say everything about a part.  Parts are
+joined two at a time, and a row is closed by its weight as soon as all of its unknowns are in one
+part.  What is left in the end is the total weight; back along the same tree go the probabilities of
+all states.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -24,8 +26,8 @@ import numpy as np
 from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
-_NO_VALUES = np.zeros(0, np.int64)
 _CHOICES = 12  # parts that are compared when many are joined
+_MAX_STATES = 2**22  # of one join: half a GiB
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
 
 
@@ -194,7 +196,7 @@ def _share(
     return left_weight.size
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """Some unknowns, and the weights of the values of their open sums."""
 
@@ -202,13 +204,12 @@ class _Part:
     rows: IntArray  # the open rows
     sums: IntArray  # (states, rows)
     weight: FloatArray  # (states,): log weights
-    values: IntArray  # of a part of one unknown: its value in each state
-    join: _Join | None = None  # how it was made
-    probability: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Join:
+    """Two parts, and the states of both together."""
+
     left: _Part
     right: _Part
     order: IntArray  # of the states of ``right`` in the join
@@ -221,6 +222,16 @@ class _Join:
         """What the kernels read."""
         left, right, by = self.left, self.right, self.order
         return self.rows, left.sums, left.weight, right.sums[by], right.weight[by], self.span
+
+    def shared(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of the states of both parts, from those of the joint states."""
+        left, right = np.zeros(self.left.weight.size), np.zeros(self.right.weight.size)
+        shares = probability / self.states.total[: probability.size], left, np.zeros(right.size)
+        done = 0
+        while done < left.size:
+            done = _share(*self.arguments, done, self.states, shares, _PIECE)
+        right[self.order] = shares[2]
+        return left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,114 +255,111 @@ class Sums:
 
 
 class Contraction:
-    """Total weight, and laws of the unknowns, of a system of sums."""
+    """Total weight, and laws of the unknowns, of a system of sums.
 
-    def __init__(self, sums: Sums, limit: int, keep: IntArray | None = None) -> None:
-        """Join all parts; ``keep`` are rows that stay open: their sums' law is asked for."""
-        self.sums = sums
-        self.pairs = 0
-        self._limit = limit
-        self._keep = frozenset(() if keep is None else keep.tolist())
+    Of the rows ``keep`` the joint law of the sums is found: they stay open to the end.  Errors of
+    probabilities and of the log weight are those of sums of double precision, some 1e-13.
+    """
+
+    def __init__(self, sums: Sums, limit: int, keep: Sequence[int] = ()) -> None:
+        self.pairs = 0  # of states that were joined
+        self._sums, self._limit, self._keep = sums, limit, frozenset(keep)
+        self._high = sums.high
         self._least, self._most = value_bounds(sums)
         self._reach = sums.matrix * self._most
         sizes = [w.size for w in sums.weights]
         self._start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._weights = np.concatenate([*sums.weights, np.zeros(1)])
-        self._high = sums.high
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
-        self._leaves = [self._leaf(g) for g in range(sums.matrix.shape[1])]
-        self._made: list[_Part] = []
         self._sizes: dict[frozenset[int], float] = {}
-        parts = set(self._leaves)
-        while (row := self._cheapest(parts)) is not None:
-            chosen = sorted((p for p in parts if row in p.rows), key=lambda p: p.weight.size)
-            parts -= set(chosen)
-            parts.add(self._joined(chosen))
-        rest = sorted(parts, key=lambda p: p.weight.size)
-        self._root = self._joined(rest)
-        peak = float(self._root.weight.max()) + self._constant()
-        each = np.exp(self._root.weight - self._root.weight.max())
-        self.log_weight = peak + math.log(float(each.sum()))
-        self._root.probability = each / each.sum()
+        self._costs: dict[tuple[_Part, ...], float] = {}
+        self._joins: list[tuple[_Part, _Join]] = []
+        self._values: list[IntArray] = []
+        self._leaves = [self._leaf(g) for g in range(sums.matrix.shape[1])]
+        parts = self._leaves
+        while chosen := self._cheapest(parts):
+            parts = [*(p for p in parts if p not in chosen), self._joined(chosen)]
+        self._root = self._joined(sorted(parts, key=_states))
+        peak = float(self._root.weight.max())
+        each = np.exp(self._root.weight - peak)
+        self.log_weight = peak + math.log(float(each.sum())) + self._constant()
+        self._probability: FloatArray = each / each.sum()
+
+    def kept(self) -> tuple[IntArray, FloatArray]:
+        """Return the values of the sums that stay open, and their probabilities."""
+        return self._root.sums, self._probability
+
+    def laws(self) -> list[FloatArray]:
+        """Return the probability of the values 0, 1, ... of every unknown."""
+        probability = {self._root: self._probability}
+        for part, join in reversed(self._joins):
+            left, right = join.shared(probability.pop(part))
+            probability |= {join.left: left, join.right: right}
+        found = []
+        for leaf, values, prior in zip(self._leaves, self._values, self._sums.priors, strict=True):
+            law = np.zeros(prior.size)
+            law[values] = probability[leaf]
+            found.append(law)
+        return found
 
     def _constant(self) -> float:
         """Return the log weight of sums of nothing, which are 0."""
         weight = 0.0
-        for r, row in enumerate(self.sums.matrix):
-            if not row.any() and r not in self._keep:
-                inside = self.sums.low[r] <= 0 <= self._high[r]
-                weight += self.sums.weights[r][-self.sums.low[r]] if inside else -math.inf
+        for r, members in enumerate(self._members):
+            if not members and r not in self._keep:
+                inside = self._sums.low[r] <= 0 <= self._high[r]
+                weight += float(self._sums.weights[r][-self._sums.low[r]]) if inside else -math.inf
         if weight == -math.inf:
             raise NoStateError
-        return float(weight)
-
-    def kept(self) -> tuple[IntArray, FloatArray]:
-        """Return the values of the sums that stay open, and their probabilities."""
-        assert self._root.probability is not None
-        return self._root.sums, self._root.probability
-
-    def laws(self) -> list[FloatArray]:
-        """Return the probability of the values 0, 1, ... of every unknown."""
-        for part in reversed(self._made):
-            self._share_out(part)
-        found = []
-        for leaf, prior in zip(self._leaves, self.sums.priors, strict=True):
-            law = np.zeros(prior.size)
-            law[leaf.values] = leaf.probability
-            found.append(law)
-        return found
+        return weight
 
     def _leaf(self, g: int) -> _Part:
         """Return the part of one unknown."""
-        rows = np.flatnonzero(self.sums.matrix[:, g])
+        sums, alone = self._sums, frozenset([g])
+        rows = np.flatnonzero(sums.matrix[:, g]).astype(np.int64)
         x = np.arange(self._least[g], self._most[g] + 1)
-        weight = self.sums.priors[g][x]
-        sums = x[:, None] * self.sums.matrix[rows, g]
-        is_open = np.array([self._is_open(r, frozenset([g])) for r in rows], np.bool_)
-        for k in np.flatnonzero(~is_open):
-            r, s = rows[k], sums[:, k]
-            inside = (s >= self.sums.low[r]) & (s <= self._high[r])
-            own = self.sums.weights[r][np.where(inside, s - self.sums.low[r], 0)]
+        weight, values = sums.priors[g][x], x[:, None] * sums.matrix[rows, g]
+        is_open = np.array([self._is_open(r, alone) for r in rows], np.bool_)
+        for r, s in zip(rows[~is_open], values[:, ~is_open].T, strict=True):
+            inside = (s >= sums.low[r]) & (s <= self._high[r])
+            own = sums.weights[r][np.where(inside, s - sums.low[r], 0)]
             weight = weight + np.where(inside, own, -np.inf)
         kept = np.flatnonzero(weight > -np.inf)
         if not kept.size:
             raise NoStateError
-        sums = np.ascontiguousarray(sums[kept][:, is_open], np.int64)
-        return _Part(frozenset([g]), rows[is_open], sums, weight[kept], x[kept])
+        self._values.append(x[kept])
+        open_sums = np.ascontiguousarray(values[kept][:, is_open], np.int64)
+        return _Part(alone, rows[is_open], open_sums, weight[kept])
 
     def _is_open(self, row: int, cells: frozenset[int]) -> bool:
         return row in self._keep or not self._members[row] <= cells
 
-    def _cheapest(self, parts: set[_Part]) -> int | None:
-        """Return the row that is closed at the least cost; None if none joins two parts."""
+    def _cheapest(self, parts: Sequence[_Part]) -> list[_Part]:
+        """Return the parts of the row that is closed at the least cost, small ones first."""
         touching: dict[int, list[_Part]] = {}
-        for part in parts:
+        for part in sorted(parts, key=_states):
             for row in part.rows:
                 touching.setdefault(int(row), []).append(part)
-        best: tuple[float, int] | None = None
-        for row, own in touching.items():
-            if len(own) < 2:
-                continue
-            cost = self._cost(sorted(own, key=lambda p: p.weight.size))
-            if best is None or (cost, row) < best:
-                best = cost, row
-        return None if best is None else best[1]
+        choices = [own for own in touching.values() if len(own) > 1]
+        return min(choices, key=self._cost, default=[])
 
     def _cost(self, parts: list[_Part]) -> float:
         """Return about how many pairs of states are looked at when parts are joined in order."""
-        cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
-        for part in parts[1:]:
-            cells |= part.cells
-            pairs += size * part.weight.size
-            size = min(size * part.weight.size, self._states(cells))
-        return pairs
+        if (key := tuple(parts)) not in self._costs:
+            cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
+            for part in parts[1:]:
+                cells |= part.cells
+                pairs += size * part.weight.size
+                size = min(size * part.weight.size, self._states(cells))
+            self._costs[key] = pairs
+        return self._costs[key]
 
     def _states(self, cells: frozenset[int]) -> float:
         """Return about how many states some unknowns have: values of independent open sums."""
         if cells in self._sizes:
             return self._sizes[cells]
         inside = np.array(sorted(cells))
-        matrix = self.sums.matrix[:, inside]
+        matrix = self._sums.matrix[:, inside]
         touched = np.flatnonzero(matrix.any(axis=1))
         rows = [int(r) for r in touched if self._is_open(int(r), cells)]
         size, basis = 1.0, np.zeros((0, inside.size))
@@ -367,8 +375,8 @@ class Contraction:
         self._sizes[cells] = size
         return size
 
-    def _joined(self, parts: list[_Part]) -> _Part:
-        """Join parts, small ones first."""
+    def _joined(self, parts: Sequence[_Part]) -> _Part:
+        """Join parts: next the two whose states grow least."""
         waiting = list(parts)
         while len(waiting) > 1:
             choices = combinations(range(min(len(waiting), _CHOICES)), 2)
@@ -383,17 +391,18 @@ class Contraction:
         return min(self._states(one.cells | other.cells), math.prod(sizes)) / max(sizes)
 
     def _pair(self, one: _Part, other: _Part) -> _Part:
+        """Return the part of the unknowns of two."""
         left, right = (one, other) if one.weight.size >= other.weight.size else (other, one)
         cells = left.cells | right.cells
         names = np.union1d(left.rows, right.rows).astype(np.int64)
         closed = np.array([not self._is_open(int(r), cells) for r in names], np.bool_)
-        outside = np.ones(self.sums.matrix.shape[1], np.bool_)
+        outside = np.ones(len(self._leaves), np.bool_)
         outside[list(cells)] = False
         rows = Rows(
             _position(left.rows, names),
             _position(right.rows, names),
             closed,
-            self.sums.low[names],
+            self._sums.low[names],
             self._high[names],
             self._reach[names][:, outside].sum(axis=1).astype(np.int64),
             self._start[names],
@@ -401,9 +410,9 @@ class Contraction:
         )
         order, span = _by_one_row(left, right, rows)
         each = span[1] - span[0]
-        if (pairs := self.pairs + int(each.sum())) > self._limit:
+        self.pairs += int(each.sum())
+        if self.pairs > self._limit:
             raise TooManyStatesError
-        self.pairs = pairs
         room, done = int(each.max(initial=0)), 0
         states = _room(1024 + room, int(np.count_nonzero(~closed)))
         join = _Join(left, right, order, rows, span, states)
@@ -412,25 +421,17 @@ class Contraction:
         if not (n := int(join.states.number[0])):
             raise NoStateError
         weight = join.states.peak[:n] + np.log(join.states.total[:n])
-        part = _Part(cells, names[~closed], join.states.sums[:n], weight, _NO_VALUES, join)
-        self._made.append(part)
+        part = _Part(cells, names[~closed], join.states.sums[:n], weight)
+        self._joins.append((part, join))
         return part
 
-    def _share_out(self, part: _Part) -> None:
-        join = part.join
-        assert join is not None
-        assert part.probability is not None
-        left, right, n = join.left.weight.size, join.right.weight.size, part.weight.size
-        shares = part.probability / join.states.total[:n], np.zeros(left), np.zeros(right)
-        done = 0
-        while done < left:
-            done = _share(*join.arguments, done, join.states, shares, _PIECE)
-        join.left.probability, in_order = shares[1], np.zeros(right)
-        in_order[join.order] = shares[2]
-        join.right.probability = in_order
+
+def _states(part: _Part) -> int:
+    return part.weight.size
 
 
 def _position(rows: IntArray, names: IntArray) -> IntArray:
+    """Return the position of each of some rows among others; -1 where it is not there."""
     found = np.full(names.size, -1, np.int64)
     found[np.searchsorted(names, rows)] = np.arange(rows.size)
     return found
@@ -469,6 +470,8 @@ def _with_room(states: States, more: int) -> States:
     n = int(states.number[0])
     if n + more <= states.peak.size:
         return states
+    if n > _MAX_STATES:
+        raise TooManyStatesError
     larger = _room(2 * (n + more), states.sums.shape[1])
     for old, new in zip(states[:3], larger[:3], strict=True):
         new[:n] = old[:n]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,7 +37,7 @@ class ExactLaw:
     """Laws of groups and of functions of them, and the evidence."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
-    functions: dict[int, FloatArray]  # probability of the values 0, 1, ... of functions
+    functions: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every function
     pairs: int  # pairs of states that were joined
     log_evidence: float  # log of the sum of all weights
 
@@ -45,20 +45,18 @@ class ExactLaw:
 def weigh(
     system: SmallSystem,
     limit: int,
-    asked: sp.csr_array | None = None,
-    functions: Iterable[int] = (),
+    functions: Sequence[IntArray] = (),
 ) -> ExactLaw:
-    """Return the exact laws of the groups, and of some linear functions of them.
+    """Return the exact laws of the groups, and of linear functions of them, as coefficients.
 
-    ``limit`` is the number of pairs of states that may be joined; of the rows of ``asked`` those
-    that are listed in ``functions`` get a law.
+    ``limit`` is the number of pairs of states that may be joined.
     """
     n_groups = system.matrix.shape[1]
     graph = sp.block_array([[None, system.matrix.T], [system.matrix, None]])
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
-    of_functions = {f: np.ones(1) for f in functions}
+    of_functions = [np.ones(1) for _ in functions]
     pairs, evidence, columns = 0, system.constant, sp.csc_array(system.matrix)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
@@ -67,9 +65,8 @@ def weigh(
         pairs, evidence = pairs + found.pairs, evidence + found.log_weight
         for group, law in zip(members, found.laws(), strict=True):
             laws[group] = law
-        for f in of_functions:
-            assert asked is not None
-            own = asked[[f], :][:, members].toarray()[0]
+        for f, function in enumerate(functions):
+            own = function[members]
             if not own.any():
                 continue
             if np.count_nonzero(own) == 1:  # a group's law, spread out
@@ -77,12 +74,12 @@ def weigh(
                 law[:: int(own.max())] = laws[members[own.argmax()]]
             else:
                 sums = _sums(system, rows, members, reach, own)
-                kept = Contraction(sums, limit - pairs, np.array([rows.size]))
+                kept = Contraction(sums, limit - pairs, [rows.size])
                 pairs += kept.pairs
                 values, probability = kept.kept()
                 law = np.bincount(values[:, 0], probability)
             of_functions[f] = np.convolve(of_functions[f], law)
-    return ExactLaw(tuple(laws), of_functions, pairs, evidence)
+    return ExactLaw(tuple(laws), tuple(of_functions), pairs, evidence)
 
 
 def _contracted(

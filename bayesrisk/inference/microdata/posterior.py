@@ -276,7 +276,7 @@ def microdata_posterior(
         except TooManyStatesError:
             if engine == "exact":
                 raise ArgumentError(
-                    f"engine must be another for this place: its law has more than {_MAX_PAIRS} pairs of sums"
+                    f"engine must be another for this place: more than {_MAX_PAIRS} pairs of sums"
                 ) from None
     check.integer(chains, "chains", lower=2, upper=2**10)
     check.integer(draws, "draws", lower=4, upper=10**7)
@@ -303,15 +303,16 @@ def _exact(
     system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
-    tails = {int(r[0]) for q, r in zip(asked, functions.row, strict=True) if q.at_least is not None}
-    law = weigh(small, _MAX_PAIRS, over_groups, sorted(tails))
+    tails = sorted({int(functions.row[i, 0]) for i, q in enumerate(asked) if q.at_least})
+    law = weigh(small, _MAX_PAIRS, list(over_groups[tails, :].toarray()))
+    tail = dict(zip(tails, law.functions, strict=True))
     group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
     means = over_groups @ group_mean
     values = []
     for question, row, known in zip(asked, functions.row, functions.known, strict=True):
         if question.at_least is not None:
             need = max(0, question.at_least - int(known[0]))
-            values.append(float(law.functions[int(row[0])][need:].sum()))
+            values.append(float(tail[int(row[0])][need:].sum()))
         elif question.among is not None:
             values.append(ratio(means[row[0]] + known[0], means[row[1]] + known[1]))
         else:
