@@ -1,0 +1,137 @@
+"""The law of whole numbers of which sums are known: against enumeration of all their values."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from bayesrisk.inference.microdata.contraction import (
+    Contraction,
+    NoStateError,
+    Sums,
+    TooManyStatesError,
+)
+
+
+def instance(rng):
+    """Return sums of up to five unknowns: exact, in ranges with gaps, with noise of any size."""
+    unknowns, rows = rng.integers(1, 6, 2)
+    matrix = (rng.random((rows, unknowns)) < 0.6) * rng.integers(1, 3, (rows, unknowns))
+    top = rng.integers(0, 5, unknowns)
+    truth = rng.integers(0, top + 1)
+    priors = [rng.normal(0.0, 3.0, t + 1) for t in top]
+    for prior in priors:
+        prior[rng.random(prior.size) < 0.1] = -np.inf
+    low, weights = np.zeros(rows, np.int64), []
+    for r, total in enumerate(matrix @ truth):
+        kind = rng.integers(0, 3)
+        if kind == 0:
+            low[r] = total
+            weights.append(np.zeros(1))
+        elif kind == 1:
+            low[r] = max(0, total - rng.integers(0, 3))
+            weights.append(rng.normal(0.0, 5.0, rng.integers(1, 6)))
+            weights[-1][rng.random(weights[-1].size) < 0.2] = -np.inf
+        else:
+            s = np.arange(matrix[r] @ top + 1)
+            weights.append(-((s - total) ** 2) / (2.0 * rng.choice([0.003, 1.0, 30.0])))
+    return Sums(matrix.astype(np.int64), low, tuple(weights), tuple(priors))
+
+
+def enumerated(sums):
+    """Return all values of the unknowns, and their log weights."""
+    points = np.array(list(itertools.product(*(range(p.size) for p in sums.priors))))
+    weight = sum(p[x] for p, x in zip(sums.priors, points.T, strict=True))
+    for row, low, own in zip(sums.matrix, sums.low, sums.weights, strict=True):
+        s = points @ row - low
+        inside = (s >= 0) & (s < own.size)
+        weight = weight + np.where(inside, own[np.where(inside, s, 0)], -np.inf)
+    return points, weight
+
+
+def disagreement(sums, function):
+    """Return the largest difference from enumeration; None where nothing is possible."""
+    points, weight = enumerated(sums)
+    most = weight.max()
+    reach = int(function @ [p.size - 1 for p in sums.priors])
+    more = Sums(
+        np.vstack([sums.matrix, function]),
+        np.append(sums.low, 0),
+        (*sums.weights, np.zeros(reach + 1)),
+        sums.priors,
+    )
+    if most == -math.inf:
+        for one in (sums, more):
+            with pytest.raises(NoStateError):
+                Contraction(one, 10**7)
+        return None
+    found, kept = Contraction(sums, 10**7), Contraction(more, 10**7, [len(sums.low)])
+    p = np.exp(weight - most)
+    worst = abs(found.log_weight - most - math.log(p.sum()))
+    p /= p.sum()
+    for x, law in zip(points.T, found.laws(), strict=True):
+        worst = max(worst, np.abs(np.bincount(x, p, minlength=law.size) - law).max())
+    values, probability = kept.kept()
+    law = np.zeros(reach + 1)
+    law[values[:, 0] if function.any() else [0]] = probability
+    return max(worst, np.abs(np.bincount(points @ function, p, minlength=reach + 1) - law).max())
+
+
+def worst_of(seed, number):
+    rng = np.random.default_rng(seed)
+    found = [
+        disagreement(sums, rng.integers(0, 3, sums.matrix.shape[1]))
+        for sums in (instance(rng) for _ in range(number))
+    ]
+    decided = [d for d in found if d is not None]
+    assert number > len(decided) > number / 3  # both kinds of instance occur
+    return max(decided)
+
+
+def test_laws_of_unknowns_and_of_functions_agree_with_enumeration():
+    assert worst_of(1, 150) < 1e-11
+
+
+@pytest.mark.slow
+def test_many_laws_agree_with_enumeration():
+    assert worst_of(2, 4000) < 1e-11
+
+
+def test_a_wrong_weight_is_seen():
+    rng = np.random.default_rng(3)
+    sums = next(s for s in iter(lambda: instance(rng), None) if enumerated(s)[1].max() > -np.inf)
+    found = Contraction(sums, 10**7).log_weight
+    sums.weights[0][:] += 1e-6
+    assert Contraction(sums, 10**7).log_weight - found == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_a_limit_of_pairs_is_kept():
+    n = 12
+    sums = Sums(
+        np.ones((1, n), np.int64), np.zeros(1, np.int64), (np.zeros(5 * n + 1),), (np.zeros(6),) * n
+    )
+    whole = Contraction(sums, 10**6)
+    assert whole.log_weight == pytest.approx(n * math.log(6.0), rel=1e-12)
+    assert Contraction(sums, whole.pairs).pairs == whole.pairs
+    with pytest.raises(TooManyStatesError):
+        Contraction(sums, whole.pairs - 1)
+
+
+def test_many_states_are_kept_apart():
+    # Sums x, y of two unknowns of 600 values, closed by a third that is their total: x + y - z = 0
+    # as x + y + z' = 1198 with z' = 1198 - z; every pair (x, y) is a state until then.
+    matrix = np.array([[1, 1, 1], [1, 0, 2], [0, 1, 3]])
+    n = 600
+    rng = np.random.default_rng(4)
+    priors = tuple(rng.normal(size=k) for k in (n, n, 2 * n - 1))
+    most = matrix @ [n - 1, n - 1, 2 * n - 2]
+    weights = (np.zeros(1), *(rng.normal(size=m + 1) for m in most[1:]))
+    low = np.array([2 * n - 2, 0, 0])
+    x, y = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    z = 2 * n - 2 - x - y
+    w = priors[0][x] + priors[1][y] + priors[2][z] + weights[1][x + 2 * z] + weights[2][y + 3 * z]
+    p = np.exp(w - w.max())
+    found = Contraction(Sums(matrix, low, weights, priors), 10**7)
+    assert found.log_weight == pytest.approx(w.max() + math.log(p.sum()), rel=1e-12)
+    np.testing.assert_allclose(found.laws()[0], p.sum(axis=1) / p.sum(), rtol=1e-9)
