@@ -73,8 +73,8 @@ def disagreement(sums, function):
     for x, law in zip(points.T, found.laws(), strict=True):
         worst = max(worst, np.abs(np.bincount(x, p, minlength=law.size) - law).max())
     values, probability = kept.kept()
-    law = np.zeros(reach + 1)
-    law[values[:, 0] if function.any() else [0]] = probability
+    where = values[:, 0] if function.any() else np.zeros(probability.size, np.int64)
+    law = np.bincount(where, probability, minlength=reach + 1)
     return max(worst, np.abs(np.bincount(points @ function, p, minlength=reach + 1) - law).max())
 
 
