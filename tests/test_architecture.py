@@ -54,7 +54,7 @@ ROOMS = {
     "population": "spec | simulate summary",
     "readers": "geocodes text | dialects * | record_form",
     "reconstruction": "linkage registry | solvers | records | *",
-    "release": "likelihoods | spec | release",
+    "release": "spec | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership occupancy two_levels |"
         " statements | audit"
