@@ -326,7 +326,7 @@ def test_the_adversary_never_sees_the_truth():
 @pytest.mark.parametrize(
     ("source", "seen"),
     [
-        ("from bayesrisk.tables.records import Records", {"tables.records"}),
+        ("from bayesrisk.tables.records import Records", {"tables.records", "tables.Records"}),
         ("from bayesrisk.tables import Microdata, Workload", {"tables.Microdata"}),
         ("from bayesrisk.tables.published import Histogram", {"tables.Histogram"}),
         ("from bayesrisk.mechanisms import make_mechanism", {"mechanisms"}),

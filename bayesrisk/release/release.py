@@ -42,7 +42,7 @@ _MORE = {"partitions", "releases"}
 def release_document(
     spec: MechanismSpec, diagnostics: Mapping[str, float], *, simulation: bool
 ) -> dict[str, Any]:
-    """Return what the description of a release says."""
+    """Return the description of a release."""
     return {
         "format": _FORMAT,
         "version": __version__,
@@ -164,24 +164,8 @@ class Release:
     def write(self, folder: str | Path, *, replace: bool = False) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Each of the two names the other by its digest.
-
-        Parameters
-        ----------
-        folder : path-like
-            New or empty folder; it appears whole or not at all.
-        replace : bool, default False
-            Whether it may also be one that holds a release, or tables, which are replaced.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds something, or cannot be written.
+        Each of the two names the other by its digest.  The folder, new or empty, or one with a
+        release or tables that ``replace`` permits to replace, appears whole or not at all.
         """
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
@@ -201,17 +185,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return the release that :meth:`write` wrote.
-
-        Parameters
-        ----------
-        folder : path-like
-            Folder of the release; of one by place, all parts are put together.
-
-        Returns
-        -------
-        Release
-            Spec, tables and diagnostics.
+        """Return the release that :meth:`write` wrote, of all parts if by place.
 
         Raises
         ------

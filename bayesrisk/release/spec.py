@@ -87,7 +87,7 @@ class Likelihood:
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and its parameters in the types of JSON; exact fractions are strings."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {"likelihood": self.kind, **_plain(values, self.kind)}
+        return {"likelihood": self.kind, **{n: _plain(v, n) for n, v in values.items()}}
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,7 @@ def _check_likelihood(value: object, name: str) -> None:
         )
 
 
-def plain(value: object, name: str) -> Any:
+def plain(value: object, name: str) -> object:
     """Return a value in the types of JSON; exact fractions become strings."""
     try:
         return _plain(value, name)
@@ -445,7 +445,7 @@ def plain(value: object, name: str) -> Any:
         ) from error
 
 
-def _plain(value: object, name: str) -> Any:
+def _plain(value: object, name: str) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Mapping):

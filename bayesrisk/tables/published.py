@@ -65,25 +65,10 @@ class Histogram:
     def from_records(
         cls, records: Records | Iterable[Records], *, level: str | None = None
     ) -> Histogram:
-        """Return the counts of records, given at once or in pieces.
+        """Return the counts of records at a level, by default the finest, a row for each place.
 
-        Parameters
-        ----------
-        records : Records or iterable of Records
-            Records in any order, or pieces of them that never need to be in memory together.
-        level : str, optional
-            Level of the places; the finest by default.
-
-        Returns
-        -------
-        Histogram
-            One row for each place with a record.  Memory grows with the different (place, cell)
-            pairs, not with the records.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no piece, or the pieces differ in schema.
+        Pieces of records never need to be in memory together: memory grows with the different
+        (place, cell) pairs.
         """
         pieces = _pieces_of(records)
         first = next(pieces, None)
@@ -146,7 +131,9 @@ def _pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
         yield check.instance(piece, Records, "records")
 
 
-def _checked_matrix(values: Any, dtype: Any, shape: tuple[int, int], name: str) -> sparse.csr_array:
+def _checked_matrix(
+    values: object, dtype: type[np.generic], shape: tuple[int, int], name: str
+) -> sparse.csr_array:
     """Return a matrix of whole numbers or truth values in canonical sparse form."""
     given: Any = values if sparse.issparse(values) else check.as_array(values, name)
     if given.shape != shape:
@@ -334,42 +321,20 @@ class PublishedTables:
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write the tables as a folder, the form that all commands exchange.
 
-        The folder is whole or as before, whenever the writing stops.
-
-        Parameters
-        ----------
-        folder : path-like
-            A new or empty folder, or one that holds tables, which are replaced.
-        replace : bool, default True
-            Whether tables may be replaced.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds anything else, or cannot be written; nothing is changed then.
+        The folder, new, empty or with tables that may be replaced, is whole or as before, whenever
+        the writing stops; one that holds anything else is refused.
         """
         exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> PublishedTables:
-        """Return the tables of a folder, all in memory.
-
-        Parameters
-        ----------
-        folder : path-like
-            The folder; of tables by place, all parts are put together.
-
-        Returns
-        -------
-        PublishedTables
-            What was written.
+        """Return the tables of a folder, all in memory, of all parts if by place.
 
         Raises
         ------
         DataError
-            If the folder holds no tables, a part is missing or damaged, a place, table or cell is
-            unknown, a row is there twice, or a count is not what the manifest allows: the message
-            names file, row and column.
+            If a part is missing or damaged, a place, table or cell is unknown, a row is there
+            twice, or a count is not what the manifest allows: file, row and column are named.
         """
         source = check.path(folder, "folder")
         if not Partitions.there(source):
@@ -415,14 +380,7 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTab
 def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true: bool) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
-    Parameters
-    ----------
-    laws : mapping of (str, str) to str
-        Those of :class:`PublishedTables`.
-    keys : iterable of (str, str)
-        Those that are read as true.
-    taken_as_true : bool
-        Whether the caller was told that they may be.
+    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.
     """
     told = check.flag(taken_as_true, "taken_as_true")
     found = next((key for key in keys if key in laws), None)
@@ -470,11 +428,6 @@ def tabulate(
     -------
     PublishedTables
         Counts at every level of the workload.
-
-    Raises
-    ------
-    ArgumentError
-        If the schemas differ, or a record lies outside ``geoids``.
 
     Notes
     -----

@@ -88,28 +88,21 @@ BAD = [
     ({"age": [0, 111, 5]}, r"row 2, column 'age': must be a whole number in \[0, 110\], got 111"),
     ({"age": np.array([0, 2**64 - 1, 5], dtype="uint64")}, r"row 2, column 'age': .* got 18446"),
     ({"race": [1, 2, 0]}, r"row 3, column 'race': .* got 0"),
-    ({"hisp": [0, -1, 0]}, r"row 2, column 'hisp': .* got -1"),
     ({"sex": pd.array([0, None, 1], dtype="Int64")}, r"row 2, column 'sex': .* got None"),
     ({"sex": [0.0, 0.5, 1.0]}, r"column 'sex': .* got values of type double"),
     ({"sex": ["0", "1", "1"]}, r"column 'sex': .* got values of type (large_)?string"),
     ({"block": ["500010101001000", "50001010100100", "x" * 15]}, r"row 2, column 'block': .* 15"),
-    ({"block": ["500010101001000", "x" * 15, "y" * 15]}, r"row 2, column 'block': .* got 'xxx"),
     ({"block": ["500010101001000", "٠" * 15, "y" * 15]}, r"row 2, column 'block'"),
     ({"block": ["500010101001000", None, "y" * 15]}, r"row 2, column 'block': .* got None"),
-    ({"block": [1, -1, 3]}, r"row 2, column 'block': .* got -1"),
     ({"block": [1, 2, 10**15]}, r"row 3, column 'block': .* got 1000000000000000"),
     ({"block": [1.0, 2.0, 3.0]}, r"column 'block': .* got values of type double"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD)
-def test_bad_values_are_refused(changes, message):
+def test_bad_values_are_named_with_their_source(changes, message, tmp_path):
     with pytest.raises(DataError, match=f"^people: {message}"):
         Records.from_frame(frame(**changes), schema=PERSON, source="people")
-
-
-@pytest.mark.parametrize(("changes", "message"), BAD)
-def test_bad_values_in_a_file_name_it(changes, message, tmp_path):
     file = tmp_path / "people.parquet"
     frame(**changes).to_parquet(file, index=False)
     with pytest.raises(DataError, match=f"people.parquet: {message}"):
