@@ -523,7 +523,7 @@ def _words(law: "Likelihood", withheld: int) -> str:
 
 def _others(folder: Path) -> list[str]:
     """Return the names of files that a release has no place for."""
-    from bayesrisk.release.likelihoods import RELEASE_FILE
+    from bayesrisk.release.release import RELEASE_FILE
     from bayesrisk.tables.exchange import GEOGRAPHIES, INDEX, MANIFEST, PARTITIONS, is_part
 
     own = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}

@@ -43,8 +43,7 @@ from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.population.simulate import Nation
 from bayesrisk.population.summary import population_sums, summary_of_sums
 from bayesrisk.release import MechanismSpec, Release
-from bayesrisk.release.likelihoods import RELEASE_FILE
-from bayesrisk.release.release import place_document, release_document
+from bayesrisk.release.release import RELEASE_FILE, place_document, release_document
 from bayesrisk.tables import (
     Geography,
     Microdata,

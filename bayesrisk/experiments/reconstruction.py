@@ -34,8 +34,7 @@ from bayesrisk.reconstruction.records.reconstruction import checked_nodes
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.registry import make_solver
 from bayesrisk.release import Release
-from bayesrisk.release.likelihoods import RELEASE_FILE
-from bayesrisk.release.release import ReleaseIndex
+from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.published import assumed_true, joined
