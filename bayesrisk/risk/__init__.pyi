@@ -32,11 +32,11 @@ from .linkage.majority import variability_quantiles as variability_quantiles
 from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_counts
 from .linkage.reidentification import reidentify as reidentify
 from .linkage.without_record import inference_without_record as inference_without_record
-from .mechanism.average import simulated_marginal_posterior as simulated_marginal_posterior
 from .mechanism.many import compare_mechanisms as compare_mechanisms
 from .mechanism.many import mechanism_risk_of_many as mechanism_risk_of_many
 from .mechanism.many import postprocessing_effect as postprocessing_effect
 from .mechanism.posterior import mechanism_risk as mechanism_risk
+from .mechanism.posterior import simulated_marginal_posterior as simulated_marginal_posterior
 from .mechanism.question import MechanismOptions as MechanismOptions
 from .mechanism.question import MechanismQuestion as MechanismQuestion
 from .membership import rho_for_advantage as rho_for_advantage

@@ -25,15 +25,11 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (
-    AnswerSettings,
+    Assessment,
     MechanismRisk,
-    answers,
-    assess,
     cell_laws,
     exact_average,
-    known_laws,
     mechanism_risk,
-    result_of,
 )
 from bayesrisk.risk.mechanism.question import (
     MechanismOptions,
@@ -44,7 +40,6 @@ from bayesrisk.risk.mechanism.question import (
     hypothesis,
     read_options,
     target_rows,
-    utility_and_spec,
 )
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
@@ -75,23 +70,14 @@ def mechanism_risk_of_many(
 
     Parameters
     ----------
-    population : Microdata or Records
-        The truth; ``blocks`` should list every place, also those without records.  Where there are
-        none, the places of the records, under any of the hypotheses, are taken as a public list.
-    mechanism : Mechanism
-        As for :func:`mechanism_risk`.
-    question : MechanismQuestion
-        What is published, observed and believed: the same for every target.
+    population, mechanism, question : Microdata or Records, Mechanism, MechanismQuestion
+        As for :func:`mechanism_risk`; the same for every target.
     targets : array_like of int, optional
         Rows of the targets; by default all of the unit.
     unit : {"persons", "households"}, default "persons"
         Whose rows they are; one row each, a household without its persons.
-    draws : int
-        Releases under each hypothesis, at least 40.
-    rng : Generator or int
-        Source of randomness; results do not depend on the executor.
-    options : MechanismOptions, optional
-        Method, confidence and other details; ``progress(done, targets)`` counts targets here.
+    draws, rng, options : int, Generator or int, MechanismOptions
+        As for :func:`mechanism_risk`; ``progress(done, targets)`` counts targets here.
 
     Returns
     -------
@@ -128,7 +114,7 @@ def mechanism_risk_of_many(
     """
     import pandas as pd  # slow to import
 
-    settings = AnswerSettings(draws, read_options(options))
+    settings = read_options(options)
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", _UNITS)
     data = read_microdata(population, "population")
@@ -139,21 +125,13 @@ def mechanism_risk_of_many(
         rows = np.arange(len(records), dtype=np.int64)
     else:
         rows = check.count_array(targets, "targets", lower=0, upper=len(records) - 1).reshape(-1)
-    seed = int(generator(rng).integers(2**63))
-    utility_rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[0])
-    utility, spec = utility_and_spec(
-        data,
-        mechanism,
-        workload=question.workload,
-        draws=settings.options.utility_draws,
-        rng=utility_rng,
-    )
-    bare = replace(settings, options=replace(settings.options, executor=None, progress=None))
-    work = _Work(data, mechanism, question, unit, bare, seed, spec, utility)
-    executor, progress = settings.options.executor, settings.options.progress
+    executor, progress = settings.executor, settings.progress
+    bare = replace(settings, executor=None, progress=None)
+    shared = Assessment.start(data, mechanism, question.workload, draws, bare, rng)
+    work = _Work(data, question, unit, shared)
     pieces = [rows[i : i + _PIECE] for i in range(0, rows.size, _PIECE)]
     numbered = list(enumerate(pieces))
-    found: dict[int, Any] = {}
+    found: dict[int, pd.DataFrame] = {}
     done = 0
     results = map(work, numbered) if executor is None else as_finished(executor, work, numbered)
     for number, frame in results:
@@ -161,8 +139,7 @@ def mechanism_risk_of_many(
         done += len(frame)
         if progress is not None:
             progress(done, rows.size)
-    whole: pd.DataFrame = pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
-    return whole
+    return pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
 
 
 @dataclass(eq=False)
@@ -170,63 +147,40 @@ class _Work:
     """The work of one process: the risk of some targets."""
 
     data: Microdata
-    mechanism: Mechanism
     question: MechanismQuestion
     unit: str
-    settings: AnswerSettings
-    seed: int
-    spec: MechanismSpec
-    utility: Any
+    shared: Assessment
     truth: TruthDraws | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave the releases of the truth behind: they are drawn again where they are needed."""
         return {**self.__dict__, "truth": None}
 
-    def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, Any]:
+    def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, pd.DataFrame]:
         import pandas as pd  # slow to import
 
         number, rows = piece
         if self.truth is None:
-            self.truth = TruthDraws(
-                self.mechanism, self.data, self.question.workload, self.question.tables()
-            )
+            workload, tables = self.question.workload, self.question.tables()
+            self.truth = TruthDraws(self.shared.mechanism, self.data, workload, tables)
             self.near = _Surroundings(self.data, self.question, self.unit)
         frames = []
         for row in rows.tolist():
             try:
-                frames.append(self._one(row))
+                frame = self._one(row).to_frame()
             except ArgumentError as error:
                 raise type(error)(f"target {row} of {self.unit}: {error}") from error
+            frame.insert(0, "target", row)
+            frames.append(frame)
         return number, pd.concat(frames, ignore_index=True)
 
-    def _one(self, row: int) -> pd.DataFrame:
+    def _one(self, row: int) -> MechanismRisk:
         question = self.near.ask(row)
-        if known_laws(question, self.spec, self.settings) is None:
+        if self.shared.laws(question) is None:
             target = target_rows(self.data, {self.unit: row})
             others = (hypothesis(self.data, target, a) for a in self.question.alternatives)
             question = replace(question, datasets=(self.data, *others))
-        # The streams of mechanism_risk with the same seed.
-        sampling, simulating = (
-            np.random.default_rng(s) for s in np.random.SeedSequence(self.seed).spawn(3)[1:]
-        )
-        workload = self.question.workload
-        ((average, likelihood),) = answers(
-            [question],
-            self.mechanism,
-            self.spec,
-            workload,
-            self.settings,
-            sampling,
-            simulating,
-            truth=self.truth,
-        )
-        result = result_of(
-            question, self.spec, average, self.settings, self.seed, self.utility, likelihood
-        )
-        frame = result.to_frame()
-        frame.insert(0, "target", row)
-        return frame
+        return self.shared.risks([question], truth=self.truth)[0]
 
 
 class _Surroundings:
@@ -308,8 +262,7 @@ def compare_mechanisms(
     Parameters
     ----------
     population : Microdata or Records
-        The truth; where it has no ``blocks``, the places of its records are taken as a public
-        list.
+        As for :func:`mechanism_risk`.
     mechanisms : mapping of str to Mechanism
         Protections by the name they get in the frame.
     targets : mapping of str to target
@@ -360,7 +313,7 @@ def compare_mechanisms(
             raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
-    settings = AnswerSettings(draws, read_options(options))
+    details = read_options(options)
     seed = int(generator(rng).integers(2**63))
     asked = []
     for name, who in targets.items():
@@ -370,8 +323,10 @@ def compare_mechanisms(
             raise type(error)(f"targets, {shown(name)}: {error}") from error
     frames = []
     for protection, mechanism in mechanisms.items():
-        found = assess(asked, mechanism, question.workload, settings, seed)
-        for target, result in zip(targets, found, strict=True):
+        shared = Assessment.start(
+            asked[0].datasets[0], mechanism, question.workload, draws, details, seed
+        )
+        for target, result in zip(targets, shared.risks(asked), strict=True):
             frame = result.to_frame()
             frame.insert(0, "target", target)
             frame.insert(0, "protection", protection)
@@ -463,7 +418,7 @@ def postprocessing_effect(
     Parameters
     ----------
     population : Microdata or Records
-        The truth.
+        As for :func:`mechanism_risk`.
     mechanism : Mechanism
         One that measures with noise and post-processes, with a method
         ``measurement_noise(workload)`` that gives the law of every measured table.
@@ -472,10 +427,8 @@ def postprocessing_effect(
     question : MechanismQuestion
         What is published, the published cells that the adversary reads, the other hypotheses and
         the beliefs.
-    draws : int
-        Releases under each hypothesis, at least 40.
-    rng : Generator or int
-        Source of randomness.
+    draws, rng : int, Generator or int
+        As for :func:`mechanism_risk`.
     measurements : Workload, optional
         Definitions of the measured tables, where they are not those published.
     options : MechanismOptions, optional
@@ -527,11 +480,9 @@ def postprocessing_effect(
         )
     asked = ask(population, target, replace(question, workload=known, observed=list(noise)))
     spec = MechanismSpec("measurements", tables=noise)
-    laws = cell_laws(spec, asked.counts, [cell[:2] for cell in asked.cells])
     before = exact_average(
-        laws or [],
+        cell_laws(spec, asked) or [],
         asked.prior,
-        0,
         draws=max(draws, _DRAWS_BEFORE),
         rng=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))),
         confidence=details.confidence,

@@ -18,7 +18,7 @@ from oracles.simulated import (
 
 import bayesrisk as br
 from bayesrisk.inference.simulated import simulated_likelihood
-from bayesrisk.risk.mechanism.average import (
+from bayesrisk.risk.mechanism.posterior import (
     AverageRisk,
     _estimates,
     simulated_marginal_posterior,

@@ -51,8 +51,8 @@ def test_one_noisy_count_is_the_closed_form(rho, p):
     )
     guess = br.decision_accuracy(rho=float(eval_fraction(rho)), prior=p)
     assert result.decision_accuracy == pytest.approx(float(guess.accuracy), abs=1e-11)
-    assert result.average.decision_baseline == guess.baseline
-    assert result.average.draws == 0
+    assert result.decision_baseline == guess.baseline
+    assert result.draws == 0
 
 
 def eval_fraction(text):
@@ -97,7 +97,7 @@ def test_many_noisy_counts_are_sampled_with_the_exact_posterior():
         result = risk(noise, workload=workload, observed=observed, rng=seed, draws=4000)
         inside += result.marginal_posterior.lower <= exact <= result.marginal_posterior.upper
         guesses += result.decision_accuracy.lower <= right <= result.decision_accuracy.upper
-        assert result.average.bias_bound == 0.0
+        assert result.bias_bound == 0.0
         assert abs(result.marginal_posterior - exact) < 6 * result.marginal_posterior.error
     assert result.method == "closed-form likelihood, sampled releases"
     low, _ = binomial_range(runs, 0.95)
@@ -188,12 +188,12 @@ def test_suppression_shows_what_it_hides():
     assert kept.true_counts.tolist() == [[2], [1]]
     assert kept.marginal_posterior == pytest.approx(0.2)
     assert kept.correct_decision_probability == 0.0
-    assert (kept.decision_accuracy, kept.average.decision_baseline) == (0.8, 0.8)
+    assert (kept.decision_accuracy, kept.decision_baseline) == (0.8, 0.8)
     # One person of colour 1 in block 0: suppressed if there, published as zero if not.
     alone = risk(suppression, {"person": 102}, observed=[("block", "colour", "1")])
     assert alone.true_counts.tolist() == [[1], [0]]
     assert alone.marginal_posterior == 1.0
-    assert (alone.decision_accuracy, alone.average.decision_baseline) == (1.0, 0.8)
+    assert (alone.decision_accuracy, alone.decision_baseline) == (1.0, 0.8)
 
 
 def test_a_tie_is_shared_and_the_accuracy_does_not_depend_on_it():
@@ -201,7 +201,7 @@ def test_a_tie_is_shared_and_the_accuracy_does_not_depend_on_it():
     suppression = make_mechanism("suppression", threshold=3)
     even = risk(suppression, observed=[("block", "colour", "2")], prior=0.5)
     assert even.correct_decision_probability == even.baseline_decision_probability == 0.5
-    assert even.decision_accuracy == even.average.decision_baseline == 0.5
+    assert even.decision_accuracy == even.decision_baseline == 0.5
     three = risk(
         suppression,
         observed=[("block", "colour", "2")],
@@ -253,8 +253,8 @@ def test_targets(target, counts):
 def test_results_are_repeatable_and_labelled():
     first, again = (risk(ByHand(uniform_noise), rng=7, draws=60) for _ in range(2))
     assert first.marginal_posterior == again.marginal_posterior
-    assert first.average.seed == again.average.seed
-    assert risk(ByHand(uniform_noise), rng=8, draws=60).average.seed != first.average.seed
+    assert first.seed == again.seed
+    assert risk(ByHand(uniform_noise), rng=8, draws=60).seed != first.seed
     frame = first.to_frame()
     assert frame["mechanism"].tolist() == ["by-hand"]
     assert {"marginal_risk", "mean_absolute_error", "utility_draws"} <= set(frame)
