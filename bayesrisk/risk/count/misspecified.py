@@ -190,13 +190,8 @@ def misspecified_risk(
     -------
     MisspecifiedRisk
         Releases with what is believed and what is true; expected risk, mean belief, error, regret
-        and calibration.  Exact but for ``left_out`` and rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a release of the true law is impossible under the
-        believed one, or more than 2**22 releases would have to be listed.
+        and calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
+        listed, all of which the believed law must hold possible.
 
     Notes
     -----
@@ -295,29 +290,16 @@ def postprocessed_marginal_posterior(
     ----------
     group_count : array_like of int
         Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k, below N.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
+    n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
+        siblings' noise.
 
     Returns
     -------
     Belief
         Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
-        2**-44, which includes all truncation.  It depends on N and k because the ends 0 and N are
-        mixtures of many noise values.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**24 released values would have to be
-        summed.
+        2**-44, which includes all truncation (at most 2**24 released values are summed).  It
+        depends on N and k because the ends 0 and N are mixtures of many noise values.
 
     References
     ----------
@@ -439,18 +421,8 @@ def compare_postprocessing(
 
     Parameters
     ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k, below N.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
+    group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_marginal_posterior`.
 
     Returns
     -------

@@ -32,6 +32,7 @@ from bayesrisk.risk.mechanism.posterior import (
     mechanism_risk,
 )
 from bayesrisk.risk.mechanism.question import (
+    UNITS,
     MechanismOptions,
     MechanismQuestion,
     TargetHypotheses,
@@ -47,7 +48,6 @@ from bayesrisk.tables.microdata import read_microdata
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNITS = ("persons", "households")
 #: Targets that one worker takes at a time; each piece draws the releases of the truth again.
 _PIECE = 64
 
@@ -116,7 +116,7 @@ def mechanism_risk_of_many(
 
     settings = read_options(options)
     check.instance(question, MechanismQuestion, "question")
-    check.choice(unit, "unit", _UNITS)
+    check.choice(unit, "unit", UNITS)
     data = read_microdata(population, "population")
     records = getattr(data, unit)
     if records is None:
@@ -195,7 +195,7 @@ class _Surroundings:
         entries = (*question.observed, *question.known_totals)
         self._whole = moves or any(len(entry) == 4 for entry in entries)
         level = min((entry[0] for entry in entries), key=self._geography.rank)
-        units = [u for u in _UNITS if getattr(data, u) is not None]
+        units = [u for u in UNITS if getattr(data, u) is not None]
         self._regions = {u: self._region_of(u, level) for u in units}
         self._blocks = None
         if data.blocks is not None:
@@ -212,7 +212,7 @@ class _Surroundings:
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
         code = self._regions[self._unit].codes[row]
-        parts: dict[str, Any] = dict.fromkeys(_UNITS)
+        parts: dict[str, Any] = dict.fromkeys(UNITS)
         for unit, groups in self._regions.items():
             parts[unit] = getattr(self._data, unit).take(groups.members(code))
         at = int(np.searchsorted(self._regions[self._unit].members(code), row))

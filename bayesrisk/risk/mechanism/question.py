@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
@@ -59,15 +59,14 @@ class MechanismQuestion:
     known_totals: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(self.workload)}")
+        check.instance(self.workload, Workload, "workload")
         named = isinstance(self.alternatives, (Mapping, str, bytes))
         if named or not isinstance(self.alternatives, Sequence):
             raise ArgumentTypeError(
                 f"alternatives must be a sequence, got {shown(self.alternatives)}"
             )
         for one in self.alternatives:
-            if one is not None and not isinstance(one, Mapping):
+            if one is not None and not (isinstance(one, Mapping) and one):
                 raise ArgumentTypeError(
                     f"alternatives must be None (absent) or columns with values, got {shown(one)}"
                 )
@@ -82,7 +81,7 @@ class MechanismQuestion:
         found = self._tables_of(self.observed, "observed")
         return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
 
-    def _tables_of(self, entries: Any, name: str) -> list[tuple[str, str]]:
+    def _tables_of(self, entries: object, name: str) -> list[tuple[str, str]]:
         """Return the tables that entries name."""
         workload = self.workload
         none = name == "observed" and not entries
@@ -179,16 +178,16 @@ def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOpt
 Cell = tuple[str, str, str, str]
 Target = int | Mapping[str, Any]
 
-_UNITS = ("persons", "households")
+UNITS = ("persons", "households")
 _KEYS = ("household", "households", "person", "persons")
 
 
 @dataclass(frozen=True)
 class TargetHypotheses:
-    """One target: hypotheses with the truth first, and what of the release is observed."""
+    """One target: hypotheses, the truth first, and the cells of the release that are observed."""
 
     datasets: tuple[Microdata, ...]  # Population under each hypothesis
-    prior: NDArray[np.float64]  # (hypotheses,): Belief in each
+    prior: FloatArray  # (hypotheses,): Belief in each
     cells: tuple[Cell, ...]  # Observed cells
     counts: IntArray  # (hypotheses, cells): Their true counts
 
@@ -196,7 +195,7 @@ class TargetHypotheses:
 def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
     """Return the rows of the target in each unit, by unit."""
     if not isinstance(target, Mapping):
-        present = [unit for unit in _UNITS if getattr(data, unit) is not None]
+        present = [unit for unit in UNITS if getattr(data, unit) is not None]
         if len(present) > 1:
             raise ArgumentError(
                 "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
@@ -206,12 +205,12 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
     if len(target) != 1 or next(iter(target)) not in _KEYS:
         raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
     key, value = next(iter(target.items()))
-    if key in _UNITS:
+    if key in UNITS:
         records = _unit(data, key)
         rows = check.count_array(value, f"target[{key!r}]", lower=0, upper=len(records) - 1)
         return {key: np.unique(rows.reshape(-1))}
     identity = check.integer(value, f"target[{key!r}]")
-    units = _UNITS if key == "household" else ("persons",)
+    units = UNITS if key == "household" else ("persons",)
     found = {}
     for unit in units:
         records = getattr(data, unit)
@@ -234,26 +233,22 @@ def hypothesis(
     data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
 ) -> Microdata:
     """Return the population in which the target is absent (None), or has other values."""
-    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in _UNITS}
+    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in UNITS}
     if alternative is None:
         for unit, index in rows.items():
             keep = np.ones(len(_unit(data, unit)), dtype=bool)
             keep[index] = False
             units[unit] = _unit(data, unit).take(keep)
         return Microdata(units["persons"], units["households"], data.blocks)
-    if not isinstance(alternative, Mapping) or not alternative:
-        raise ArgumentTypeError(
-            f"alternatives must be None (absent) or columns with values, got {shown(alternative)}"
-        )
     for name, value in alternative.items():
         holders = [unit for unit in rows if name in _unit(data, unit).columns]
         if not holders:
             raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
             records = _unit(Microdata(units["persons"], units["households"]), unit)
-            about = records.schema
-            labelled = isinstance(value, str) and name in about.names
-            code = about.attribute(name).code(value) if labelled else value
+            schema = records.schema
+            labelled = isinstance(value, str) and name in schema.names
+            code = schema.attribute(name).code(value) if labelled else value
             column = records.table.column(name).to_pylist()
             for row in rows[unit].tolist():
                 column[row] = code
@@ -276,7 +271,15 @@ def ask(
     own = _own_places(records, workload)
     near = _near(question, own, places)
     dense = _tabulated(records, part, near)
-    _keep_totals(_cells(dense, part, question.known_totals, near, own[0]))
+    totals = _cells(dense, part, question.known_totals, near, own[0])
+    for (level, table, cell, place), (truth, *others) in totals.items():
+        for i, count in enumerate(others):
+            if count != truth:
+                raise ArgumentError(
+                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
+                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
+                    "target's record in another place of the group"
+                )
     found = _cells(dense, part, question.observed, near, own[0])
     if not found:
         raise ArgumentError(
@@ -289,18 +292,6 @@ def ask(
         datasets = tuple(dataset.with_places(known) for dataset in datasets)
     counts = np.array(list(found.values()), dtype=np.int64).T
     return TargetHypotheses(datasets, question.prior_pmf(), tuple(found), counts)
-
-
-def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
-    """Refuse a hypothesis that is impossible because it changes a total that is known."""
-    for (level, table, cell, place), (truth, *others) in totals.items():
-        for i, count in enumerate(others):
-            if count != truth:
-                raise ArgumentError(
-                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
-                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
-                    "target's record in another place of the group"
-                )
 
 
 def _near(
@@ -441,17 +432,15 @@ class Drawing:
             microdata = microdata.with_places(OCCUPIED)
         self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
         prepare = getattr(mechanism, "prepare", None)
-        self._prepared: Any = None
-        if callable(prepare):
-            self._prepared = prepare(microdata, workload=workload)
+        self._prepared = prepare(microdata, workload=workload) if callable(prepare) else None
         self.fixed: Release | None = None
 
-    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
         """Return the counts of cells in one release, whole tables unmade where that can be."""
         watch = getattr(self._prepared, "observed", None)
         if self.fixed is None and callable(watch):
             before = _position(rng)
-            counts: NDArray[np.int64] | None = watch(rng, cells)
+            counts: IntArray | None = watch(rng, cells)
             if counts is not None and _position(rng) != before:
                 return counts
         return counts_of(self.draw(rng).tables, cells)
@@ -493,7 +482,7 @@ class TruthDraws:
         self._keys = tuple(tables)
         self._kept: dict[str, PublishedTables] = {}
 
-    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
         """Return the counts of cells in the release of a stream, drawn when first asked for."""
         if self.drawing.fixed is not None:
             return counts_of(self.drawing.fixed.tables, cells)
@@ -533,7 +522,7 @@ class ReleaseSimulation:
         """Leave what was prepared behind."""
         return {**self.__dict__, "_drawings": {}}
 
-    def fixed(self) -> NDArray[np.int64] | None:
+    def fixed(self) -> IntArray | None:
         """Return what each data set's releases show, if they never vary; (hypotheses, cells)."""
         rows = []
         for hypothesis in range(len(self._datasets)):
@@ -542,7 +531,7 @@ class ReleaseSimulation:
                 return None
         return np.stack(rows)
 
-    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> IntArray:
         """Return the observed cells of ``size`` releases."""
         if hypothesis == 0 and self._truth is not None and size == 1:
             self._drawings[0] = self._truth.drawing
@@ -555,7 +544,7 @@ class ReleaseSimulation:
         return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
 
 
-def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> NDArray[np.int64]:
+def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
     """Return the released counts of cells; a suppressed one is its own symbol."""
     found = np.empty(len(cells), dtype=np.int64)
     for key in dict.fromkeys(cell[:2] for cell in cells):
@@ -586,7 +575,6 @@ def utility_and_spec(
     workload: Workload,
     draws: int,
     rng: np.random.Generator | int,
-    progress: Callable[[int, int], None] | None = None,
 ) -> tuple["pd.DataFrame", MechanismSpec]:
     r"""Return the error of released tables, by level and table, and the spec of the release.
 
@@ -602,10 +590,7 @@ def utility_and_spec(
     """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
-    if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    draws = check.integer(draws, "draws", lower=2, upper=MAX_RELEASES)
-    check.function(progress, "progress")
+    check.instance(workload, Workload, "workload")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")
     truth = tabulate(data, workload)
@@ -618,8 +603,6 @@ def utility_and_spec(
         spec = release.spec
         for key, found in rows.items():
             found.append(_errors(release.tables, truth, key))
-        if progress is not None:
-            progress(i + 1, draws)
     return _summary(truth, {key: np.array(found) for key, found in rows.items()}, draws), spec
 
 
@@ -639,9 +622,7 @@ def _errors(
     return float(np.abs(error).sum()), float((error**2).sum()), float(hidden)
 
 
-def _summary(
-    truth: PublishedTables, sums: dict[Key, NDArray[np.float64]], draws: int
-) -> "pd.DataFrame":
+def _summary(truth: PublishedTables, sums: dict[Key, FloatArray], draws: int) -> "pd.DataFrame":
     import pandas as pd  # slow to import
 
     cells = {key: int(np.prod(truth.counts[key].shape)) for key in sums}

@@ -27,7 +27,7 @@ from bayesrisk.inference.two_levels.posterior import (
     posterior_given,
 )
 from bayesrisk.risk.count.accuracy import EvidenceLaw
-from bayesrisk.risk.count.distribution import RiskDistribution, ratio_of
+from bayesrisk.risk.count.several_levels import RiskDistribution, ratio_of
 from bayesrisk.risk.two_levels import averages as grid
 from bayesrisk.risk.two_levels.averages import (
     AverageAnswer,

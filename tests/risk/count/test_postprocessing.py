@@ -31,7 +31,7 @@ BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5
 @pytest.mark.parametrize("mode", MODES)
 def test_after_against_enumeration(mode):
     rng = np.random.default_rng(11)
-    for _ in range(30):
+    for _ in range(12):
         n, m = int(rng.integers(1, 13)), int(rng.integers(1, 9))
         k, rho = int(rng.integers(n)), float(10 ** rng.uniform(-1.5, 0.6))
         p = float(rng.uniform(0.001, 0.999))
@@ -51,7 +51,7 @@ def test_after_against_enumeration(mode):
     ("rho", "m", "n", "k"),
     [(0.0992264, 1, 3, 0), (0.02, 5, 12, 4), (0.9, 4, 9, 8), (6.0, 3, 5, 2), (60.0, 2, 4, 1)],
 )
-@pytest.mark.parametrize("p", [1e-200, 1e-9, 0.3, 0.999])
+@pytest.mark.parametrize("p", [1e-200, 0.3])
 def test_after_to_the_documented_error(rho, m, n, k, p):
     truth = twin.marginal_risk(rho, m, n, k, p)
     value = postprocessed_marginal_posterior(
@@ -106,7 +106,7 @@ def test_simulated_releases_average_to_it(n, m, k, rho, p):
     st.one_of(st.floats(1e-6, 1 - 1e-6), st.floats(-250, -1).map(lambda t: 10.0**t)),
     st.data(),
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_post_processing_never_adds_risk(n, m, rho, p, data):
     k = data.draw(st.integers(0, n - 1))
     mode = data.draw(st.sampled_from(MODES))
