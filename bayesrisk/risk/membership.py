@@ -160,12 +160,8 @@ def tradeoff_curve(
     Returns
     -------
     TradeOffCurve
-        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If a change is out of range, or the cells together have more than 2**22 values.
+        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.  The
+        cells together have at most 2**22 values.
 
     References
     ----------

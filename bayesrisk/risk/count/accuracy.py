@@ -1,4 +1,4 @@
-"""How often the adversary's best guess about one noisy count is right, whatever the truth is."""
+"""Rate of right guesses about one noisy count, over both truths."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class EvidenceLaw:
         return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
 
     def reached(self, limit: float, *, there: bool) -> float:
-        """Return how often evidence reaches a limit, or stays short of it; ties count one half."""
+        """Return the chance that evidence reaches a limit, or does not; ties count one half."""
         slack = TIE * (1.0 + abs(limit))
         table = self._upper if there else self._lower
         arguments = (self.first, self.weights, self.second, table)
@@ -289,23 +289,20 @@ class _Listing:
 @displayed
 @dataclass(frozen=True)
 class DecisionAccuracy:
-    """How often the best guess is right, beside what is right without any release.
+    """Rate of right best guesses, beside that without any release.
 
     Arrays have one common shape.  ``accuracy`` is ``prior * found + (1 - prior) * cleared``.
 
     Attributes
     ----------
-    prior : ndarray
-        Probability p that the target is in the cell, as the adversary believes before the release.
-    accuracy : ndarray
-        Probability that the best guess is right, whether the target is in the cell or not.
+    prior, accuracy : ndarray
+        Probability p that the target is in the cell, as the adversary believes before the release,
+        and that the best guess is right, whether the target is in the cell or not.
     baseline : ndarray
         max(p, 1 - p): always guessing the more probable, without a release.
-    found : ndarray
-        Probability of the guess "in the cell", if the target is in it: the
-        :func:`correct_decision_probability`.
-    cleared : ndarray
-        Probability of the guess "not in the cell", if the target is not in it.
+    found, cleared : ndarray
+        Probability of the guess "in the cell", if the target is in it (the
+        :func:`correct_decision_probability`), and "not in the cell", if it is not.
     """
 
     prior: FloatArray
@@ -336,7 +333,7 @@ def decision_accuracy(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> DecisionAccuracy:
-    r"""Return how often the adversary's best guess is right, whether or not the target is there.
+    r"""Return the rate at which the adversary's best guess is right, the target there or not.
 
     .. math:: p\, P(\eta \ge t - 1) + (1 - p)\, P(\eta < t)
         = \sum_y \max\{p\, f(y - k - 1),\ (1 - p)\, f(y - k)\}
@@ -424,7 +421,7 @@ def laplace_correct_decision(scale: float, prior: FloatArray) -> FloatArray:
 
 
 def laplace_accuracy(scale: float, prior: FloatArray) -> DecisionAccuracy:
-    """Return how often the best guess is right, whether or not the target is in the cell.
+    """Return the rate of right best guesses, the target in the cell or not.
 
     Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
     """

@@ -240,7 +240,7 @@ def multilevel_decision_accuracy(
     noise: Noise | DiscreteGaussian,
     prior: Number,
 ) -> DecisionAccuracy:
-    r"""Return how often the best guess from several levels is right, and how often it finds.
+    r"""Return the rates at which the best guess from several levels is right, and finds.
 
     The adversary guesses that the target is there where the posterior from all levels is at least
     1/2, that is where the evidence E reaches log((1 - p) / p):
@@ -451,7 +451,7 @@ class RiskDistribution:
         return min(found, float(ends[:, 1].max()))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return how often each of some ratios is exceeded, as it is drawn."""
+        """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
         import pandas as pd  # slow to import
 
         low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))
@@ -574,7 +574,7 @@ def risk_distribution(
 
 
 def _others(others: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
-    """Return what is believed of the others that each level adds, None where known."""
+    """Return the laws of the others that each level adds, None where known."""
     laws = [None] * levels if others is None else check.items(others, "others")
     if len(laws) != levels:
         raise ShapeError(

@@ -50,7 +50,7 @@ RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def guesses_of(baseline_from: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
-    """Return what the guessers say: drawn now from a source, or once for all tables before."""
+    """Return the guesses: drawn now from a source, or once for all tables before."""
     if isinstance(baseline_from, Guesses):
         return baseline_from
     name = check.choice(baseline_from, "baseline_from", tuple(sources))
@@ -98,7 +98,7 @@ def left_out_sums(
     groups: ArrayLike,
     n_groups: int,
 ) -> FloatArray:
-    """Return what rates and their intervals need, summed over the blocks of every group.
+    """Return the sums over the blocks of every group that rates and their intervals are made of.
 
     Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
     ``LEFT_OUT``.  Rows: those of :func:`block_moments`, then those of :func:`guess_moments` for
@@ -114,7 +114,7 @@ def left_out_sums(
 def left_out_columns(
     sums: FloatArray, *, confidence: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
-    """Return what a guesser without the target's record reaches, and the attack's ratio to it.
+    """Return the rate of a guesser without the target's record, and the attack's ratio to it.
 
     ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
     group counts.
@@ -150,7 +150,7 @@ _KINDS = ("exact", "binned")
 @displayed
 @dataclass(frozen=True)
 class Agreement:
-    """How many true records each source of records has, by size of the block.
+    """Counts of true records in each source of records, by size of the block.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class Agreement:
         return agreement_rates(self.sums(), confidence=self.confidence)
 
     def sums(self) -> AgreementSums:
-        """Return what the rates are made of."""
+        """Return the counts and sums over blocks of which the rates are functions."""
         table = self.tally
         blocks = self._labelled()
         keys = ["source", "block_size"]
@@ -334,7 +334,7 @@ def compare_with_truth(
     ages = [("age",), ("agebin",)]
 
     def per_block(records: pd.DataFrame, shared: tuple[str, ...]) -> list[pd.DataFrame]:
-        """Return how many true records match exactly, and in all, with their left-out chances."""
+        """Return exact and all matches of true records, with their left-out chances."""
         pairs = match_records(records, known, keys=[(*shared, *age) for age in ages], rng=random)
         found = []
         for rows in (pairs.right[pairs.match_pass == 0], pairs.right):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -92,15 +91,13 @@ class Reidentification(Rates):
     version: str = __version__
 
     def _answer(self) -> list[str]:
-        lines = []
-        for row in self._shown_frame().itertuples():
-            lines.append(
-                f"{row.source}, file {row.attacker}: {row.confirmed:,} of {row.putative:,} links "
-                f"confirmed, precision {number(row.precision)} ({number(row.precision_lower)} to "
-                f"{number(row.precision_upper)}); a guesser without the record "
-                f"{number(row.left_out)}, ratio {number(row.left_out_ratio)}."
-            )
-        return lines
+        return [
+            f"{row.source}, file {row.attacker}: {row.confirmed:,} of {row.putative:,} links "
+            f"confirmed, precision {number(row.precision)} ({number(row.precision_lower)} to "
+            f"{number(row.precision_upper)}); a guesser without the record "
+            f"{number(row.left_out)}, ratio {number(row.left_out_ratio)}."
+            for row in self._shown_frame().itertuples()
+        ]
 
     def _shown_frame(self) -> pd.DataFrame:
         names = ("attacker", "source", "putative", "confirmed", "precision", "precision_lower")
@@ -141,12 +138,9 @@ class Reidentification(Rates):
                 own = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
                 sums = own.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
                 hits, trials = sums.fillna(0.0).to_numpy(float).T
+                own_sizes, sure = sizes.loc[blocks], self.confidence
                 found = stratified_rates(
-                    hits,
-                    trials,
-                    sizes.loc[blocks],
-                    frame_sizes=sizes,
-                    confidence=self.confidence,
+                    hits, trials, own_sizes, frame_sizes=sizes, confidence=sure
                 )
                 parts.append(found.assign(attacker=attacker, source=source))
         table = pd.concat(parts, ignore_index=True)
@@ -172,11 +166,11 @@ class Reidentification(Rates):
 
     def _counts(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the counts of a panel in the order of the published tables."""
-        everything = rows.groupby(["attacker", "source"])[COUNTS].sum()
-        parts = {"All": everything}
-        for place, label in enumerate(SIZE_CLASSES):
-            of_size = rows[rows["size_class"] == place]
-            parts[label] = of_size.groupby(["attacker", "source"])[COUNTS].sum()
+        sized = {label: rows[rows["size_class"] == i] for i, label in enumerate(SIZE_CLASSES)}
+        parts = {
+            label: part.groupby(["attacker", "source"])[COUNTS].sum()
+            for label, part in {"All": rows, **sized}.items()
+        }
         wanted = pd.MultiIndex.from_product([self.attackers, self.sources])
         frames = [part.reindex(wanted, fill_value=0) for part in parts.values()]
         table = pd.concat(frames, keys=parts, names=_PLACE)
@@ -332,7 +326,7 @@ def _targets(
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere: dict[str, Any] = {"true_block": "", "true_cell": -1}
+        nowhere: dict[str, object] = {"true_block": "", "true_cell": -1}
         nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
         rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
@@ -476,12 +470,9 @@ def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
 
 
 # -----------------------------------------------------------------------------
-# Inference is not disclosure: the majority of a block, read from a protected release.
-#
-# For every block take the race and ethnicity with the highest released count and infer it of
-# everybody there.  Its precision is the true count of that cell over the true count of the block
-# (Francis 2022).  No record is linked to anybody, so this is what a release is for; an attack has
-# to be compared with it.
+# The majority of a block, read from a protected release: the race and ethnicity with the highest
+# released count is inferred of everybody there (Francis 2022).  No record is linked to anybody, so
+# this is what a release is for; an attack has to be compared with it.
 
 
 @displayed
@@ -566,18 +557,17 @@ class MajorityInference:
             for place in np.unique(classes):
                 part = kept[classes == place]
                 error = (part["released"] - part["true"]).to_numpy(float)
-                rows.append(
-                    {
-                        "release": release,
-                        "block_size": SIZE_CLASSES[place],
-                        "blocks": len(part),
-                        "population": int(part["population"].sum()),
-                        "precision": np.average(part["precision"], weights=part["population"]),
-                        "mean_error": error.mean(),
-                        "sd_error": error.std(),
-                        "mean_absolute_error": np.abs(error).mean(),
-                    }
-                )
+                row = {
+                    "release": release,
+                    "block_size": SIZE_CLASSES[place],
+                    "blocks": len(part),
+                    "population": int(part["population"].sum()),
+                    "precision": np.average(part["precision"], weights=part["population"]),
+                    "mean_error": error.mean(),
+                    "sd_error": error.std(),
+                    "mean_absolute_error": np.abs(error).mean(),
+                }
+                rows.append(row)
         return pd.DataFrame(rows)
 
     def to_frame(self) -> pd.DataFrame:
@@ -643,19 +633,16 @@ def majority_inference(
         values = counts.reindex(index=true.index, columns=true.columns, fill_value=0).to_numpy()
         best = values.argmax(axis=1)
         rows = np.arange(len(best))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "release": name,
-                    "block": true.index,
-                    "population": people.to_numpy(),
-                    "majority": true.columns.to_numpy()[best],
-                    "released": values[rows, best],
-                    "true": matrix[rows, best],
-                    "precision": matrix[rows, best] / people.to_numpy(),
-                }
-            )
-        )
+        columns = {
+            "release": name,
+            "block": true.index,
+            "population": people.to_numpy(),
+            "majority": true.columns.to_numpy()[best],
+            "released": values[rows, best],
+            "true": matrix[rows, best],
+            "precision": matrix[rows, best] / people.to_numpy(),
+        }
+        parts.append(pd.DataFrame(columns))
     return MajorityInference(pd.concat(parts, ignore_index=True), tuple(releases))
 
 
@@ -745,7 +732,7 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
 
 
 def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return the same for blocks with people, checked already: ``population, lower, upper``."""
+    """Return the quantiles of blocks with people: ``population, lower, upper``, checked."""
     tie = generator(rng).random(len(table))
     table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]
     lower = np.sort(table["lower"].to_numpy(float), kind="stable")

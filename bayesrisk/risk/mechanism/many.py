@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ from bayesrisk.risk.mechanism.question import (
     UNITS,
     MechanismOptions,
     MechanismQuestion,
+    Target,
     TargetHypotheses,
     TruthDraws,
     ask,
@@ -63,7 +64,7 @@ def mechanism_risk_of_many(
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> pd.DataFrame:
-    """Return what a protection tells about each of many targets: a row per person or household.
+    """Return the risk of many targets under a protection: a row per person or household.
 
     Every row is that of :func:`mechanism_risk` for this target with the same seed: the streams are
     the same, and so are the releases of the truth, which are drawn once for all.
@@ -97,17 +98,15 @@ def mechanism_risk_of_many(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> found = mechanism_risk_of_many(records, noise, question, draws=100, rng=1)
     >>> found[["target", "prior"]].values.tolist()
     [[0.0, 0.2], [1.0, 0.2], [2.0, 0.2]]
@@ -212,7 +211,7 @@ class _Surroundings:
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
         code = self._regions[self._unit].codes[row]
-        parts: dict[str, Any] = dict.fromkeys(UNITS)
+        parts: dict[str, Records | None] = dict.fromkeys(UNITS)
         for unit, groups in self._regions.items():
             parts[unit] = getattr(self._data, unit).take(groups.members(code))
         at = int(np.searchsorted(self._regions[self._unit].members(code), row))
@@ -244,7 +243,6 @@ class _Groups:
 
 
 _DRAWS_BEFORE = 2**17  # a draw costs a few dozen additions: the error is below 0.0015
-Target = int | Mapping[str, Any]
 
 
 def compare_mechanisms(
@@ -287,14 +285,12 @@ def compare_mechanisms(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> frame = compare_mechanisms(
     ...     records,
     ...     {"none": make_mechanism("identity"),

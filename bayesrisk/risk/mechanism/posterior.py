@@ -7,9 +7,9 @@ of the cells that are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ from bayesrisk.risk.mechanism.question import (
     MechanismOptions,
     MechanismQuestion,
     ReleaseSimulation,
+    Target,
     TargetHypotheses,
     TruthDraws,
     ask,
@@ -108,7 +109,7 @@ class AverageRisk:
 
     @property
     def method(self) -> str:
-        """How it was computed.
+        """Method of computation.
 
         ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
         a mechanism that draws nothing; or ``"simulated"``.
@@ -181,7 +182,7 @@ def _jackknife(
 def _decisions(
     likelihood: SimulatedLikelihood, prior: FloatArray, truth: int, quantile: float
 ) -> tuple[float, float, float, float]:
-    """Return how often the truth is decided for, the error, and the ends of the interval."""
+    """Return the rate of decisions for the truth, its error, and the ends of the interval."""
     codes, counts = likelihood.codes, likelihood.counts
     own, n = codes[truth], likelihood.draws
     with np.errstate(divide="ignore"):
@@ -216,7 +217,7 @@ def _decisions(
 def _accuracy(
     likelihood: SimulatedLikelihood, prior: FloatArray, quantile: float
 ) -> tuple[float, float, float, float]:
-    """Return how often the best guess is right over all hypotheses, its error, and the ends.
+    """Return the rate of right best guesses over all hypotheses, its error, and the ends.
 
     A decision learnt from all other draws is right less often than the best one, on average;
     relative frequencies put in for the laws make a convex functional too large.
@@ -721,14 +722,14 @@ class Assessment:
 def mechanism_risk(
     population: Microdata | Records,
     mechanism: Mechanism,
-    target: int | Mapping[str, Any],
+    target: Target,
     question: MechanismQuestion,
     *,
     draws: int,
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> MechanismRisk:
-    r"""Return what a protection tells about one target, in the units of every other.
+    r"""Return the risk of one target under any protection, in the units of every other.
 
     The adversary knows the mechanism and every record but the target's.  Hypothesis 0 is the
     truth, the population as it is; each alternative replaces the target's record, or removes it.
@@ -775,17 +776,15 @@ def mechanism_risk(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> result = mechanism_risk(records, noise, 0, question, draws=100, rng=1)
     >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
 MAX_RELEASES = 10**6
-Alternative = Mapping[str, Any] | None
+Alternative = Mapping[str, int | str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class MechanismQuestion:
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """How the risk of a protection is found.
+    """Method and details of finding the risk of a protection.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class MechanismOptions:
         check.function(self.progress, "progress")
 
 
-def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOptions:
+def read_options(options: MechanismOptions | None, **usual: int) -> MechanismOptions:
     """Return options that were given, or the usual ones."""
     if options is None:
         return MechanismOptions(**usual)
@@ -176,7 +176,7 @@ def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOpt
 
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
-Target = int | Mapping[str, Any]
+Target = int | Mapping[str, ArrayLike]
 
 UNITS = ("persons", "households")
 _KEYS = ("household", "households", "person", "persons")
@@ -333,7 +333,7 @@ def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:
 
 
 def _counted(records: Records) -> dict[tuple[str, int], int]:
-    """Return how many records there are by place and cell."""
+    """Return the numbers of records by place and cell."""
     names, place = records.places()
     pairs, times = np.unique(np.column_stack([place, records.cells()]), axis=0, return_counts=True)
     keys = zip(names[pairs[:, 0]].tolist(), pairs[:, 1].tolist(), strict=True)
@@ -461,8 +461,8 @@ class Drawing:
 
 def _position(rng: np.random.Generator) -> str:
     """Return where a generator stands, and how many others came from it."""
-    seeds: Any = rng.bit_generator.seed_seq
-    return f"{rng.bit_generator.state} {getattr(seeds, 'n_children_spawned', None)}"
+    children = getattr(rng.bit_generator.seed_seq, "n_children_spawned", None)
+    return f"{rng.bit_generator.state} {children}"
 
 
 class TruthDraws:
@@ -518,12 +518,12 @@ class ReleaseSimulation:
         self._cells = tuple(cells)
         self._drawings: dict[int, Drawing] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave what was prepared behind."""
         return {**self.__dict__, "_drawings": {}}
 
     def fixed(self) -> IntArray | None:
-        """Return what each data set's releases show, if they never vary; (hypotheses, cells)."""
+        """Return the cells of releases that never vary, (hypotheses, cells), or None."""
         rows = []
         for hypothesis in range(len(self._datasets)):
             rows.append(self(hypothesis, np.random.default_rng(0), 1)[0])

@@ -1,4 +1,4 @@
-"""How surprising verified claims are, and how often they are false.
+"""Priors of verified claims, and the share of them that is false.
 
 A verified claim has posterior 1 as long as the published counts are the true ones; its prior is
 the chance that it holds in a block of as many records drawn from the tract or the state (Liu et
@@ -167,7 +167,7 @@ def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
 
 
 def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
-    """Return how many rows match each pattern."""
+    """Return the number of rows that match each pattern."""
     from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)
@@ -178,7 +178,7 @@ def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
 
 
 def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
-    """Return how many records of the truth each claim describes.
+    """Return the number of records of the truth that each claim describes.
 
     Parameters
     ----------
@@ -533,7 +533,7 @@ def records_identified(
     count: str = "n_columns",
     readable: str | None = "here",
 ) -> pd.DataFrame:
-    """Return how many records verified claims describe, in all and per place (Tables 2 and 3).
+    """Return numbers of records that verified claims describe, in all and per place (Tables 2, 3).
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ def _coarsened(found: Reconstruction, truth: Records) -> pd.DataFrame:
 def agreement(
     rows: pd.DataFrame, people: pd.DataFrame, place: list[str], about: list[str]
 ) -> pd.Series:
-    """Return whether a statement is true of everybody, or of nobody, whom it is about.
+    """Return the truth of statements that hold for everybody, or for nobody, they are about.
 
     Missing where it is true of some of them, and where nobody of the kind lives there.
     """
@@ -488,7 +488,7 @@ class Statements:
         return (self.frame["posterior"] / self.frame["without"]).rename("learned_from_own_record")
 
     def summary(self, *, thresholds: Sequence[float] = (2.0, 10.0)) -> pd.DataFrame:
-        r"""Return what each attack learns from each protection.
+        r"""Return the gain of each attack from each protection.
 
         Parameters
         ----------
@@ -554,8 +554,8 @@ class Statements:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
         except pa.ArrowException as error:
             raise DataError(f"statements: cannot be written: {error}") from error
+        plain = table.replace_schema_metadata(None)
         with _files.whole_file(path) as stream:
-            plain = table.replace_schema_metadata(None)
             pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
 
     @classmethod
@@ -603,10 +603,10 @@ class Statements:
 def statements_about_people(
     statements: Statements, truth: pd.DataFrame | Persons, *, prior_weight: float
 ) -> Statements:
-    """Return what a reader believes of the truth about every person, under each protection.
+    """Return a reader's belief in the truth about every person, under each protection.
 
     The target is a person of the truth, the statement the person's own race and Hispanic origin.
-    The reader takes the reconstructed records at their word.
+    The reader takes the reconstructed records at their word:
 
     - The prior is that of :meth:`Statements.of`, from the true records without the
       person's own; it is the same under every protection.
@@ -614,8 +614,6 @@ def statements_about_people(
       that state the truth: 0 where they all say something else.  Status ``proved`` where the block
       is proved, else ``believed``.
     - Where there is no such record the posterior is the prior: status ``unstated``, ratio 1.
-
-    What swapped or noisy tables state is believed like true counts.
 
     Parameters
     ----------
