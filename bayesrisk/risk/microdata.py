@@ -85,6 +85,11 @@ def _column(source: Source, name: str, who: str, role: str) -> pd.Series:
     return column
 
 
+def _renumbered(codes: IntArray) -> IntArray:
+    """Return codes from 0 on without gaps."""
+    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return the class of every record by several columns, and how many records each class has.
 
@@ -95,12 +100,12 @@ def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     for column in codes:
         size = int(column.max(initial=0)) + 1
         if span * size >= _LARGEST:  # as many numbers as there are classes so far
-            flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            flat = _renumbered(flat)
             span = int(flat.max(initial=0)) + 1
         flat = flat * size + column
         span *= size
     if span > max(_DENSE, 4 * len(flat)):
-        flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        flat = _renumbered(flat)
     return flat, np.bincount(flat, minlength=1)
 
 
@@ -293,9 +298,8 @@ def first_look(
 
 def _distinct(whole: IntArray, values: IntArray) -> IntArray:
     """Return the number of different values in the class of every record."""
-    pair = classes([np.unique(whole, return_inverse=True)[1].reshape(-1), values])[0]
-    first = np.unique(pair, return_index=True)[1]
-    owner = np.unique(whole, return_inverse=True)[1].reshape(-1)
+    owner = _renumbered(whole)
+    first = np.unique(classes([owner, values])[0], return_index=True)[1]
     number: IntArray = np.bincount(owner[first], minlength=1)
     return number[owner] if len(owner) else np.zeros(0, np.int64)
 
@@ -413,7 +417,7 @@ def repeated_microdata(
     names = key_names(keys, "keys")
     n = len(original)
     every = classes(coded(pair, names, "keys"))[0]
-    key = np.unique(every, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    key = _renumbered(every)
     d, s = _by_class(key, n)
     at = key[:n]
     found: dict[str, float] = {
@@ -426,7 +430,7 @@ def repeated_microdata(
         if check.text(target, "target") in names:
             raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
         both = classes([key, coded(pair, [target], "target")[0]])[0]
-        cell = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        cell = _renumbered(both)
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True

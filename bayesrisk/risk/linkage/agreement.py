@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
@@ -92,23 +92,24 @@ def better_published(
 
 
 def left_out_sums(
-    hits: ArrayLike,
-    expected: Sequence[ArrayLike],
-    trials: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
+    blocks: pd.DataFrame, hits: str, trials: str, guesses: Sequence[str], table: pd.DataFrame
 ) -> FloatArray:
-    """Return the sums over the blocks of every group that rates and their intervals are made of.
+    """Return the sums over the blocks of every row of a table, of which its rates are made.
 
-    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
-    ``LEFT_OUT``.  Rows: those of :func:`block_moments`, then those of :func:`guess_moments` for
-    each guesser.  The sums of several areas add up.
+    ``hits``, ``trials`` and ``guesses`` (hits expected of the guessers of ``LEFT_OUT``) are columns
+    of ``blocks``, which belong to the row with the same source, attacker and ``block_size``.  Rows:
+    those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser.  The sums
+    of several areas add up.
     """
-    label = np.asarray(groups, np.int64)
-    rows = [*block_moments(hits, trials)]
-    for guessed in expected:
-        rows += [*guess_moments(hits, guessed)]
-    return np.stack([np.bincount(label, row, n_groups) for row in rows])
+    keys = [name for name in ("block_size", "attacker", "source") if name in table]
+    place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
+        pd.MultiIndex.from_frame(blocks[keys])
+    )
+    blocks, place = blocks[place >= 0], place[place >= 0]
+    rows = [*block_moments(blocks[hits], blocks[trials])]
+    for guess in guesses:
+        rows += [*guess_moments(blocks[hits], blocks[guess])]
+    return np.stack([np.bincount(place, row, len(table)) for row in rows])
 
 
 def left_out_columns(
@@ -205,22 +206,10 @@ class Agreement:
 
     def sums(self) -> AgreementSums:
         """Return the counts and sums over blocks of which the rates are functions."""
-        table = self.tally
-        blocks = self._labelled()
-        keys = ["source", "block_size"]
-        place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
-            pd.MultiIndex.from_frame(blocks[keys])
-        )
-        moments = {
-            kind: left_out_sums(
-                blocks[kind],
-                [blocks[f"{kind}_{guesser}"] for guesser in LEFT_OUT],
-                blocks["population"],
-                place,
-                len(table),
-            )
-            for kind in _KINDS
-        }
+        table, blocks, moments = self.tally, self._labelled(), {}
+        for kind in _KINDS:
+            guesses = [f"{kind}_{guesser}" for guesser in LEFT_OUT]
+            moments[kind] = left_out_sums(blocks, kind, "population", guesses, table)
         return AgreementSums(table, moments)
 
     def to_layout(self) -> pd.DataFrame:

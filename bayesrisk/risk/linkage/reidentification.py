@@ -183,12 +183,7 @@ class Reidentification(Rates):
         sums = sums.reset_index()
         size = np.append(SIZE_CLASSES, "none")[sums["size_class"]]
         both = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
-        place = pd.MultiIndex.from_frame(counts[_PLACE]).get_indexer(
-            pd.MultiIndex.from_frame(both[_PLACE])
-        )
-        blocks, place = both[place >= 0], place[place >= 0]
-        guessed = [blocks[guesser] for guesser in LEFT_OUT]
-        return left_out_sums(blocks["confirmed"], guessed, blocks["putative"], place, len(counts))
+        return left_out_sums(both, "confirmed", "putative", LEFT_OUT, counts)
 
 
 def reidentify(
