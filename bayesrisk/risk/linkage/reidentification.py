@@ -321,9 +321,8 @@ def _targets(
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere: dict[str, object] = {"true_block": "", "true_cell": -1}
-        nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
-        rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
+        nowhere = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     try:
         target = file.merge(renamed, on="person", how="left", validate="many_to_one")
@@ -790,5 +789,6 @@ def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
     table["zero_population"] = sums["zero_population"].astype("int64")
     table["zero_block_percentage"] = 100.0 * sums["zero"] / sums["blocks"]
     table["zero_population_percentage"] = 100.0 * sums["zero_population"] / sums["population"]
-    table = table.astype(dict.fromkeys([c for c in table if c.endswith("percentage")], "float64"))
+    shares = [name for name in table if str(name).endswith("percentage")]
+    table = table.astype(dict.fromkeys(shares, "float64"))
     return table.rename_axis("block_size").reset_index()

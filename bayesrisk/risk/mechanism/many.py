@@ -186,6 +186,8 @@ class _Surroundings:
     """The part of a population that a question about one target looks at."""
 
     def __init__(self, data: Microdata, question: MechanismQuestion, unit: str) -> None:
+        import pandas as pd  # slow to import
+
         self._data, self._question, self._unit = data, question, unit
         self._geography = question.workload.schema.geography
         # Elsewhere a target may leave its place, or cells of other places are asked for.
@@ -194,48 +196,30 @@ class _Surroundings:
         entries = (*question.observed, *question.known_totals)
         self._whole = moves or any(len(entry) == 4 for entry in entries)
         level = min((entry[0] for entry in entries), key=self._geography.rank)
-        units = [u for u in UNITS if getattr(data, u) is not None]
-        self._regions = {u: self._region_of(u, level) for u in units}
-        self._blocks = None
+        self._codes: dict[str, TextArray] = {}
+        for name in UNITS:
+            records: Records | None = getattr(data, name)
+            if records is not None:
+                places, place = records.places()
+                self._codes[name] = self._geography.ancestors(places, level)[place]
         if data.blocks is not None:
             codes = data.blocks["block"].to_numpy(dtype=np.str_)
-            self._blocks = _Groups(self._geography.ancestors(codes, level))
-
-    def _region_of(self, unit: str, level: str) -> _Groups:
-        records: Records = getattr(self._data, unit)
-        places, place = records.places()
-        return _Groups(self._geography.ancestors(places, level)[place])
+            self._codes["blocks"] = self._geography.ancestors(codes, level)
+        # Rows by code, found without a pass over all of them
+        self._rows = {name: pd.Series(c).groupby(c).indices for name, c in self._codes.items()}
 
     def ask(self, row: int) -> TargetHypotheses:
         """Return the question about one target, its data sets cut to the surroundings."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
-        code = self._regions[self._unit].codes[row]
-        parts: dict[str, Records | None] = dict.fromkeys(UNITS)
-        for unit, groups in self._regions.items():
-            parts[unit] = getattr(self._data, unit).take(groups.members(code))
-        at = int(np.searchsorted(self._regions[self._unit].members(code), row))
-        blocks = None
-        if self._blocks is not None and self._data.blocks is not None:
-            blocks = self._data.blocks.iloc[self._blocks.members(code)]
-        local = Microdata(parts["persons"], parts["households"], blocks)
+        code = str(self._codes[self._unit][row])
+        none = np.empty(0, dtype=np.int64)
+        rows = {name: indices.get(code, none) for name, indices in self._rows.items()}
+        units = {u: getattr(self._data, u).take(rows[u]) if u in rows else None for u in UNITS}
+        blocks = None if self._data.blocks is None else self._data.blocks.iloc[rows["blocks"]]
+        local = Microdata(units["persons"], units["households"], blocks)
+        at = int(np.searchsorted(rows[self._unit], row))
         return ask(local, {self._unit: at}, self._question)
-
-
-class _Groups:
-    """Rows by code, found without a pass over all of them."""
-
-    def __init__(self, codes: TextArray) -> None:
-        self.codes = codes
-        order = np.argsort(codes, kind="stable")
-        distinct, starts = np.unique(codes[order], return_index=True)
-        self._rows: Mapping[str, IntArray] = dict(
-            zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)
-        )
-
-    def members(self, code: str) -> IntArray:
-        """Return the rows of a code, in order."""
-        return self._rows.get(str(code), np.empty(0, dtype=np.int64))
 
 
 # -----------------------------------------------------------------------------
@@ -461,7 +445,7 @@ def postprocessing_effect(
     if not callable(noise_of):
         raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
     check.instance(question, MechanismQuestion, "question")
-    details = read_options(options, utility_draws=2)
+    details = read_options(MechanismOptions(utility_draws=2) if options is None else options)
     workload = question.workload
     seed = int(generator(rng).integers(2**63))
     if measurements is not None:

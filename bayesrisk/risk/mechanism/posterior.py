@@ -200,7 +200,7 @@ def _decisions(
         if h == truth:
             continue
         odds = log_prior[truth] - log_prior[h] + np.log(weight[truth] / weight[h])
-        together: FloatArray = np.zeros(counts.shape[1])
+        together: IntArray = np.zeros(counts.shape[1], dtype=np.int64)
         if likelihood.streams == "common":
             together = np.bincount(own[own == codes[h]], minlength=counts.shape[1])
         variance = 1.0 / weight[truth] + 1.0 / weight[h]

@@ -163,10 +163,10 @@ class MechanismOptions:
         check.function(self.progress, "progress")
 
 
-def read_options(options: MechanismOptions | None, **usual: int) -> MechanismOptions:
+def read_options(options: MechanismOptions | None) -> MechanismOptions:
     """Return options that were given, or the usual ones."""
     if options is None:
-        return MechanismOptions(**usual)
+        return MechanismOptions()
     return check.instance(options, MechanismOptions, "options")
 
 
@@ -247,8 +247,9 @@ def hypothesis(
         for unit in holders:
             records = _unit(Microdata(units["persons"], units["households"]), unit)
             schema = records.schema
-            labelled = isinstance(value, str) and name in schema.names
-            code = schema.attribute(name).code(value) if labelled else value
+            code = value
+            if isinstance(value, str) and name in schema.names:
+                code = schema.attribute(name).code(value)
             column = records.table.column(name).to_pylist()
             for row in rows[unit].tolist():
                 column[row] = code

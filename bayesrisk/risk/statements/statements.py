@@ -587,8 +587,7 @@ class Statements:
         if not len(rows):
             return self._said()
         table = rows.head(_SHOWN).to_string(index=False, float_format="{:.4g}".format)
-        more = len(rows) - _SHOWN
-        rest = [f"and {more} more: summary()"] if more > 0 else []
+        rest = [f"and {len(rows) - _SHOWN} more: summary()"] if len(rows) > _SHOWN else []
         return "\n".join([self._said(), table, *rest])
 
     def _repr_html_(self) -> str:
@@ -674,8 +673,9 @@ def statements_about_people(
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(silent, 1.0, belief.to_numpy() / part["prior"].to_numpy())
         about = {"attack": str(attack), "adversary": str(adversary), "protection": str(protection)}
-        numbers = {"posterior": belief, "lower": belief, "upper": belief, "ratio": ratio}
-        parts.append(part.assign(**about, **numbers, status=status, baseline=WITHOUT, correct=True))
+        part["posterior"] = part["lower"] = part["upper"] = belief
+        part["ratio"], part["status"] = ratio, status
+        parts.append(part.assign(**about, baseline=WITHOUT, correct=True))
     columns = [*(name for name in COLUMNS if name != "without"), *ABOUT, "baseline"]
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return Statements(whole[columns])

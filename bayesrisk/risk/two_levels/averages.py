@@ -24,6 +24,7 @@ from bayesrisk.distributions.kernels import FLAT
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.model import Settings
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 from bayesrisk.risk.count.averages import marginal_ratio
 
@@ -318,7 +319,7 @@ class Question:
     ties: str
     provenance: dict[str, Any]
 
-    def groups(self) -> Iterator[tuple[model.Settings, list[Truth], IntArray]]:
+    def groups(self) -> Iterator[tuple[Settings, list[Truth], IntArray]]:
         """Yield one model, its truths and their positions, for all that differ in truth only."""
         known = self.model
         settings = (known.block, known.group, known.n_siblings, known.prior, known.known_count)
