@@ -29,14 +29,9 @@ class Scenario:
 
     Attributes
     ----------
-    name : str
-        Name to choose it by.
-    statement : str
-        The true statement whose probability is the prior, the posterior and so on.
-    alternative : str
-        What the adversary holds possible instead.
-    knowledge : str
-        What the adversary knows before the release.
+    name, statement, alternative, knowledge : str
+        Name to choose it by; the true statement whose probability is the prior, the posterior and
+        so on; what the adversary holds possible instead, and knows before the release.
     """
 
     name: str

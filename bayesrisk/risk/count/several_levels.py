@@ -373,12 +373,9 @@ class RiskDistribution:
     mean : float
         Expectation of the ratio; given the target it is the marginal risk.
     left_out : float
-        Bound on the probability of the releases that were left out, hence on the error of
-        every probability here.
-    laws : tuple of (float, EvidenceLaw)
-        Law of the adversary's evidence, as a mixture.
-    version : str
-        Version of bayesrisk.
+        Bound on the probability of releases left out, hence on the error of every probability here.
+    laws, version : tuple of (float, EvidenceLaw), str
+        Law of the adversary's evidence, as a mixture; and the version of bayesrisk.
     """
 
     prior: float

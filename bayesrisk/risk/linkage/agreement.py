@@ -160,14 +160,11 @@ class Agreement:
         in years) and ``binned`` (with the age in years or the age bin), and how many a guesser
         without the target's record would have on average: ``exact_left_out_modal``,
         ``exact_left_out_proportional`` and the same for ``binned``.
-    sources : tuple of str
-        Sources in order, the guessers ``MDG`` and ``PRG`` last.
-    baseline_from : str
-        The source whose records the guessers started from.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
+    sources, baseline_from : tuple of str, str
+        Sources in order, the guessers ``MDG`` and ``PRG`` last; and the source whose records the
+        guessers started from.
+    confidence, version : float, str
+        Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
 
     blocks: pd.DataFrame

@@ -77,10 +77,8 @@ class Reidentification(Rates):
         Whose records were linked, the guessers ``MDG`` and ``PRG`` last; and to which files.
     baseline_from : str
         The source whose blocks, sexes and ages the guessers used.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
+    confidence, version : float, str
+        Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
 
     tally: pd.DataFrame
@@ -200,14 +198,11 @@ def reidentify(
 
     Parameters
     ----------
-    sources : mapping of str to pandas.DataFrame or Persons
-        As for :func:`compare_with_truth`.
-    attackers : mapping of str to pandas.DataFrame or Persons
-        Files of known persons by name: ``block, sex, age, person``.
-    truth : pandas.DataFrame or Persons
-        Confidential records: ``block, sex, age, race, hisp, person``, a person only once.
-    baseline_from : str or Guesses
-        As for :func:`compare_with_truth`.
+    sources, attackers : mapping of str to pandas.DataFrame or Persons
+        Records as for :func:`compare_with_truth`, and files of known persons, both by name; of
+        these ``block, sex, age, person``.
+    truth, baseline_from : pandas.DataFrame or Persons, str or Guesses
+        As for :func:`compare_with_truth`, with the column ``person``, a person only once.
     rng : Generator or int
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
@@ -481,10 +476,8 @@ class MajorityInference:
         with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
         ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
         lives are left out: nobody there can be guessed.
-    releases : tuple of str
-        Names of the releases, in order.
-    version : str
-        Version of bayesrisk.
+    releases, version : tuple of str, str
+        Names of the releases, in order, and the version of bayesrisk.
     """
 
     blocks: pd.DataFrame

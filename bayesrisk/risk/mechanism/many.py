@@ -257,7 +257,7 @@ def compare_mechanisms(
         Source of randomness; every protection starts from the same seed, so that a row does not
         depend on which others there are.
     options : MechanismOptions, optional
-        Method, confidence and other details.
+        As for :func:`mechanism_risk`.
 
     Returns
     -------

@@ -45,13 +45,8 @@ if TYPE_CHECKING:
 # -----------------------------------------------------------------------------
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.
 #
-# With posterior pi = w_t P_t / sum_h w_h P_h, the average given the truth t is a quadratic:
-# m = E_t[pi] = E_mix[pi**2] / w_t.  For any function q of the release,
-#
-#     2 E_t[q] - E_mix[q**2] / w_t = m - E_mix[(q - pi)**2] / w_t <= m,
-#
-# so that a posterior learnt from other draws gives a lower end.  Relative frequencies put in for
-# the laws, on the same draws, give an upper end: p1**2 / (w1 p1 + w0 p0) is jointly convex.
+# The average m = E_t[pi] = E_mix[pi**2] / w_t is a quadratic in the posterior pi, so that for any
+# function q of the release 2 E_t[q] - E_mix[q**2] / w_t = m - E_mix[(q - pi)**2] / w_t <= m.
 
 
 _GROUPS = 20  # of the jackknife: independent replicates left out in turn
@@ -84,12 +79,9 @@ class AverageRisk:
     bias_bound : float
         How far bias may move the average beside its standard error: half the distance of the two
         estimates; 0 for known likelihoods.
-    draws : int
-        Draws under each hypothesis; 0 where none were.
-    smoothing : float
-        Pseudo-count of the simulated likelihood.
-    seed : int
-        Root of the random streams.
+    draws, smoothing, seed : int, float, int
+        Draws under each hypothesis, 0 where none were; pseudo-count of the simulated likelihood;
+        root of the random streams.
     """
 
     prior: float

@@ -138,14 +138,12 @@ class MechanismOptions:
         Closed form where the spec gives the likelihood of every observed cell.
     utility_draws : int, default 20
         Releases over which the error of the tables is measured, at least 2.
-    confidence : float, default 0.95
-        Of the intervals, in (0, 1).
-    smoothing : float, default 1/2
-        Pseudo-count of the simulated likelihood, > 0; see :func:`simulated_likelihood`.
-    executor : Executor, optional
-        Runs the draws; results do not depend on it.
-    progress : callable, optional
-        ``progress(done, draws)``, from 0 again for every protection that is simulated.
+    confidence, smoothing : float, default 0.95 and 1/2
+        Of the intervals, in (0, 1); and pseudo-count of the simulated likelihood, > 0
+        (:func:`simulated_likelihood`).
+    executor, progress : Executor and callable, optional
+        Runs the draws, results do not depend on it; ``progress(done, draws)``, from 0 again for
+        every protection that is simulated.
     """
 
     method: str = "auto"

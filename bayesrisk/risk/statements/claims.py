@@ -182,12 +182,8 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArra
 
     Parameters
     ----------
-    found : Claims
-        Where the claims are from.
-    claims : pandas.DataFrame
-        Some of them.
-    truth : Records
-        Confidential records.
+    found, claims, truth : Claims, pandas.DataFrame, Records
+        Where the claims are from, some of them, and confidential records.
 
     Returns
     -------
@@ -326,10 +322,8 @@ def claim_precision(
 
     Parameters
     ----------
-    found : Claims
-        Claims verified from a release.
-    truth : Records
-        Confidential records.
+    found, truth : Claims, Records
+        Claims verified from a release, and confidential records.
     readable : str, optional
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
     count : {"n_columns", "n_needed"}
