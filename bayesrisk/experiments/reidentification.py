@@ -35,7 +35,7 @@ from bayesrisk.risk.linkage.agreement import (
     agreement_layout,
     agreement_rates,
 )
-from bayesrisk.risk.linkage.majority import MajorityInference, quantile_table, unique_table
+from bayesrisk.risk.linkage.reidentification import MajorityInference, quantile_table, unique_table
 from bayesrisk.risk.linkage.without_record import PANELS, without_record_means
 
 # -----------------------------------------------------------------------------

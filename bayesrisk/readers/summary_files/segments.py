@@ -497,7 +497,7 @@ def iter_sf1(
 
 
 def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2010 Summary File 1 into memory.
+    r"""Read tables of a state's 2010 Summary File 1 into memory.
 
     Parameters
     ----------
@@ -555,7 +555,7 @@ def iter_pl94(
 
 
 def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2020 redistricting file into memory.
+    r"""Read tables of a state's 2020 redistricting file into memory.
 
     Parameters
     ----------
@@ -607,7 +607,7 @@ def iter_dhc(
 
 
 def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+    r"""Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
 
     Parameters
     ----------
