@@ -15,16 +15,8 @@ class WarmProgram:
     Each solution starts from the last basis.  What a solver says in floating point is a proposal:
     callers check it.
 
-    Parameters
-    ----------
-    matrix : csr_array
-        Rows.
-    rows, columns : tuple of ndarray of float64
-        Lower and upper bounds of rows and of variables; infinities for none.
-    cost : ndarray of float64
-        Of each variable.
-    primal : bool
-        Whether the cost is what changes; otherwise bounds do.
+    ``rows`` and ``columns`` are lower and upper bounds of rows and of variables, infinities for
+    none; ``primal`` says that the cost is what changes, and not the bounds.
     """
 
     def __init__(

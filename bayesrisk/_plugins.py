@@ -21,17 +21,9 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
-    Parameters
-    ----------
-    kind : str
-        What they make, as messages call it; the entry-point group is ``bayesrisk.KINDs``.
-    own : mapping of str to str
-        The package's own, as ``module:attribute``, loaded when they are asked for.  Nothing
-        replaces them.
-    protocol : type
-        What everything made must follow.
-    needs : str
-        The protocol in words, for messages.
+    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``own`` has
+    the package's own as ``module:attribute``, loaded when they are asked for, and nothing replaces
+    them; whatever is made follows ``protocol``, which ``needs`` says in words.
     """
 
     def __init__(self, kind: str, *, own: Mapping[str, str], protocol: type, needs: str) -> None:

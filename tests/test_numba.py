@@ -149,7 +149,6 @@ def places(tmp_path):
     ("name", "mode", "used"),
     [
         ("above/cache", 0o700, True),
-        ("above/cache", 0o755, True),
         ("above/cache", 0o757, False),
         ("above/cache", 0o1777, False),  # others can still put files there
         ("above/cache/kernel.nbi", 0o646, False),

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -344,6 +344,11 @@ DialectOption = Annotated[
         "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
     ),
 ]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
@@ -405,6 +410,17 @@ class RunOptions:
                     raise
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
+
+    def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
+        """Print what a run found: one JSON document, or lines before and after its parts."""
+        if self.as_json:
+            print_json(summary.to_dict())
+            return
+        for line in before:
+            typer.echo(line)
+        print_shards(summary)
+        for line in after:
+            typer.echo(line)
 
     @contextmanager
     def _executor(self) -> Iterator[Any]:
@@ -502,6 +518,11 @@ def sensitivity_of(text: str) -> float:
         ) from error
 
 
+def listed(counts: Mapping[str, object], between: str = " ") -> str:
+    """Return numbers and what they count on one line: ``3 solved, 1 infeasible``."""
+    return ", ".join(f"{count}{between}{name}" for name, count in counts.items())
+
+
 def names(texts: str | list[str] | None) -> list[str]:
     """Return names that may be repeated, and separated by commas."""
     parts = [texts] if isinstance(texts, str) else texts or []
@@ -547,16 +568,9 @@ _KINDS = {
 
 
 def data_path(given: Path, kind: str, part: str = "") -> Path:
-    """Return the path of the data that an argument names.
+    """Return the path of the data that an argument names, a file, a folder or ``sample:NAME``.
 
-    Parameters
-    ----------
-    given : Path
-        A file or folder, or ``sample:NAME``.
-    kind : str
-        What the command takes.
-    part : str, optional
-        File of a sample's folder, for a command that takes a file.
+    The command takes data of a ``kind``, or ``part``, a file of a sample's folder.
     """
     text = str(given)
     if not text.startswith(_PREFIX):

@@ -19,11 +19,13 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    SchemaOption,
     SeedOption,
     called,
     check_folder_names_its_own,
     data_path,
     held_whole,
+    listed,
     names,
     number,
     print_json,
@@ -213,10 +215,7 @@ def tabulate(
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
     without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
-    schema: Annotated[
-        str | None,
-        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
-    ] = None,
+    schema: SchemaOption = None,
     geography: Annotated[
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
     ] = None,
@@ -288,9 +287,8 @@ def _whole(
     if how.as_json:
         print_json(summary)
         return
-    places = ", ".join(f"{n} of level {level}" for level, n in summary["places"].items())
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {places}")
+    typer.echo(f"places: {listed(summary['places'], ' of level ')}")
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
@@ -410,7 +408,9 @@ def first_look(
         held = _read(source, schema)
     found = first_look(held, keys=names(keys), sensitive=sensitive, max_size=max_size)
     if output is not None:
-        _write(found.to_frame(), output)
+        with _files.whole_file(output) as stream:
+            frame = found.to_frame()
+            frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     if not as_json:
         typer.echo("\n".join(found._answer()))
         return
@@ -465,21 +465,6 @@ def _frame(file: Path) -> "pd.DataFrame":
         empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
         held = pa.concat_tables([empty, *found]).to_pandas()
         return held
-
-
-def _write(frame: Any, output: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from bayesrisk import _files
-
-    with _files.whole_file(output) as stream:
-        pq.write_table(
-            pa.Table.from_pandas(frame, preserve_index=False),
-            stream,
-            compression="zstd",
-            write_page_checksum=True,
-        )
 
 
 # -----------------------------------------------------------------------------

@@ -19,10 +19,12 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    SchemaOption,
     called,
     check_folder_names_its_own,
     data_path,
     held_whole,
+    listed,
     names,
     print_json,
     print_shards,
@@ -75,10 +77,7 @@ class WhatOptions:
     ] = None
     only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
     geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
-    schema: Annotated[
-        str | None,
-        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
-    ] = None
+    schema: SchemaOption = None
     dialect: DialectOption = None
     places: Annotated[
         str | None,
@@ -220,7 +219,7 @@ def _whole(asked: _Asked, source: Path) -> None:
     if how.as_json:
         print_json(summary)
         return
-    places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
+    places = listed(summary["places"], " at ")
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
     if made.spec.places == _OCCUPIED:
         typer.echo(_EXACTLY)
@@ -415,9 +414,8 @@ def verify_release(
         typer.echo("What is random came from entropy of the operating system, kept nowhere")
     else:
         typer.echo("Nothing in it is random: the same records would give the same release")
-    for name, value in about["diagnostics"].items():
-        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
-    places = ", ".join(f"{count} at {level}" for level, count in about["places"].items())
+    _print(about["diagnostics"])
+    places = listed(about["places"], " at ")
     typer.echo("Published exactly:")
     typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
     alike: dict[tuple[bool, str, str], list[Any]] = {}

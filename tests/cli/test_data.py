@@ -1,31 +1,11 @@
 """Every command that takes data takes ``sample:NAME``, or names the samples that it can take."""
 
-import sys
-
 import pandas as pd
 import pytest
 
 from bayesrisk import datasets as samples
-from bayesrisk.cli.app import main
 from bayesrisk.cli.base import MICRODATA, data_path, measurement_folder
 from bayesrisk.exceptions import ArgumentError
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 def test_measurements(run, tmp_path):

@@ -1,32 +1,15 @@
 """``bayesrisk simulate`` as a user runs it."""
 
 import json
-import sys
 
 import pytest
 
 from bayesrisk import simulate_population
-from bayesrisk.cli.app import main
 from bayesrisk.population import population_spec
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", "simulate", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+COMMAND = ("simulate",)
 
 
 def test_folder_and_summary(run, tmp_path):
