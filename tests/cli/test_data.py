@@ -32,34 +32,12 @@ def test_microdata(run, tmp_path):
 
 
 COMMANDS = [
-    (
-        ("measurements", "--prior", "0.1", "-o", "x"),
-        "noisy measurements",
-        "noisy-measurements",
-    ),
+    (("measurements", "--prior", "0.1", "-o", "x"), "noisy measurements", "noisy-measurements"),
     (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (
-        (
-            "release",
-            "--tables",
-            "sf1-block",
-            "--mechanism",
-            "identity",
-            "--simulation-seed",
-            0,
-            "-o",
-            "x",
-        ),
-        "microdata",
-        "fifty-blocks, synth",
-    ),
     (("occupancy", "study", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (("occupancy", "study", "-o", "x", "--sample"), "microdata", "fifty-blocks, synth"),
     (("reidentify", "x", "-o", "y", "--truth", "z", "--attacker"), "microdata", "fifty-blocks"),
-    (("reidentify", "x", "-o", "y", "--attacker", "z", "--truth"), "microdata", "fifty-blocks"),
     (("reconstruct", "--scope", "block", "-o", "x"), "published tables", None),
     (("occupancy", "attack", "-o", "x"), "published statistics", None),
-    (("claims", "-o", "x"), "published tables", None),
     (("convert-file", "--from", "records", "-o", "x.parquet"), "census files", None),
 ]
 

@@ -72,28 +72,12 @@ def test_table_for_people(run):
     assert out.splitlines()[-1].startswith("Truncation error: at most")
 
 
-@pytest.mark.parametrize(
-    ("text", "law"),
-    [
-        ("flat", None),
-        ("truncated:9", FiniteLaw(0, np.full(10, 0.1))),
-    ],
-)
-def test_group_priors_and_the_other_options(run, text, law):
-    options = ("--group-prior", text, "--known-count", 2, "--sensitivity", "change-one")
+def test_group_priors_and_the_other_options(run):
+    options = ("--group-prior", "truncated:9", "--known-count", 2, "--sensitivity", "change-one")
     _, out, _ = run(*ONE, *BUDGETS, *options, "--sibling-noise", "exact", "--json")
-    result = hierarchical_posterior(
-        2,
-        1,
-        -1,
-        n_siblings=27,
-        prior=0.5,
-        known_count=2,
-        group_prior=law,
-        sensitivity=2**0.5,
-        sibling_noise="exact",
-        **RHO,
-    )
+    settings = {"group_prior": FiniteLaw(0, np.full(10, 0.1)), "known_count": 2, "prior": 0.5}
+    settings |= {"n_siblings": 27, "sensitivity": 2**0.5, "sibling_noise": "exact"}
+    result = hierarchical_posterior(2, 1, -1, **settings, **RHO)
     document = json.loads(out)
     assert document["target_probability"] == result.target_probability
     assert document["sibling_noise"] == "exact"

@@ -67,7 +67,7 @@ def test_the_default_guess_only_costs_steps():
     assert Near().ppf(q).tolist() == Uniform().ppf(q).tolist()
 
 
-@pytest.mark.parametrize("guess", [-500.0, 0.0, 17.0, 18.0, 19.0, 10.0**6])
+@pytest.mark.parametrize("guess", [-500.0, 17.0, 18.0, 10.0**6])
 def test_the_search_finds_the_first_true(guess):
     low, high = np.array(-1000.0), np.array(10.0**7)
     assert _first_true(lambda x: x >= 18, np.array(guess), low, high) == 18.0

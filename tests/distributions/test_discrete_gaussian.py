@@ -16,7 +16,7 @@ from bayesrisk.exceptions import ShapeError
 
 BOUND = 1e-13  # documented, relative, for pmf, cdf, sf and their logarithms
 NORMAL = 2.3e-308
-SCALES = [*np.logspace(-5, 10, 31), 0.159, 0.16, 0.5, 3.99, 4.0, 99.9, 100.0, 100.1]
+SCALES = [*np.logspace(-5, 10, 16), 0.159, 0.16, 3.99, 99.9, 100.0]
 
 sigma2s = st.floats(-5, 10).map(lambda t: 10.0**t)
 locs = st.integers(-(10**6), 10**6)
@@ -68,7 +68,7 @@ def test_logarithms_of_probabilities_next_to_one(sigma2, x):
     assert oracles.relative_error(DiscreteGaussian(sigma2).logsf(x), truth) < BOUND
 
 
-@pytest.mark.parametrize("sigma2", [99.0, 99.999, 100.0, 101.0, 150.0, 400.0, 2500.5])
+@pytest.mark.parametrize("sigma2", [99.999, 100.0, 150.0, 2500.5])
 def test_where_the_tail_changes_its_method(sigma2):
     # Term by term for sigma2 < 100 or beyond sigma2 / 2, by Euler-Maclaurin otherwise.
     edge = math.floor(0.5 * sigma2)

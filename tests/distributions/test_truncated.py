@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import laws as oracles
@@ -93,6 +93,7 @@ def test_outside_and_at_the_ends(sigma2, low, high):
     assert np.isnan([law.ppf(1.5), law.pmf(np.nan), law.cdf(np.nan), law.sf(np.nan)]).all()
 
 
+@settings(max_examples=50)
 @given(
     st.floats(-1, 4).map(lambda t: 10.0**t),
     st.integers(-30, 30),
