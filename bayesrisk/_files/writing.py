@@ -71,7 +71,7 @@ def sealed(document: Mapping[str, Any]) -> bytes:
     return (json.dumps({**plain, _SEAL: document_digest(plain)}, indent=1) + "\n").encode()
 
 
-def unsealed(document: Any) -> dict[str, Any]:
+def unsealed(document: object) -> dict[str, Any]:
     """Return a document without its seal; a ValueError says that it is not the one sealed.
 
     A document without one is taken as it is: it may have been written by hand.  So a reader must

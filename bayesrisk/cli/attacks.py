@@ -44,6 +44,7 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     from bayesrisk.experiments import AuditStudy, Protection
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
+    from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.risk.audit import Adversary
     from bayesrisk.tables import Workload
@@ -554,7 +555,7 @@ def audit(
     how.show(summary, summary.brief, after)
 
 
-def _populations(given: Any) -> Any:
+def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
     """Return one population, or several by their names."""
     if isinstance(given, str):
         return record_path(Path(given))
@@ -581,7 +582,7 @@ def _called(path: Path) -> str:
     return name.removeprefix("sample:")
 
 
-def _source(entry: dict[str, Any]) -> Any:
+def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     if "records" in entry:
         return record_path(Path(entry["records"]))
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
@@ -592,14 +593,14 @@ def _source(entry: dict[str, Any]) -> Any:
         return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
 
 
-def _check_schema(populations: Any, schema: str | None) -> None:
+def _check_schema(populations: Path | dict[str, Any], schema: str | None) -> None:
     """Refuse a schema where no population is a file: all others name their own."""
     sources = populations.values() if isinstance(populations, dict) else [populations]
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
         check_folder_names_its_own(schema, None)
 
 
-def _study(population: Any, document: dict[str, Any]) -> "AuditStudy":
+def _study(population: Path | dict[str, Any], document: dict[str, Any]) -> "AuditStudy":
     from bayesrisk.experiments import AuditStudy
 
     workload = _workload(document)
@@ -652,14 +653,14 @@ def _workload(document: dict[str, Any]) -> "Workload":
     return union_of_workloads(tables, only=only)
 
 
-def _protections(given: Any) -> list["Protection"]:
+def _protections(given: list[Any] | None) -> list["Protection"]:
     from bayesrisk.experiments import Protection
     from bayesrisk.experiments.audit.populations import parse_protection
 
     if not given:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
-    def protection(one: Any) -> Protection:
+    def protection(one: str | dict[str, Any]) -> Protection:
         if isinstance(one, str):
             return parse_protection(one)
         name = one["mechanism"]
@@ -668,7 +669,7 @@ def _protections(given: Any) -> list["Protection"]:
     return [protection(one) for one in given]
 
 
-def _methods(given: Any) -> list[str]:
+def _methods(given: list[str] | None) -> list[str]:
     from bayesrisk._validation import choice
     from bayesrisk.risk.audit import METHODS
 
@@ -679,7 +680,7 @@ def _methods(given: Any) -> list[str]:
     return found
 
 
-def _adversaries(given: Any, known: list[str]) -> list["Adversary"]:
+def _adversaries(given: list[str] | None, known: list[str]) -> list["Adversary"]:
     from bayesrisk.risk.audit import Adversary
 
     found = []

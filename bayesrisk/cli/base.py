@@ -26,7 +26,7 @@ from bayesrisk._files.text import IN_PIECES, shown
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
 
 if TYPE_CHECKING:
-    from bayesrisk.tables import Records, Schema, Workload
+    from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
@@ -210,20 +210,25 @@ _SECONDS = 2.0
 Advance = Callable[[int, int | None], None]
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Print one JSON document."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def print_table(rows: list[dict[str, Any]], title: str) -> None:
-    """Print aligned columns, the same on a terminal and in a pipe."""
+def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
+    """Return a title and aligned columns, the same on a terminal and in a pipe."""
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
     lines = [[name.replace("_", " ") for name in rows[0]], *texts]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    typer.echo(title)
-    for line in lines:
-        cells = (text.rjust(width) for text, width in zip(line, widths, strict=True))
-        typer.echo("  " + "  ".join(cells))
+    return [
+        title,
+        *("  " + "  ".join(map(str.rjust, line, widths)) for line in lines),
+    ]
+
+
+def print_table(rows: list[dict[str, Any]], title: str) -> None:
+    """Print such lines."""
+    typer.echo("\n".join(table_lines(rows, title)))
 
 
 def print_shards(summary: Any) -> None:
@@ -664,6 +669,23 @@ def record_pieces(
     if coding is None:
         return iter_records(path, schema=about)
     return iter_record_form(path, dialect=coding, chunk=CHUNK)
+
+
+@contextmanager
+def split_records(
+    pieces: "Microdata | Iterator[Records]",
+    output: Path,
+    level: str,
+    places: str | list[str] | None = None,
+) -> Iterator[Path]:
+    """Provide records put down by place beside an output, and remove them at the end."""
+    from bayesrisk import _files
+    from bayesrisk.experiments.by_place import split_by_place
+
+    with _files.scratch_folder(output) as folder:
+        with called("level", "--by"), called("places", "--places"):
+            split_by_place(pieces, folder / "records", level=level, places=places)
+        yield folder / "records"
 
 
 def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:

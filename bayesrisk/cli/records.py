@@ -35,6 +35,7 @@ from bayesrisk.cli.base import (
     record_pieces,
     rows_done,
     schema_of,
+    split_records,
     steps_done,
     union_of_workloads,
     warnings_as_lines,
@@ -101,7 +102,7 @@ def _lines(summary: "PopulationSummary") -> list[str]:
 def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
     """Return the summary as JSON; what is not known is null."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> object:
         return None if isinstance(value, float) and math.isnan(value) else value
 
     values = dataclasses.asdict(summary)
@@ -233,6 +234,7 @@ def tabulate(
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     Microdata by place become tables by the same places.
     """
+    from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
     chosen = names(tables)
@@ -255,27 +257,14 @@ def tabulate(
             check_folder_names_its_own(schema, dialect)
             _by_place(source, wanted, output, how)
             return
-        _split(source, wanted, output, how, (schema, dialect), str(by))
+        pieces = _source(source, wanted, schema, dialect, rows_done(None))
+        with split_records(pieces, output, str(by)) as folder:
+            _by_place(folder, wanted, output, how)
         return
     how.refuse("goes with --by, or with microdata by place")
-    _whole(source, wanted, output, how, (schema, dialect), replace=replace)
-
-
-def _whole(
-    source: Path,
-    wanted: "Workload",
-    output: Path,
-    how: RunOptions,
-    codes: tuple[str | None, str | None],
-    *,
-    replace: bool,
-) -> None:
-    """Count records into one folder."""
-    from bayesrisk.tables import tabulate
-
     _check_output(output, replace=replace)
     with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
-        made = tabulate(_source(source, wanted, *codes, rows_done(advance)), wanted)
+        made = counted(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -292,36 +281,15 @@ def _whole(
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _split(
-    source: Path,
-    wanted: "Workload",
-    output: Path,
-    how: RunOptions,
-    codes: tuple[str | None, str | None],
-    level: str,
-) -> None:
-    """Put records down by place beside the output, and count them."""
-    from bayesrisk.experiments.by_place import split_by_place
-
-    with _files.scratch_folder(output) as folder:
-        pieces = _source(source, wanted, *codes, rows_done(None))
-        with called("level", "--by"):
-            split_by_place(pieces, folder / "records", level=level)
-        _by_place(folder / "records", wanted, output, how)
-
-
 def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
     done = how.run(TabulationStudy(source, wanted), output, "tabulate")
-    if how.as_json:
-        print_json(done.to_dict())
-        return
-    typer.echo(f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}")
+    said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
     if done.complete:
-        typer.echo(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    print_shards(done)
+        said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
+    how.show(done, said)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:

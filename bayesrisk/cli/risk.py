@@ -30,6 +30,7 @@ from bayesrisk.cli.base import (
     progress,
     rows_done,
     sensitivity_of,
+    table_lines,
     warnings_as_lines,
 )
 from bayesrisk.exceptions import ArgumentError
@@ -547,11 +548,7 @@ def _counts(
         budget=which.budget,
     )
     summary = how.run(study, output, "counts")
-    if how.as_json:
-        print_json(summary.to_dict())
-        return
-    _print_counts(summary, output)
-    print_shards(summary)
+    how.show(summary, _lines_of_counts(summary, output))
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
@@ -603,8 +600,8 @@ def _print_risk(result: "RunSummary", output: Path) -> None:
         typer.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)))
 
 
-def _print_counts(result: "RunSummary", output: Path) -> None:
-    """Print the summary for people."""
+def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
+    """Return the summary for people."""
     rows = [
         {
             "level": level,
@@ -615,6 +612,6 @@ def _print_counts(result: "RunSummary", output: Path) -> None:
         }
         for level, number_of in result.counts.items()
     ]
-    if rows:
-        print_table(rows, f"Counts of {result.query}, {result.top} to {result.level}, in {output}:")
-    typer.echo(f"cut off: at most {result.truncation_bound:.3g} of each posterior")
+    title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
+    cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
+    return [*(table_lines(rows, title) if rows else []), cut]
