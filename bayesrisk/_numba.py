@@ -103,7 +103,7 @@ def cache_folder() -> str | None:
 
 
 def compiled_since(start_ns: int) -> int:
-    """Return how many compiled kernels were written since a time, in nanoseconds of the epoch."""
+    """Return the number of kernels written since a time, in nanoseconds of the epoch."""
     files = (file for folder in _cache_folders() for file in Path(folder).glob("*.nbc"))
     return sum(file.stat().st_mtime_ns >= start_ns for file in files)
 
@@ -114,7 +114,7 @@ def _cache_folders() -> set[str]:
 
 
 def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
-    """Return what ``compile_(cache)`` makes, without a cache where none can be written."""
+    """Return ``compile_(cache)``, without a cache where none can be written."""
     try:
         return compile_(True)
     except OSError:  # a full disk, or a folder that is not safe

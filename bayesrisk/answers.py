@@ -242,7 +242,7 @@ class Estimate(NDArrayOperatorsMixin):
         return np.array(self.value, dtype=dtype)
 
     def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: Any) -> Any:
-        """Return what an operation gives for the value."""
+        """Return the result of an operation on the value."""
         values = [item.value if isinstance(item, Estimate) else item for item in inputs]
         return getattr(ufunc, method)(*values, **kwargs)
 

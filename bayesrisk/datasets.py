@@ -25,7 +25,7 @@ def _folder() -> Path:
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Return what is known of every sample: file, checksum, kind, source and licence."""
+    """Return file, checksum, kind, source and licence of every sample."""
     found: dict[str, dict[str, Any]] = json.loads(
         (_folder() / "catalogue.json").read_text(encoding="utf-8")
     )
@@ -78,7 +78,7 @@ def path(name: str) -> Path:
 
 
 def source(name: str) -> str:
-    """Return where a sample comes from, and its licence.
+    """Return the source and the licence of a sample.
 
     Parameters
     ----------

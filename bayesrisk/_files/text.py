@@ -83,7 +83,7 @@ def all_of(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_
 def read_bytes(
     file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
 ) -> bytes:
-    """Return what a small file holds."""
+    """Return the bytes of a small file."""
     called = name or str(file)
     with named(called, fault):
         if (size := file.stat().st_size) > most:

@@ -302,7 +302,7 @@ def _arguments(sigma2: Number, sensitivity: ArrayLike) -> tuple[FloatArray, IntA
 def _safe_delta(epsilon: FloatAnswer, sigma2: FloatArray, shift: IntArray) -> FloatArray:
     """Return delta, never below its exact value and at most 1e-14 of it above."""
     total = kernels.hockey_stick(epsilon, sigma2, shift) / normaliser(sigma2)
-    return np.clip(total * (1.0 + _MARGIN), LEAST_DELTA, 1.0)
+    return np.asarray(np.clip(total * (1.0 + _MARGIN), LEAST_DELTA, 1.0))
 
 
 def discrete_gaussian_delta(

@@ -356,7 +356,7 @@ def _status(error: BayesRiskError) -> int:
 
 
 def _place(error: Exception) -> str:
-    """Return where in the package an error of somebody else was raised, or passed."""
+    """Return file and line of the package that raised a foreign error, or passed it on."""
     own, place = Path(__file__).parents[1], ""
     trace = error.__traceback__
     while trace is not None:

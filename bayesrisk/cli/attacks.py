@@ -300,7 +300,7 @@ class StudyOptions:
     time_limit: LimitOption = None
 
     def synthetic(self) -> dict[str, Any]:
-        """Return what is said of synthetic households."""
+        """Return the settings of synthetic households that were given."""
         given = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -355,7 +355,7 @@ def study(
 
 @dataclass(frozen=True)
 class AttackOptions:
-    """How published statistics are read and attacked."""
+    """Options of the attack on published statistics."""
 
     level: Annotated[str, typer.Option(help="Level of published tables.")] = "block"
     hud: HudOption = "counts"
@@ -576,7 +576,7 @@ def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
 
 
 def _called(path: Path) -> str:
-    """Return how results call a file, a folder or a sample: without the ending of a file alone."""
+    """Return the name of a file, a folder or a sample in results; a file's without its ending."""
     path = path if path.name else path.resolve()
     name = path.name if path.is_dir() else path.stem
     return name.removeprefix("sample:")

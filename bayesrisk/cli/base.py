@@ -159,7 +159,7 @@ class Command(TyperCommand):
 
 
 def _word(name: str, kind: str) -> str:
-    """Return what an option takes, in a word, or the choices that it has; nothing for a flag."""
+    """Return a word for the value of an option, or its choices; nothing for a flag."""
     if "|" in kind or not kind:
         return kind
     return _WORD_OF.get(name, _WORD_OF_TYPE.get(kind.lower(), "NAME"))
@@ -376,7 +376,7 @@ SensitivityOption = Annotated[
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a study runs: the same options for every command that runs one."""
+    """Options of a run: the same for every command that runs a study."""
 
     workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
     executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
@@ -602,7 +602,7 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 @contextmanager
 def held_whole(instead: str) -> Iterator[None]:
-    """Say what to do instead where records are too many to be held whole."""
+    """Put advice into the error of records that are too many to be held whole."""
     try:
         yield
     except DataError as error:

@@ -93,7 +93,7 @@ class WhatOptions:
     ] = None
 
     def document(self) -> dict[str, Any]:
-        """Return what the file and the options say."""
+        """Return the settings of the file and of the options, which come first."""
         document: dict[str, Any] = {}
         if self.config is not None:
             from bayesrisk.cli.recipes import read_release_file  # slow to import
@@ -422,7 +422,7 @@ def verify_release(
 
 
 def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
-    """Return what a release says of itself and what it holds, every file checked."""
+    """Return the description and the contents of a release, every file checked."""
     from bayesrisk.release import MechanismSpec
     from bayesrisk.release.release import ReleaseIndex
 
@@ -490,7 +490,7 @@ def _is_random(law: "Likelihood") -> bool:
 
 
 def _words(law: "Likelihood", withheld: int) -> str:
-    """Return what a published count says of the true one."""
+    """Return the law of a published count given the true one, in words."""
     from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, SuppressedCounts
 
     if isinstance(law, NoiseSpec):

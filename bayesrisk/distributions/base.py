@@ -302,8 +302,8 @@ class NoiseLaw(Protocol):
 def _hook(name: str) -> Callable[..., object]:
     """Return a method of a law as the hook that SciPy calls for it."""
 
-    def answer(adapter: Any, *arguments: object) -> object:
-        return np.asarray(getattr(adapter._law, name)(*arguments))
+    def answer(adapter: Any, x: object) -> object:
+        return np.asarray(getattr(adapter._law, name)(x))
 
     return answer
 
@@ -320,8 +320,9 @@ def _draw(adapter: Any, size: Any = None, random_state: Any = None) -> IntAnswer
 _HOOKS = {
     **{
         f"_{name}": _hook(name)
-        for name in ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy")
+        for name in ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
     },
+    "_entropy": lambda adapter: adapter._law.entropy(),
     "_rvs": _draw,
     "_stats": lambda adapter: (adapter._law.mean(), adapter._law.var(), None, None),
 }

@@ -102,7 +102,7 @@ def _smooth_ratio(middle: FloatArray, sigma2: FloatArray) -> FloatArray:
         total = total + coefficient * hermite
         for n in (2 * k - 1, 2 * k):
             before, hermite = hermite, slope * hermite - n * before / sigma2
-    return total
+    return np.asarray(total)
 
 
 def _upper_tail(first: FloatArray, sigma2: FloatArray, *, log: bool) -> FloatArray:
@@ -117,8 +117,8 @@ def _upper_tail(first: FloatArray, sigma2: FloatArray, *, log: bool) -> FloatArr
         ratio[summed] = _kernels.tail_ratio(first[summed], sigma2[summed])
         ratio[~summed] = _smooth_ratio(reference[~summed], sigma2[~summed])
     if log:
-        return np.log(ratio) - reference * (reference / (2.0 * sigma2))
-    return ratio * _kernels.gaussian_weight(reference, sigma2)
+        return np.asarray(np.log(ratio) - reference * (reference / (2.0 * sigma2)))
+    return np.asarray(ratio * _kernels.gaussian_weight(reference, sigma2))
 
 
 class DiscreteGaussian(LocatedLaw):
