@@ -82,7 +82,7 @@ def csv_bytes(frame: "pd.DataFrame") -> bytes:
     compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
     """
     texts = frame.select_dtypes(["object", "string", "category"])
-    guarded = {name: texts[name].astype(object).map(_guarded) for name in texts}
+    guarded = {str(name): texts[name].astype(object).map(_guarded) for name in texts}
     text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
     return text.encode()
 

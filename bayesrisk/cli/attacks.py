@@ -559,6 +559,7 @@ def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
     """Return one population, or several by their names."""
     if isinstance(given, str):
         return record_path(Path(given))
+    named: list[tuple[str, Any]]
     if isinstance(given[0], Path):
         if len(given) == 1:
             return record_path(given[0])

@@ -330,7 +330,8 @@ def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:
         codes = Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
-        return codes.tolist()
+        blocks: list[str] = codes.tolist()
+        return blocks
     about = workload.schema.geography
     own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
     pieces = iter_records(file, schema=Schema("places", (), own))
