@@ -193,7 +193,7 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
     (tmp_path / "cache").mkdir(mode=0o700)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     printed = []
-    for name in ("Leaves", "Leaves", "LeafArrays", "LeafArrays"):
+    for name in ("Leaves", "LeafArrays", "LeafArrays"):
         (tmp_path / "later.py").write_text(MODULE.format(name=name))
         command = [
             sys.executable,
@@ -202,5 +202,5 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
         ]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         printed.append(done.stdout.split())
-    assert [value for value, _ in printed] == ["6.0"] * 4
-    assert [int(hits) for _, hits in printed] == [0, 1, 0, 1]
+    assert [value for value, _ in printed] == ["6.0"] * 3
+    assert [int(hits) for _, hits in printed] == [0, 0, 1]

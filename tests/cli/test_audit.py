@@ -190,24 +190,24 @@ def test_the_sample_of_settings_opens(tmp_path):
 
 def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
     words = [inputs / "people.csv", "-o", tmp_path / "out", "--method", "majority,claims"]
-    for base in range(2, 6):
+    for base in range(2, 7):
         words += ["--protection", f"rounding:base={base}"]
     done = run(*words, *options(inputs))
     assert done.exit_code == 0, done.exception
     lines = done.output.splitlines()
     assert len(lines) == 8
-    assert lines[0].endswith("(16 answers in the report):")
+    assert lines[0].endswith("(20 answers in the report):")
     _, summary = read_audit(tmp_path / "out")
     most = summary[summary["group"] == "everybody"].groupby("protection", sort=False)["own"].max()
     for line, (name, own) in zip(lines[1:4], most.items(), strict=False):
         assert line.startswith(f"{name}, ")
         assert f"own records {100 * own:+.1f} points" in line
-    assert lines[4] == "and 1 more in the report"
-    assert lines[5].startswith("4 of 4 parts done")
+    assert lines[4] == "and 2 more in the report"
+    assert lines[5].startswith("5 of 5 parts done")
     assert lines[6].startswith("Checks: ")
     assert str(tmp_path / "out" / "report.html") in lines[-1]
     document = json.loads(run(*words, "--resume", "--json", *options(inputs)).stdout)
-    assert len(document["answers"]) == 16  # all of them
+    assert len(document["answers"]) == 20  # all of them
     assert document["checks"] == lines[6].removeprefix("Checks: ")
 
 
