@@ -107,7 +107,7 @@ def test_bad_redistricting_files(options, message, tmp_path):
 
 def test_files_that_are_not_there(tmp_path):
     folder = by_hand(tmp_path / "vt")
-    with pytest.raises(DataError, match=r"must hold vt000022020.pl, which the tables asked for"):
+    with pytest.raises(DataError, match=r"exactly one vt000022020.pl, which the tables asked for"):
         read_pl94(folder, workload=PL)
     with pytest.raises(DataError, match=r"one geographic header \(<st>geo2020.dhc\), got 0"):
         read_dhc(folder, workload=DHC)

@@ -15,7 +15,7 @@ from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import CodebookWarning, DataWarning
 from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1
 from bayesrisk.readers.summary_files.nhgis import built_in_columns
-from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
+from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block")
@@ -204,7 +204,7 @@ def test_files_that_end_early(tmp_path):
     with pytest.raises(DataError, match="last line must end"):
         read_sf1(folder, workload=P12)
     segment.unlink()
-    with pytest.raises(DataError, match=r"must hold vt000042010.sf1"):
+    with pytest.raises(DataError, match=r"exactly one vt000042010.sf1"):
         read_sf1(folder, workload=P12)
     header.write_bytes(header.read_bytes()[:1520] + b"\n")
     with pytest.raises(DataError, match="line 4: must have at least 25 characters"):
@@ -309,7 +309,7 @@ def test_names_of_cells():
     for wrong in ("P012A0003", "X0010001", "P1"):
         with pytest.raises(ArgumentError):
             cell_number(wrong)
-    assert codebook()["P12"].column == 150
+    assert sf1_codebook()["P12"].column == 150
     known = built_in_columns()
     # Codes seen in published programs.
     seen = {
