@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches
 from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.dialects import (
     ALIASES,
@@ -33,13 +34,13 @@ from bayesrisk.readers.text.source import Source, new_file, one_source, write_ta
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Piece,
-    characters,
     check_state,
     csv_pieces,
     header_of,
     joined,
     pieces_of,
     state_code,
+    texts,
 )
 from bayesrisk.tables import Records, Schema
 
@@ -84,20 +85,11 @@ def iter_record_form(
     Records
         Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or unknown, or a value breaks its format.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_record_form
-    >>> try:
-    ...     list(iter_record_form("no-such-file.csv", dialect="archive"))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> next(iter_record_form("cef.csv", dialect="archive"))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: cef.csv: no such file
     """
     source = one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)
@@ -187,9 +179,9 @@ def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
     # Fourteen digits are a number that lost its leading zero; nothing else is filled up.
     lost = pc.equal(pc.binary_length(values), 14)
     text = pc.if_else(lost, pc.utf8_lpad(values, 15, "0"), values)
-    blocks = piece.replace(column, text).digits(column, 15)
-    check_state(piece, column, characters(blocks, 15), state)
-    return blocks
+    blocks = piece.replace(column, text).matrix(column, 15)
+    check_state(piece, column, blocks, state)
+    return texts(blocks)
 
 
 def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
@@ -201,16 +193,16 @@ def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
     piece.check(column, same.to_numpy(), "the first 11 digits of the block")
 
 
-def age_group(age: Any) -> Any:
+def age_group(age: IntArray) -> IntArray:
     """Return the age group, 0 to 37, of ages."""
-    return np.searchsorted(_AGE_GROUPS, age, side="right") - 1
+    return np.asarray(np.searchsorted(_AGE_GROUPS, age, side="right") - 1)
 
 
 def _records(
     piece: Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
 ) -> Records:
     flags = "race" not in names
-    columns: dict[str, Any] = {
+    columns = {
         "block": _blocks(piece, names["block"], state),
         "sex": dialect.decode(piece, names["sex"], "sex"),
         "age": piece.whole(names["age"], 0, _MOST_AGE),
@@ -247,13 +239,9 @@ def write_record_form(
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_record_form
-    >>> try:
-    ...     write_record_form([], "records.txt", dialect="schema")
-    ... except ArgumentError as error:
-    ...     print(error)
-    path must end in .csv or .parquet, got 'records.txt'
+    >>> write_record_form([], "records.txt", dialect="schema")
+    Traceback (most recent call last):
+    bayesrisk.exceptions.ArgumentError: path must end in .csv or .parquet, got 'records.txt'
     """
     target = check.path(path, "path")
     coding = named_dialect(dialect, "the file to be made")

@@ -119,7 +119,7 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match=r"row 3, column 'LOGRECNO': .* that of row 1 again"):
         read_pl94(folder, workload=FIRST)
     header.write_bytes(b"|".join(whole.split(b"|")[:20]) + b"\n")
-    with pytest.raises(DataError, match=r"must have 35 to .* fields between '\|', got 20"):
+    with pytest.raises(DataError, match=r"must have 35 to .* columns between '\|', got 20"):
         read_pl94(folder, workload=FIRST)
     segment = folder / "vt000012020.pl"
     header.write_bytes(whole)
