@@ -158,12 +158,8 @@ def block_geocode(
 ) -> NDArray[np.str_]:
     """Return geocodes of blocks from their group in the spine and their published number.
 
-    Parameters
-    ----------
-    block_groups : array_like of str, shape (n,)
-        Geocodes of block groups of the spine, 15 characters.
-    geoids : array_like of str, shape (n,)
-        Published 15-digit numbers of blocks.
+    Geocodes of block groups have 15 characters, published numbers of blocks 15 digits; both are of
+    shape (n,).
 
     Examples
     --------

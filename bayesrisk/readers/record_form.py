@@ -9,7 +9,6 @@ is said by a dialect.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -254,54 +253,54 @@ def write_record_form(
         raise ArgumentError(f"path must end in .csv or .parquet, got {shown(str(path))}")
 
 
-def _write_text(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
+def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:
+    """Return the pieces, and the key that the first of them has, if it has one."""
     first = next(pieces, None)
     if first is None:
         raise ArgumentError("records must have at least one piece, got none")
-    extra = ["pik"] if "pik" in first.table.column_names else []
+    return chain([first], pieces), ["pik"] if "pik" in first.table.column_names else []
+
+
+def _coded(piece: Records, dialect: Dialect, extra: list[str]) -> dict[str, pa.Array]:
+    """Return sex, Hispanic origin and the key as they are written."""
+    coded = {name: dialect.encode(piece.codes(name), name) for name in ("sex", "hisp")}
+    return coded | {name: piece.table.column(name) for name in extra}
+
+
+def _write_text(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+
+    def rows(piece: Records) -> pa.Table:
+        race = piece.codes("race")
+        flags = {n: dialect.encode(race >> place & 1, n) for place, n in enumerate(RACES)}
+        block, age = piece.table.column("block"), piece.codes("age")
+        coded = _coded(piece, dialect, extra)
+        return pa.table({"geoid_block": block, "age": age, **flags, **coded})
+
     names = ["geoid_block", "sex", "age", *RACES, "hisp", *extra]
-
-    def rows() -> Iterator[pa.Table]:
-        for piece in chain([first], pieces):
-            race = piece.codes("race")
-            flags = {
-                name: dialect.encode(race >> place & 1, name) for place, name in enumerate(RACES)
-            }
-            yield pa.table(
-                {
-                    "geoid_block": piece.table.column("block"),
-                    "sex": dialect.encode(piece.codes("sex"), "sex"),
-                    "age": piece.codes("age"),
-                    **flags,
-                    "hisp": dialect.encode(piece.codes("hisp"), "hisp"),
-                    **{name: piece.table.column(name).cast(pa.string()) for name in extra},
-                }
-            )
-
-    write_table(target, names, rows())
+    write_table(target, names, map(rows, pieces))
 
 
-def _write_parquet(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
-    writer: Any = None
+def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+    names = ["block", "sex", "age", "agebin", "race", "hisp", *extra]
+    about = {METADATA: dialect.name.encode()}
+    writer: pq.ParquetWriter | None = None
     with new_file(target) as stream:
         for piece in pieces:
             age = piece.codes("age")
             columns = {
                 "block": pc.cast(piece.table.column("block"), pa.int64()),
-                "sex": _small(dialect.encode(piece.codes("sex"), "sex")),
                 "age": pa.array(age.astype(np.int16)),
                 "agebin": pa.array(age_group(age).astype(np.int8)),
                 "race": pa.array(piece.codes("race").astype(np.int8)),
-                "hisp": _small(dialect.encode(piece.codes("hisp"), "hisp")),
+                **{name: _small(v) for name, v in _coded(piece, dialect, extra).items()},
             }
-            if "pik" in piece.table.column_names:
-                columns["pik"] = piece.table.column("pik")
-            table = pa.table(columns, metadata={METADATA: dialect.name.encode()})
+            table = pa.table(columns).select(names).replace_schema_metadata(about)
             writer = writer or pq.ParquetWriter(stream, table.schema)
             writer.write_table(table)
-        if writer is None:
-            raise ArgumentError("records must have at least one piece, got none")
-        writer.close()
+        if writer is not None:
+            writer.close()
 
 
 def _small(values: pa.Array) -> pa.Array:

@@ -114,9 +114,7 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
 
 def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
     """Return the budgets of a query at a level and at those below it, from a table of budgets."""
-    missing = [name for name in ("level", "query", "rho") if name not in budget.columns]
-    if missing:
-        raise ArgumentError(f"budget must have the columns level, query, rho; missing: {missing}")
+    check.frame(budget, "budget", ("level", "query", "rho"))
     levels = list(dict.fromkeys(budget["level"]))
     if level not in levels:
         raise ArgumentError(f"budget must have the level {level!r}, got {', '.join(levels)}")
@@ -166,17 +164,10 @@ class Scales:
 
 # Folders of a noisy measurement file, and units that occur twice.
 
-#: Levels of the redistricting data and of the later demographic ones, coarse to fine.
+# Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
-    "US",
-    "State",
-    "County",
-    "Prim",
-    "Tract_Subset_Group",
-    "Tract_Subset",
-    "Tract",
-    "Block_Group",
-    "Block",
+    *("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Tract"),
+    *("Block_Group", "Block"),
 )
 _SUFFIX = 16  # characters of a block's geocode that are published geography
 
@@ -363,13 +354,10 @@ class NoisyMeasurements:
             universe = universe_of(axes_of(source.schema_arrow))
         return cls(path, levels, universe, budget, widths_of(path, levels))
 
-    def _level(self, level: str) -> str:
-        return check.choice(level, "level", self.levels)
-
     def n_rows(self, level: str) -> dict[Path, int]:
         """Return the number of rows of each file of noisy answers, from their footers."""
         found = {}
-        for file, _ in files_of(self.folder, self._level(level), "DPQuery"):
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
             with opened(file) as (source, _):
                 found[file] = source.metadata.num_rows
         return found
@@ -378,7 +366,7 @@ class NoisyMeasurements:
         """Return the names of the queries of a level, without their ending, sorted."""
         names: set[str] = set()
         suffix = ENDINGS[kind]
-        for file, _ in files_of(self.folder, self._level(level), kind):
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), kind):
             check_columns(file, tuple(self.universe.axes), ("query_name",))
             for rows in batches(file, ("query_name",), _NAME_ROWS):
                 names.update(rows.queries(suffix)[1])
@@ -463,7 +451,9 @@ class NoisyMeasurements:
     def iter_units(self, level: str) -> Iterator[NDArray[np.str_]]:
         """Yield the geocodes of all units of a level, from the constraints, state by state."""
         files: dict[str | None, list[Path]] = {}
-        for file, state in files_of(self.folder, self._level(level), "Constraint"):
+        for file, state in files_of(
+            self.folder, check.choice(level, "level", self.levels), "Constraint"
+        ):
             files.setdefault(state, []).append(file)
         if not files:
             raise ArgumentError(

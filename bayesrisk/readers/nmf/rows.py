@@ -171,26 +171,11 @@ def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
 @displayed
 @dataclass(frozen=True)
 class MeasurementBatch:
-    """Noisy answers to one query in some units.
+    """Noisy answers to one query in some units, whose ``geocodes`` have shape (n,).
 
-    Attributes
-    ----------
-    level, query : str
-        What was asked, and where.
-    shape : tuple of int
-        Positions of each axis of the histogram; their product is the number of cells.
-    geocodes : ndarray of str, shape (n,)
-        The units.
-    values : ndarray of int64, shape (n, cells)
-        Noisy counts, cells in C order of ``shape``.
-    variance : ndarray of float, shape (n,)
-        Variance of the noise, as the file has it.
-    sigma2 : ndarray of float, shape (n,)
-        Scale parameter of the noise.
-    file : pathlib.Path
-        Where the rows are from.
-    rows : ndarray of int64, shape (n,)
-        Their numbers in the file, from 0.
+    ``values``, shape (n, cells), are noisy counts, the cells in C order of ``shape``: the positions
+    on each axis of the histogram.  ``variance``, shape (n,), is that of the noise as the file has
+    it, ``sigma2`` its scale parameter; ``rows`` are the numbers of the rows in ``file``, from 0.
     """
 
     level: str
@@ -209,22 +194,8 @@ class MeasurementBatch:
 class ConstraintBatch:
     """Exact statements about one query in some units.
 
-    Attributes
-    ----------
-    level, query : str
-        What is stated, and where.
-    shape : tuple of int
-        Positions of each axis of the histogram.
-    geocodes : ndarray of str, shape (n,)
-        The units.
-    values : ndarray of int64, shape (n, cells)
-        Bounds or totals, cells in C order of ``shape``.
-    signs : ndarray of str, shape (n,)
-        ``=``, ``<=`` or ``>=``: the count stands to the left of it.
-    file : pathlib.Path
-        Where the rows are from.
-    rows : ndarray of int64, shape (n,)
-        Their numbers in the file, from 0.
+    As a :class:`MeasurementBatch`, but ``values`` are bounds or totals, and ``signs``, shape (n,),
+    say ``=``, ``<=`` or ``>=``: the count stands to the left of it.
     """
 
     level: str

@@ -67,21 +67,13 @@ _RUNS = (
 )
 
 
-def _following(code: str) -> str:
-    """Return the next code."""
-    place = _DIGITS.index(code[2])
-    if place + 1 < len(_DIGITS):
-        return code[:2] + _DIGITS[place + 1]
-    return code[0] + _DIGITS[_DIGITS.index(code[1]) + 1] + _DIGITS[0]
-
-
 def built_in_columns() -> dict[str, str]:
     """Return the NHGIS code of tables of the 2010 block data set, as far as it is known."""
     found = {}
-    for code, tables in _RUNS:
-        for table in tables:
-            found[table] = code
-            code = _following(code)
+    for (first, second, last), tables in _RUNS:
+        start = 36 * _DIGITS.index(second) + _DIGITS.index(last)
+        for place, table in enumerate(tables, start):
+            found[table] = first + _DIGITS[place // 36] + _DIGITS[place % 36]
     return found
 
 

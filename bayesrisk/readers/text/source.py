@@ -47,9 +47,7 @@ _OTHERS = {
 class _Measured(io.BufferedReader):
     """A file of which no more than ``left`` bytes are read, until that is None."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.open("rb", buffering=0))
-        self.left: int | None = MAX_DIRECTORY
+    left: int | None = MAX_DIRECTORY
 
     def read(self, size: int | None = -1) -> bytes:
         """Return at most ``size`` bytes, all by default."""
@@ -72,7 +70,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """
     with ExitStack() as stack:
         with named(str(path)):
-            stream = stack.enter_context(_Measured(path))
+            stream = stack.enter_context(_Measured(path.open("rb", buffering=0)))
             archive = stack.enter_context(zipfile.ZipFile(stream))
         stream.left = None
         yield archive

@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from files.agency_forms import write_hud
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import hud_files as files
@@ -55,11 +54,10 @@ def test_every_cell_of_a_vintage(vintage, tmp_path):
                 assert value == float(cell)
 
 
-@pytest.mark.parametrize("name", ["county.csv", "COUNTY_{}.csv"])
 @pytest.mark.parametrize("vintage", VINTAGES)
-def test_intervals_only_where_the_base_is_known(vintage, name, tmp_path):
-    """From 2014 on, of the 28 shares of households; whatever the file is called."""
-    file = tmp_path / name.format(vintage)
+def test_intervals_only_where_the_base_is_known(vintage, tmp_path):
+    """From 2014 on, of the 28 shares of households."""
+    file = tmp_path / f"COUNTY_{vintage}.csv"
     _, _, truth = files.county_file(file, vintage, np.random.default_rng(2))
     frame = quietly(file)
     bounded = {n.removesuffix("_low") for n in frame if n.endswith("_low")}
@@ -117,13 +115,6 @@ def test_missing_coordinates_are_no_place(tmp_path):
     assert frame["longitude_reason"].tolist() == why
 
 
-def test_spending_below_zero_is_kept_with_a_warning(tmp_path):
-    (tmp_path / "a.csv").write_text("code,spending_per_month\n1001,-13\n1003,-1\n1005,700\n")
-    with pytest.warns(DataWarning, match=r"'spending_per_month' below 0 \(1 rows\)"):
-        frame = read_hud(tmp_path / "a.csv", level="county")
-    assert frame["spending_per_month"].tolist() == [-13, pd.NA, 700]
-
-
 BAD = {  # a value of a column that cannot be, and why
     "total_units": [("-13", "below 0"), ("many", "no number"), ("inf", "no number")],
     "number_reported": [("-3", "below 0"), ("1e13", "too large")],
@@ -140,7 +131,7 @@ GOOD = {"total_units": "40", "number_reported": "20", "pct_bed1": "50", "latitud
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_cannot_be_is_missing_and_counted(data, tmp_path_factory):
     """Refused for the first such value, by row and column; or missing, each of them counted."""
     values = {name: st.sampled_from([(GOOD[name], None), *BAD[name]]) for name in BAD}
@@ -188,17 +179,6 @@ def test_unknown_columns_are_kept_with_one_warning(tmp_path):
     assert names == ["code", "total_units", "Colour", "Pct_New"]
     assert frame["Colour"].tolist() == ["red", pd.NA]
     assert frame["Pct_New"].tolist() == ["-4", "007"]
-
-
-@pytest.mark.parametrize("vintage", VINTAGES)
-def test_there_and_back(vintage, tmp_path):
-    files.county_file(tmp_path / "a.csv", vintage, np.random.default_rng(3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        pieces = list(iter_hud(tmp_path / "a.csv", level="county", chunk=7))
-        frame = pd.concat(pieces, ignore_index=True)
-        write_hud(pieces, tmp_path / "b.csv")
-        pd.testing.assert_frame_equal(read_hud(tmp_path / "b.csv", level="county"), frame)
 
 
 def test_missing_places_of_every_level(tmp_path):

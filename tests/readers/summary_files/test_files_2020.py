@@ -92,12 +92,9 @@ def test_redistricting_file_by_hand(tmp_path):
     ("options", "message"),
     [
         ({"total": 9}, r"vt000012020.pl: row 3, column '6': must be the sum of the cells of P1, "),
-        ({"leaf": -5}, r"vt000012020.pl: row 3, column '8': must be a whole number in .0, "),
-        ({"leaf": "x"}, r"vt000012020.pl: row 3, column '8': .*got 'x'"),
         ({"leaf": "."}, r"row 3, column '8': must be a count: '.' says that P1 is not published"),
         ({"block": "500010001001001"}, r"vtgeo2020.pl: row 4, column 'BLOCK': .*that of row 3 ag"),
         ({"block": "010010001001000"}, r"vtgeo2020.pl: row 3, column 'STATE': must be in state 50"),
-        ({"block": "50001000100100a"}, r"vtgeo2020.pl: row 3, column 'BLOCK': must be 4 digits"),
     ],
 )
 def test_bad_redistricting_files(options, message, tmp_path):
@@ -128,7 +125,7 @@ def test_files_that_are_not_there(tmp_path):
         read_pl94(folder, workload=FIRST)
 
 
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 60), chunk=st.integers(1, 9))
 def test_there_and_back(seed, n, chunk, tmp_path_factory):
     folder = tmp_path_factory.mktemp("2020")
