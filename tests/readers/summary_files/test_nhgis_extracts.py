@@ -188,9 +188,7 @@ def test_years_and_forms_that_are_not_read(tmp_path):
     series = {
         "nhgis0001_csv/nhgis0001_ts_nominal_county.csv": b"GISJOIN,STATE,A00AA1790\nG01,x,1\n"
     }
-    with pytest.raises(
-        DataError, match=r"county.csv: holds time series, which are not read; ask"
-    ):
+    with pytest.raises(DataError, match=r"county.csv: holds time series, which are not read; ask"):
         read_nhgis(packed(tmp_path / "ts.zip", series), workload=BLOCKS)
     fixed = {"nhgis0001_fixed/nhgis0001_ds172_2010_block.dat": b"G0100010 1\n", "a.do": b"x"}
     with pytest.raises(DataError, match="holds a fixed-width extract, which is not read"):
