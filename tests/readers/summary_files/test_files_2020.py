@@ -209,16 +209,6 @@ def test_from_people_to_an_attack_on_their_redistricting_tables(tmp_path):
     assert set(alone) <= set(claims["block"])
 
 
-def test_attack_on_tables_of_the_dhc(tmp_path):
-    truth = people(4, 25)
-    work = Workload.named("dhc-block")
-    tables = tabulate(truth, work)
-    write_dhc(tables, tmp_path / "vt2020.dhc.zip")
-    found = reconstruct(read_dhc(tmp_path / "vt2020.dhc.zip", workload=work), scope="block")
-    made = Records.from_frame(record_form(found), schema=truth.schema)
-    assert tabulate(made, work, geoids=tables.geoids["block"]) == tables
-
-
 def test_every_table_of_counts_of_2010(tmp_path):
     """All 77, cell by cell with their totals, written and read."""
     rng = np.random.default_rng(5)

@@ -326,15 +326,6 @@ def test_zip_bombs_are_refused(tmp_path):
         read_sf1(tmp_path / "cut.zip", workload=P1)
 
 
-def test_a_damaged_member_is_named(tmp_path):
-    write_sf1(both(3, 20), tmp_path / "vt2010.sf1.zip")
-    raw = (tmp_path / "vt2010.sf1.zip").read_bytes()
-    place = raw.index(b"vt000042010.sf1") + 60
-    (tmp_path / "bad.zip").write_bytes(raw[:place] + bytes(40) + raw[place + 40 :])
-    with pytest.raises(DataError, match=r"bad.zip/vt000042010.sf1"):
-        read_sf1(tmp_path / "bad.zip", workload=BLOCKS)
-
-
 def test_empty_lines_of_a_header(tmp_path):
     """At its end they are nothing; above a line that holds something they are refused."""
     folder = by_hand(tmp_path / "vt")
