@@ -658,7 +658,7 @@ def draw_bedrooms(
 
 
 def _attributes(race: IntArray, hispanic: IntArray, children: IntArray) -> NDArray[np.bool_]:
-    """Return what the properties' figures count: five groups of householders, and children."""
+    """Return the flags that the figures of properties count: groups of householders, children."""
     others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
     return np.column_stack([*others, hispanic == 2, children > 0])
 

@@ -62,7 +62,7 @@ class Dialect(NamedTuple):
         return decoded
 
     def encode(self, codes: IntArray, kind: str) -> pa.Array:
-        """Return what a file of this dialect holds for codes of the schema."""
+        """Return codes of the schema in this dialect."""
         values: dict[int, int | str] = {}
         for value, code in self.codes(kind).items():
             values.setdefault(code, value)

@@ -137,7 +137,7 @@ def is_text(name: str) -> bool:
 
 
 def bases(names: Iterable[str], file: str) -> dict[str, str]:
-    """Return what the shares of a file are of, where it is known: nothing before 2014.
+    """Return the base of each share of a file, where it is known: of none before 2014.
 
     The vintage is that of the columns, or of a year in the file's name.
     """
@@ -163,22 +163,6 @@ _CODES = pa.array([str(code) for code in REASONS])
 _AMOUNT = r"^-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?$"
 _SHARE = r"^[0-9]+(?:\.[0-9]+)?%$"
 _BLANKS = pa.array(["", "NA", "."])
-
-
-def missing(
-    faults: Faults,
-    piece: Piece,
-    name: str,
-    found: tuple[FloatArray, NDArray[np.int8]],
-    good: NDArray[np.bool_],
-    rule: str,
-    why: int,
-) -> tuple[FloatArray, NDArray[np.int8]]:
-    """Return numbers and reasons where those that are not good are missing, or refused."""
-    bad = faults.missing(piece, name, good, rule, _TEXT_OF_REASON[why].as_py())
-    if not bad.any():
-        return found
-    return np.where(bad, np.nan, found[0]), np.where(bad, np.int8(why), found[1])
 
 
 def _as_text(values: pa.Array) -> ExtensionArray:
@@ -215,35 +199,26 @@ def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> Ex
     return _as_text(shown_values)
 
 
-def numbers(
-    piece: Piece, usual: str, name: str, odd: Counter[str], faults: Faults, *, share: bool
-) -> tuple[FloatArray, NDArray[np.int8]]:
-    """Return numbers, NaN where missing, and why they are."""
-    column = one_array(piece.table.column(name))
-    blank = pc.is_in(column, _BLANKS)
-    hidden = blank.to_numpy(zero_copy_only=False)
-    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
-    reason = np.where(hidden, np.int8(BLANK), np.int8(0))
-    good = np.isfinite(values) | hidden
-    values, reason = missing(faults, piece, name, (values, reason), good, "a number", NO_NUMBER)
-    for place, code in enumerate(REASONS, TOO_LARGE + 1):
-        reason[values == code] = place
-    values = np.where(reason == 0, values, np.nan)
-    below = values < 0
-    if usual in SIGNED:
-        _count_odd(odd, f"column {name!r} below 0", below)
-    elif usual not in ("latitude", "longitude"):
-        codes = ", ".join(str(code) for code in REASONS)
-        rule = f"a number >= 0 or one of {codes}"
-        values, reason = missing(faults, piece, name, (values, reason), ~below, rule, BELOW)
-    if usual.startswith("pct_") and usual != "pct_median" and not share:
-        _count_odd(odd, f"column {name!r} above 100", values > 100)
-    return values, reason
+class _Numbers:
+    """Numbers of a column, NaN where they are missing, and why they are."""
 
+    def __init__(self, piece: Piece, usual: str, name: str, faults: Faults) -> None:
+        self.piece, self.name, self.faults = piece, name, faults
+        column = one_array(piece.table.column(name))
+        blank = pc.is_in(column, _BLANKS)
+        hidden = blank.to_numpy(zero_copy_only=False)
+        self.values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
+        self.reason = np.where(hidden, np.int8(BLANK), np.int8(0))
+        self.keep(np.isfinite(self.values) | hidden, "a number", NO_NUMBER)
+        for place, code in enumerate(REASONS, TOO_LARGE + 1):
+            self.reason[self.values == code] = place
+        self.values[self.reason > 0] = np.nan
 
-def _count_odd(odd: Counter[str], what: str, where: NDArray[np.bool_]) -> None:
-    if where.any():
-        odd[what] += int(where.sum())
+    def keep(self, good: NDArray[np.bool_], rule: str, why: int) -> None:
+        """Let numbers that are not good be missing, or refuse them."""
+        text = _TEXT_OF_REASON[why].as_py()
+        bad = self.faults.missing(self.piece, self.name, good, rule, text)
+        self.values[bad], self.reason[bad] = np.nan, why
 
 
 def _floats(column: pa.Array, usual: str) -> FloatArray:
@@ -366,8 +341,8 @@ def iter_hud(
             faults,
         )
     faults.warn(source.name)
-    if odd:
-        listed = "; ".join(f"{what} ({times} rows)" for what, times in odd.items())
+    if +odd:
+        listed = "; ".join(f"{what} ({times} rows)" for what, times in (+odd).items())
         text = f"{source.name}: values out of the usual range are kept: {listed}"
         warnings.warn(DataWarning(text), stacklevel=2)
 
@@ -480,7 +455,7 @@ def _decoded(piece: Piece) -> Piece:
 
 
 def _names(header: list[str], source: str) -> dict[str, str]:
-    """Return what the file calls each column: known ones in the usual order, then the others."""
+    """Return the file's name of each column: known ones in the usual order, then the others."""
     found: dict[str, str] = {}
     for name in header:
         usual = usual_name(name)
@@ -510,43 +485,42 @@ def _frame(
     faults: Faults,
 ) -> pd.DataFrame:
     """Return a piece as a frame; what is odd in it is counted."""
-    found = {
-        usual: numbers(piece, usual, name, odd, faults, share=usual in bases)
-        for usual, name in names.items()
-        if not is_text(usual)
-    }
+    found: dict[str, _Numbers] = {}
+    for usual, name in names.items():
+        if is_text(usual):
+            continue
+        column = found[usual] = _Numbers(piece, usual, name, faults)
+        if usual in SIGNED:
+            odd[f"column {name!r} below 0"] += int((column.values < 0).sum())
+        elif usual not in ("latitude", "longitude"):
+            codes = ", ".join(str(code) for code in REASONS)
+            column.keep(~(column.values < 0), f"a number >= 0 or one of {codes}", BELOW)
+        if usual.startswith("pct_") and usual != "pct_median" and usual not in bases:
+            odd[f"column {name!r} above 100"] += int((column.values > 100).sum())
     for usual in sorted(set(bases.values())):
         # Bounds of counts are computed in 64-bit integers.
-        good = ~(found[usual][0] > MAX_BASE)
-        found[usual] = missing(
-            faults, piece, names[usual], found[usual], good, f"at most {MAX_BASE}",
-            TOO_LARGE,
-        )  # fmt: skip
+        found[usual].keep(~(found[usual].values > MAX_BASE), f"at most {MAX_BASE}", TOO_LARGE)
     columns: dict[str, ExtensionArray] = {}
     for usual, name in names.items():
         if is_text(usual):
             columns[usual] = texts(piece, usual, name, width, faults)
             continue
-        values, reason = found[usual]
+        column = found[usual]
         bounds = {}
         if usual in bases:
-            good = ((np.rint(values) == values) & (values <= 100)) | np.isnan(values)
-            values, reason = missing(
-                faults, piece, name, (values, reason), good, "a whole percentage up to 100",
-                NO_SHARE,
-            )  # fmt: skip
-            base = found[bases[usual]][0]
-            there = np.isfinite(values) & np.isfinite(base)
-            low, high = share_bounds(
-                *(np.rint(np.where(there, v, 0)).astype(int) for v in (base, values))
-            )
+            share, base = column.values, found[bases[usual]].values
+            good = ((np.rint(share) == share) & (share <= 100)) | np.isnan(share)
+            column.keep(good, "a whole percentage up to 100", NO_SHARE)
+            there = np.isfinite(share) & np.isfinite(base)
+            n, p = (np.rint(np.where(there, v, 0)).astype(np.int64) for v in (base, share))
+            low, high = share_bounds(n, p)
             none = there & (low > high)
-            reason = np.where(none, NO_COUNT, reason)
+            column.reason[none] = NO_COUNT
             bounds = {
                 f"{usual}_{end}": pd.arrays.IntegerArray(bound, ~there | none)
                 for end, bound in (("low", low), ("high", high))
             }
-        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
-        why = _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
+        columns[usual] = pd.arrays.FloatingArray(column.values, np.isnan(column.values))
+        why = _as_text(_TEXT_OF_REASON.take(pa.array(column.reason)))
         columns |= {f"{usual}_reason": why, **bounds}
     return pd.DataFrame(columns)

@@ -131,7 +131,7 @@ def read_record_form(
 
 
 def _names(header: Iterable[str], source: Source) -> dict[str, str]:
-    """Return what the file calls each column; refuse unknown and missing ones."""
+    """Return the file's name of each column; refuse unknown and missing ones."""
     found: dict[str, str] = {}
     for name in header:
         usual = ALIASES.get(name.lower(), name.lower())

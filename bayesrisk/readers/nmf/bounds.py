@@ -120,7 +120,7 @@ def units_between(
 
 
 def definitions(nmf: NoisyMeasurements, level: str, kind: str) -> dict[str, tuple[str, ...]]:
-    """Return what each query of a level asks of each axis, by name without its ending."""
+    """Return the answers on each axis of each query of a level, by name without its ending."""
     axes = tuple(nmf.universe.axes)
     found: dict[str, tuple[str, ...]] = {}
     for file, _ in files_of(nmf.folder, level, kind):

@@ -145,7 +145,7 @@ def universe_of(axes: tuple[str, ...]) -> Universe:
 
 
 def axis_answers(universe: Universe, query: str) -> dict[str, str]:
-    """Return how a query of known recodes answers each axis.
+    """Return the answer of a query of known recodes on each axis.
 
     ``votingage * cenrace`` is the cross of two answers; ``total`` sums everything out.
     """
@@ -425,7 +425,7 @@ class Rows:
         return shape
 
     def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
-        """Return what the rows say of each axis, all the same."""
+        """Return the answer on each axis, the same in all rows."""
         found = []
         for axis in axes:
             column = self.column(axis).cast(pa.string())

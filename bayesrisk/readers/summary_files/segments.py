@@ -240,24 +240,11 @@ _ITERATIONS = "ABCDEFGHIJKLMNO"
 
 @dataclass(frozen=True)
 class Product:
-    """A summary file.
+    """A summary file: its title in messages, the year of the census, the ending of its files.
 
-    Attributes
-    ----------
-    title : str
-        What messages call it.
-    year : int
-        Of the census.
-    ending : str
-        Of the names of its files.
-    file_id : str
-        First field of its lines.
-    delimiter : str
-        Between the fields of a segment.
-    block_level : str
-        Summary level of blocks.
-    leaves : mapping of str to int
-        How many cells a table has that together are its first cell, the total.
+    ``file_id`` is the first field of its lines, ``delimiter`` stands between the fields of a
+    segment, ``block_level`` is the summary level of blocks, and ``leaves`` says how many cells a
+    table has that together are its first cell, the total.
     """
 
     title: str

@@ -126,7 +126,7 @@ class Source:
 
 
 def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
-    """Return what an archive says of a member that may be read."""
+    """Return the entry of a member that may be read."""
     try:
         info = archive.getinfo(member)
     except KeyError as error:
@@ -208,7 +208,7 @@ def blocks(source: Source, size: int) -> Iterator[bytes]:
 
 
 def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
-    """Return how many comment lines stand above the header, and the header."""
+    """Return the number of comment lines above the header, and the header."""
     mark = None if comment is None else comment.encode()
     with source.open() as stream:
         for skipped in range(_COMMENTS):

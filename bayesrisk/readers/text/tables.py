@@ -151,7 +151,7 @@ class Faults:
         return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
 
     def warn(self, source: str) -> None:
-        """Say how many values are missing for what they were, by column and reason."""
+        """Warn of values that are missing, counted by column and reason."""
         if self.counts:
             listed = "; ".join(
                 f"column {column!r}: {reason} ({times} rows)"
@@ -214,7 +214,7 @@ def header_of(source: Source, *, delimiter: str = ",", comment: str | None = Non
 
 
 def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
-    """Return how many columns without a name stand at the end of a header line."""
+    """Return the number of columns without a name at the end of a header line."""
     text = line.decode("utf-8", errors="replace").rstrip("\n")
     fields = split_line(text, source.name, delimiter)
     return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
@@ -222,7 +222,7 @@ def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
 
 @dataclass(frozen=True)
 class TextForm:
-    """How columns of text are written.
+    """The form of columns of text.
 
     ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
     ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
@@ -549,7 +549,7 @@ def combined(
 
 
 def _bytes(tables: PublishedTables) -> int:
-    """Return what tables take: a place its text, a count that is not zero its value and cell."""
+    """Return the bytes of tables: each place, and value and cell of each count but zeros."""
     counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
     return int(counts + sum(places.nbytes for places in tables.geoids.values()))
 
