@@ -304,7 +304,7 @@ def _person_rows(records: Records) -> Columns:
 
 def _units(piece: Piece, names: Names) -> NDArray[np.bool_]:
     """Return which records are of housing units, not of group quarters."""
-    return piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+    return np.asarray(piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT)
 
 
 def _occupancy(piece: Piece, names: Names, state: str | None) -> Columns:

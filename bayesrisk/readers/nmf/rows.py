@@ -417,7 +417,7 @@ class Rows:
         shapes = flat.reshape(-1, len(axes))
         listed = shapes.tolist()
         self.check("query_shape", (shapes >= 1).all(axis=1), "be >= 1", listed)
-        same = (shapes == shapes[0]).all(axis=1)
+        same: NDArray[np.bool_] = np.logical_and.reduce(shapes == shapes[0], axis=1)
         self.check("query_shape", same, f"be {listed[0]} as in the query's other rows", listed)
         shape = tuple(int(extent) for extent in shapes[0])
         for axis, extent in zip(axes, shape, strict=True):

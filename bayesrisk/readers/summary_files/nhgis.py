@@ -70,10 +70,10 @@ _RUNS = (
 def built_in_columns() -> dict[str, str]:
     """Return the NHGIS code of tables of the 2010 block data set, as far as it is known."""
     found = {}
-    for (first, second, last), tables in _RUNS:
-        start = 36 * _DIGITS.index(second) + _DIGITS.index(last)
+    for code, tables in _RUNS:
+        start = 36 * _DIGITS.index(code[1]) + _DIGITS.index(code[2])
         for place, table in enumerate(tables, start):
-            found[table] = first + _DIGITS[place // 36] + _DIGITS[place % 36]
+            found[table] = code[0] + _DIGITS[place // 36] + _DIGITS[place % 36]
     return found
 
 
