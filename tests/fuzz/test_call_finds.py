@@ -8,7 +8,7 @@ from fuzz.corpus import P1, people
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, readers, risk
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.experiments.occupancy_study import OccupancyConfig
+from bayesrisk.experiments.occupancy_study import OccupancyStudy
 from bayesrisk.experiments.reidentification import write_reidentification
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.readers.text.tables import state_code
@@ -62,7 +62,7 @@ CALLS = {
     "level": ("level", lambda: measured(level=np.ones(2))),
     "query": ("query", lambda: measured(query=pd.NaT)),
     "output of a report": ("output", lambda: linked(output=[])),
-    "swap_rate": ("swap_rate", lambda: OccupancyConfig((1,), swap_rate=10**400)),
+    "swap_rate": ("swap_rate", lambda: OccupancyStudy((1,), swap_rate=10**400)),
     "config": ("config document", lambda: parse_config({"a": 1})),
     # Microdata.
     "keys": ("keys", lambda: risk.first_look(FRAME, keys=["a"])),

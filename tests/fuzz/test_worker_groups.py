@@ -15,7 +15,7 @@ import pytest
 from writing_cases import SWEEP, content, leftovers, run
 
 from bayesrisk import datasets as samples
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.tables import Workload, tabulate
 
 pytestmark = [
@@ -56,7 +56,7 @@ def at(tmp_path_factory):
     small = blocks[np.argsort(sizes, kind="stable")[:24]]  # claims about larger ones take long
     chosen = households.take(np.flatnonzero(np.isin(households.geoids, small)))
     tabulate(chosen, Workload.named("household-dhc")).write(folder / "household-tables")
-    homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=60), 5)[0].households
+    homes = synthetic_households(OccupancyStudy(seeds=(5,), blocks=60), 5)[0].households
     tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
     made = folder / "microdata"
     assert run("simulate", "--preset", "tract", "--blocks", "60", "--seed", "1", "-o", made)[0] == 0
