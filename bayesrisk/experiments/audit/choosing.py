@@ -139,7 +139,7 @@ def search_of(protection: Protection) -> Search | None:
     return Search(protection, dial, dial.strongest, dial.weakest)
 
 
-def is_range(value: Any) -> bool:
+def is_range(value: object) -> bool:
     """Return whether a parameter is a range A..B."""
     return isinstance(value, str) and _RANGE in value
 

@@ -164,7 +164,7 @@ def parse_protection(text: str) -> Protection:
     return Protection(whole, mechanism.strip(), parameters)
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """Return a TOML value, the text of a fraction as it is so that it stays exact."""
     try:
         value = toml_document(f"value = {text}")["value"]
@@ -206,7 +206,7 @@ class SimulatedPopulation:
 Source = str | Path | SimulatedPopulation
 
 
-def named_sources(population: Any) -> dict[str, Source]:
+def named_sources(population: Source | Mapping[str, Source]) -> dict[str, Source]:
     """Return populations by name; a single one without a name is called by an empty text."""
     if not isinstance(population, Mapping):
         return {"": population}
@@ -381,7 +381,7 @@ class PopulationInParts:
             if who.start == who.stop and not where.size:
                 continue
             part = cast(AuditedPopulation, self._part(number, None))
-            homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
+            homes[who] = places[number] + part.place[chosen[who] - rows[number]]
             if where.size:
                 values = part.values_at(sampled[where] - places[number])
                 if not counts.size:

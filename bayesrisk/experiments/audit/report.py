@@ -348,7 +348,7 @@ def _choice(choice: pd.DataFrame, config: Row) -> dict[str, Any]:
     }
 
 
-def _origin(population: Any) -> str:
+def _origin(population: str | Mapping[str, str]) -> str:
     if isinstance(population, str):
         return f"records whose digest is {population[:16]}…"
     digests = [f"{name} {digest[:16]}…" for name, digest in population.items()]

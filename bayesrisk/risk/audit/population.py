@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -215,10 +214,6 @@ class AuditedPopulation:
                 around.first_place,
             )
 
-    def rng(self, *key: int) -> np.random.Generator:
-        """Return a stream of random numbers of its own."""
-        return audit_rng(self.seed, *key)
-
     def rows_of(self, place: int) -> IntArray:
         """Return the rows of a place."""
         found: IntArray = self._order[self._starts[place] : self._starts[place + 1]]
@@ -227,14 +222,6 @@ class AuditedPopulation:
     def targets(self, number: int | None) -> IntArray:
         """Return the rows of targets, drawn without replacement; of everybody if there is None."""
         return drawn_targets(self.seed, len(self.records), number)
-
-    def places_of(self, rows: IntArray) -> IntArray:
-        """Return the numbers of the places of rows."""
-        found: IntArray = self.place[rows]
-        return found
-
-    def check(self, mechanism: Mechanism) -> None:
-        """Take any mechanism: all records are here."""
 
     def values_at(self, places: IntArray) -> IntArray:
         """Return how many of some places each statement is true of."""
@@ -298,7 +285,7 @@ class AuditedPopulation:
         if without_row is not None:
             check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
             data = _without(data, self.records, without_row)
-        seed = int(self.rng(MECHANISM, protection).integers(2**63))
+        seed = int(audit_rng(self.seed, MECHANISM, protection).integers(2**63))
         rng = seed if self._around is None else named_stream(seed, self._around.code)
         return mechanism.release(data, workload=self.question.workload, rng=rng)
 
@@ -357,7 +344,6 @@ class AuditedPopulation:
         frames = []
         for method in inference_methods(self.question.methods, release, release_without, mse):
             for place in np.unique(self.place[rows]).tolist():
-                mine = rows[self.place[rows] == place]
                 as_read = PlaceReading(
                     method.reading,
                     self.level,
@@ -367,68 +353,41 @@ class AuditedPopulation:
                     method.counterfactual,
                     (self.seed, CHAINS, protection, method.number, place + self._place),
                 )
-                about = self._about(place)
-                for adversary, question, beliefs in self._beliefs(
-                    as_read, place, mine, method.infer
+                about = {"attack": method.reading.name, "protection": name}
+                asked = self._asked(place, rows[self.place[rows] == place])
+                whose, targets = zip(*asked, strict=True)
+                for adversary, target, beliefs in zip(
+                    whose, targets, method.infer(as_read, targets), strict=True
                 ):
-                    frames.append(
-                        self._rows(
-                            name, method.reading.name, adversary, question, beliefs, place, about
-                        )
-                    )
+                    about["adversary"] = adversary.name
+                    frames.append(self._rows(about, place, target, beliefs))
         return pd.concat(frames, ignore_index=True)
 
-    def _beliefs(
-        self,
-        place: PlaceReading,
-        number: int,
-        rows: IntArray,
-        infer: Callable[..., Iterator[TargetBeliefs]],
-    ) -> Iterator[tuple[Adversary, TargetQuestion, TargetBeliefs]]:
-        """Yield the question to every adversary about every target of a place, and the beliefs."""
-        everybody = self.rows_of(number)
+    def _asked(self, place: int, rows: IntArray) -> Iterator[tuple[Adversary, AuditTarget]]:
+        """Yield every adversary and target of a place, with the question and the known records."""
+        everybody = self.rows_of(place)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
-        whose: list[Adversary] = []
-        targets = []
         for which, adversary in enumerate(self.question.adversaries):
-            rng = self.rng(INSIDERS, which, number + self._place)
+            rng = audit_rng(self.seed, INSIDERS, which, place + self._place)
             known = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
-                whose.append(adversary)
                 question = self.question.target_question(adversary, cells[row])
-                targets.append(AuditTarget(row, cells[row], question, *known[row]))
-        questions = [target.question for target in targets]
-        return zip(whose, questions, infer(place, targets), strict=True)
-
-    def _about(self, place: int) -> dict[str, Any]:
-        """Return the size of a place and the statement that is true of most of its people."""
-        value = self.question.value_of_cell[self.cells[self.rows_of(place)]]
-        counts = np.bincount(value)
-        return {"size": value.size, "mode": int(counts.argmax())}
+                yield adversary, AuditTarget(row, cells[row], question, *known[row])
 
     def _rows(
-        self,
-        name: str,
-        attack: str,
-        adversary: Adversary,
-        question: TargetQuestion,
-        beliefs: TargetBeliefs,
-        place: int,
-        about: dict[str, Any],
+        self, about: dict[str, str], place: int, target: AuditTarget, beliefs: TargetBeliefs
     ) -> pd.DataFrame:
         """Return the statements about a target."""
-        cell = int(self.cells[beliefs.row])
-        true = int(self.question.value_of_cell[cell])
+        value, there = self.question.value_of_cell, self.cells[self.rows_of(place)]
+        true, mode = int(value[target.cell]), int(np.bincount(value[there]).argmax())
         three = [beliefs.prior, beliefs.without, beliefs.posterior]
         most = np.nanmax([b.probability for b in three], axis=0)
         kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
-        there = self.cells[self.rows_of(place)]
-        alike = int(np.count_nonzero(question.possible[there]))
         posterior, error = beliefs.posterior.probability[kept], beliefs.posterior.error[kept]
         found = {
-            "attack": attack,
-            "adversary": adversary.name,
-            "protection": name,
+            "attack": about["attack"],
+            "adversary": about["adversary"],
+            "protection": about["protection"],
             "target": str(beliefs.row + self._row),
             "statement": [self.question.values[v] for v in kept],
             "people": 1,
@@ -443,9 +402,9 @@ class AuditedPopulation:
             "posterior_error": error,
             "engine": beliefs.engine,
             "place": str(self.codes[place]),
-            "place_size": about["size"],
-            "alike": alike,
-            "nonmodal": true != about["mode"],
+            "place_size": there.size,
+            "alike": int(np.count_nonzero(target.question.possible[there])),
+            "nonmodal": true != mode,
         }
         return pd.DataFrame(found)
 
