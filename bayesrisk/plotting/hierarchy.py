@@ -27,7 +27,7 @@ _NOTHING = canvas.GREY | {"linestyle": (0, (6, 3))}
 
 
 def _kinds(rows: pd.DataFrame) -> pd.Series:
-    """Return what to colour each release by."""
+    """Return the kind of each release, by which it is coloured."""
     included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
     same = np.where(included, "with", "without")
     kinds = pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
@@ -55,7 +55,7 @@ def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _tile_style(kind: str) -> dict[str, Any]:
-    """Return how a kind of tile is painted; hatches are drawn in the colour of the edge."""
+    """Return the look of a kind of tile; hatches are drawn in the colour of the edge."""
     look = {name: value for name, value in _KINDS[kind].items() if name != "label"}
     return {**look, "edgecolor": "white" if "hatch" in look else look["facecolor"], "linewidth": 0}
 

@@ -155,7 +155,7 @@ def occupancy_block_risk(
     infeasible: str = "apart",
     confidence: float = 0.95,
 ) -> OccupancyBlockRisk:
-    """Return how many of the blocks said to hold a violation do.
+    """Return the counts of blocks said to hold a violation, and of those that do.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def count_blocks(
 
 
 def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArray:
-    """Return whether each block holds a violation."""
+    """Return (blocks,): True where a block holds a violation."""
     homes = household_frame(truth, source="truth")
     return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
 
@@ -363,7 +363,7 @@ def occupancy_linkage(
     unique: bool,
     confidence: float = 0.95,
 ) -> LinkageCurve:
-    r"""Return how many known households, and violations, the first k entries match, for every k.
+    r"""Return the known households, and violations, that the first k entries match, for every k.
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`

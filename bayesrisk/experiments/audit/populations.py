@@ -131,7 +131,7 @@ class Usual:
 
 
 def has_budget(given: Mapping[str, Any]) -> bool:
-    """Return whether parameters state the budget of every table, and not only their total."""
+    """Return True where parameters state the budget of every table, not their total alone."""
     return any(name in given for name in _BUDGETS)
 
 
@@ -254,7 +254,7 @@ def of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 def by_population(
     frame: pd.DataFrame, function: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Return what a function says of the rows about each population, which are never pooled."""
+    """Apply a function to the rows about each population, which are never pooled."""
     if POPULATION not in frame:
         return function(frame)
     parts = []
@@ -349,7 +349,7 @@ class PopulationInParts:
         return cast(AuditedPopulation, self._part(number, around))
 
     def _survey(self, targets: int | None) -> Survey:
-        """Return who is asked about, and what the parts know of each other, in two passes."""
+        """Return the targets, and the extent and surroundings of every part, in two passes."""
         question, schema = self.question, self.question.workload.schema
         codes = ("",) if self._index is None else self._index.codes
         rows, places = [0], [0]

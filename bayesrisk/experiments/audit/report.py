@@ -141,7 +141,7 @@ def check_sentences(checks: pd.DataFrame) -> dict[str, Any]:
 
 
 def check_totals(checks: pd.DataFrame) -> str:
-    """Return how many checks hold, calibration apart from the others.
+    """Return the numbers of checks that hold, calibration apart from the others.
 
     Some calibration is lost in every audit, and much by attacks that take reconstructed records or
     tables at their word.

@@ -29,7 +29,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.methods import MajorityAttack, infer_by_attack, tables_of
+from bayesrisk.risk.audit.population import MajorityAttack, infer_by_attack, tables_of
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)

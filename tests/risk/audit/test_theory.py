@@ -20,7 +20,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.methods import infer_by_attack
+from bayesrisk.risk.audit.population import infer_by_attack
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SEX, RACE = (np.eye(size, dtype=int) for size in (2, 3))
