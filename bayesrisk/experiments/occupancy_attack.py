@@ -280,8 +280,9 @@ class OccupancyAttackStudy(Study):
 def mean_violations(made: OccupancyReconstruction) -> FloatArray:
     """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
     total = np.bincount(made.block, made.households * made.violation, minlength=made.geoids.size)
-    some = made.solutions > 0
-    return np.divide(total, made.solutions, out=np.full(total.shape, np.nan), where=some)
+    mean: FloatArray = np.full(total.shape, np.nan)
+    np.divide(total, made.solutions, out=mean, where=made.solutions > 0)
+    return mean
 
 
 def _digest(path: str | Path) -> str:

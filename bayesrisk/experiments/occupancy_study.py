@@ -591,7 +591,10 @@ def _judged(study: OccupancyStudy, folder: RunFolder | None) -> OccupancyResults
             tables = {kind: folder.read_part(shard, kind) for kind in kinds}
         if not tables["blocks"].num_rows:  # a place may have nothing to look at
             continue
-        about = {"blocks": {"shard": shard}, "rankings": {"protection": study.task(shard)[1]}}
+        about: dict[str, dict[str, Any]] = {
+            "blocks": {"shard": shard},
+            "rankings": {"protection": study.task(shard)[1]},
+        }
         for kind, table in tables.items():
             if table.num_columns:
                 frames[kind].append(_frame(table).assign(**about.get(kind, {})))
@@ -613,7 +616,7 @@ def _frame_digest(frame: pd.DataFrame) -> str:
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """Return a part as a frame, texts as text and missing whole numbers as missing."""
-    frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     whole = [n for n in frame if frame[n].dtype == "Int64" and not frame[n].hasnans]
     texts = [n for n in frame if pd.api.types.is_string_dtype(frame[n])]
     return frame.astype({**dict.fromkeys(whole, np.int64), **dict.fromkeys(texts, "str")})

@@ -202,9 +202,15 @@ def count_blocks(
     """Return the counts of blocks by what is said of them (status) and what is true."""
     none = status == Status.INFEASIBLE
     said = (status == Status.VIOLATION) | (none & (infeasible == "violation"))
-    undecided = status == Status.UNDECIDED
-    counts = (int(part.sum()) for part in (true, said, said & true, none, undecided))
-    return OccupancyBlockRisk(len(status), *counts, confidence)
+    return OccupancyBlockRisk(
+        len(status),
+        int(true.sum()),
+        int(said.sum()),
+        int((said & true).sum()),
+        int(none.sum()),
+        int((status == Status.UNDECIDED).sum()),
+        confidence,
+    )
 
 
 def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArray:
