@@ -1,6 +1,6 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy, run
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, run
 from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ReconstructionStudy
@@ -37,7 +37,5 @@ def run_occupancy_attack(blocks, folder, **options):
     return _into(OccupancyAttackStudy, blocks, folder, options)
 
 
-def run_occupancy(config, folder=None, **options):
-    if folder is None:
-        return OccupancyStudy(config, **options).in_memory()
-    return _into(OccupancyStudy, config, folder, options).results
+def run_occupancy(study, folder=None, **options):
+    return study.in_memory() if folder is None else run(study, folder, **options).results

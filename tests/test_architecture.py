@@ -45,8 +45,7 @@ ROOMS = {
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurement_counts sweep | reconstruction | audit claims"
-        " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification |"
-        " occupancy_report"
+        " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | *",

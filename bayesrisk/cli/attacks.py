@@ -323,8 +323,7 @@ def study(
     from bayesrisk import _validation as check
     from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
-    from bayesrisk.experiments.occupancy_report import write_occupancy_report
-    from bayesrisk.experiments.occupancy_study import OccupancyConfig
+    from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
 
     settings = what.synthetic()
@@ -333,7 +332,9 @@ def study(
     seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
     if what.protection:
         settings["protections"] = tuple(what.protection)
-    config = OccupancyConfig(
+    source, public = _households(households), _households(sample)
+    given = source if source is None or Partitions.there(source) else read_households(source)
+    made = OccupancyStudy(
         seeds=tuple(range(what.seed, what.seed + (seeds if households is None else 1))),
         solutions=what.solutions,
         noisy_solutions=what.noisy_solutions,
@@ -342,12 +343,11 @@ def study(
         hud=what.hud,
         open_end=not what.closed,
         time_limit=optional_number(what.time_limit, "time_limit"),
+        households=given,
+        sample=None if public is None else read_sample(public),
         **settings,
     )
-    source, public = _households(households), _households(sample)
-    given = source if source is None or Partitions.there(source) else read_households(source)
-    known = None if public is None else read_sample(public)
-    summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
+    summary = how.run(made, output, "occupancy")
     if figures and summary.results is not None:
         write_occupancy_report(summary.results, output)
     _print(summary, output, as_json=how.as_json)

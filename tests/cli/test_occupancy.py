@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, DataError
 from bayesrisk.experiments import occupancy_study as occupancy_run
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
 
@@ -33,13 +33,13 @@ def told(result):
 
 @pytest.fixture(scope="module")
 def homes():
-    return synthetic_households(OccupancyConfig(seeds=(5,), blocks=8), 5)[0].households
+    return synthetic_households(OccupancyStudy(seeds=(5,), blocks=8), 5)[0].households
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     file = tmp_path_factory.mktemp("sample") / "sample.parquet"
-    other = synthetic_households(OccupancyConfig(seeds=(6,), blocks=30), 6)[0].households
+    other = synthetic_households(OccupancyStudy(seeds=(6,), blocks=30), 6)[0].households
     other.to_frame()[["size", "race_ethnicity", "children"]].to_parquet(file)
     return file
 

@@ -192,7 +192,7 @@ ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-on
 @displayed
 @dataclass(frozen=True)
 class Adversary:
-    """Who asks: what is known of the target, and of the others of its place.
+    """Prior knowledge of an adversary: of the target, and of the others of its place.
 
     Everybody knows the place of the target, and the composition of all other places.
 
@@ -294,7 +294,7 @@ class Reading:
 
 
 def is_additive(spec: MechanismSpec) -> bool:
-    """Return whether every released count is the true one plus what does not depend on records."""
+    """Return True if every count is the true one plus noise that does not depend on records."""
     return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
 
 
@@ -321,7 +321,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
 
 
 def is_readable(law: Likelihood) -> bool:
-    """Return whether a published count has a likelihood given the true one alone."""
+    """Return True if a published count has a likelihood given the true one alone."""
     return law.exact or law.probability(0, 0) is not None
 
 

@@ -10,11 +10,11 @@ import pytest
 from bayesrisk import datasets as samples
 from bayesrisk import run, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
 from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.experiments.reconstruction import ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout, arrow_table
@@ -46,8 +46,8 @@ def studies(tmp_path_factory):
     small = blocks[np.argsort(sizes, kind="stable")[:3]]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, small)))
     tabulate(own, Workload.named("household-dhc")).write(at / "households")
-    settings = OccupancyConfig(seeds=(5,), blocks=6, protections=("none", "swapping"), solutions=2)
-    homes = synthetic_households(settings, 5)[0].households
+    occupancy = OccupancyStudy(seeds=(5,), blocks=6, protections=("none", "swapping"), solutions=2)
+    homes = synthetic_households(occupancy, 5)[0].households
     tabulate(homes, Workload.named("household-occupancy")).write(at / "homes")
     people = simulate_population(population_spec("tract", n_blocks=6), rng=1)
     tabulate(people, Workload.named("sf1-block")).write(at / "people")
@@ -61,7 +61,7 @@ def studies(tmp_path_factory):
         "reconstruct": ReconstructionStudy(at / "people", scope="block"),
         "claims": ClaimsStudy(at / "households", columns=["size"]),
         "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
-        "occupancy-study": OccupancyStudy(settings),
+        "occupancy-study": occupancy,
         "measurements": MeasurementsStudy(noisy, prior=0.1, units_per_shard=5),
         "measurement-counts": MeasurementCountsStudy(noisy, query="detailed", top="County"),
         "nation": NationStudy(Nation(30, spec), 2),
