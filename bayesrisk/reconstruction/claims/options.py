@@ -1,25 +1,23 @@
-"""Options of claims, checked once; frames of codes to patterns and back."""
+"""Options of claims, checked once by themselves and once against tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.search.decide import BlockStudy
+from bayesrisk.reconstruction.claims.search.decide import ClaimProblem
 from bayesrisk.reconstruction.claims.search.lattice import subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.tables.published import PublishedTables, assumed_true
+from bayesrisk.tables.schema import Schema
 
 _MOST_COLUMNS = 14
 #: Partial assignments have a number each.
@@ -108,6 +106,34 @@ class ClaimOptions:
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
+    def columns_in(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of claims in the order of the schema, all by default."""
+        asked = schema.names if self.columns is None else self.columns
+        for name in asked:
+            check.choice(name, "columns", schema.names)
+        if len(set(asked)) < len(asked):
+            raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
+        if not 1 <= len(asked) <= _MOST_COLUMNS:
+            raise ArgumentError(
+                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(asked)}"
+            )
+        return tuple(name for name in schema.names if name in asked)
+
+    def codes_in(self, schema: Schema) -> dict[str, tuple[int, ...]]:
+        """Return the codes of the records that claims can be about."""
+        among = self.among
+        if among is None:
+            among = _OCCUPIED if schema.name == HOUSEHOLD else {}
+        kept = {}
+        for name, codes in check.mapping(among, "among").items():
+            about = schema.attribute(check.choice(name, "among", schema.names))
+            given = check.items(codes, f"among[{name!r}]")
+            array = check.count_array(
+                given, f"among[{name!r}]", lower=about.first, upper=about.last
+            )
+            kept[name] = tuple(array.tolist())
+        return kept
+
     @classmethod
     def given(cls, options: Mapping[str, Any]) -> "ClaimOptions":
         """Return options by name; one that does not exist is refused."""
@@ -121,142 +147,47 @@ class ClaimOptions:
         return cls(**options)
 
 
-@dataclass(frozen=True)
-class ResolvedOptions:
-    """Options that were checked against tables.
-
-    ``level`` is that of the places, ``columns`` are those of claims, ``among`` the codes of the
-    records that claims are about, ``study`` how places are studied; ``taken_as_true`` says
-    whether some counts are of a release that does not say that they are true.
-    """
-
-    level: str
-    columns: tuple[str, ...]
-    among: Mapping[str, tuple[int, ...]]
-    study: BlockStudy
-    taken_as_true: bool
-
-    @property
-    def grouped(self) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """For each column whose codes are put together the groups of more than one code."""
-        space, found = self.study.space, {}
-        for name in self.columns:
-            group, first = space.groups[name], space.schema.attribute(name).first
-            codes = np.arange(group.size) + first
-            sets = [tuple(codes[group == g].tolist()) for g in range(int(group.max()) + 1)]
-            if len(sets) < group.size:
-                found[name] = tuple(s for s in sets if len(s) > 1)
-        return found
-
-    def blocks(self, tables: PublishedTables) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield the published cells of each place, and which are withheld."""
-        names = list(tables.workload.at(self.level))
-        counts = sp.csr_array(
-            sp.hstack([tables.counts[self.level, n] for n in names], format="csr")
-        )
-        hidden = None
-        if tables.suppressed:
-            masks = [tables.hidden(self.level, n) for n in names]
-            hidden = sp.csr_array(sp.hstack(masks, format="csr"))
-        for row in range(counts.shape[0]):
-            published = counts[[row]].toarray()[0].astype(np.int64)
-            withheld = np.zeros(published.size, np.bool_)
-            if hidden is not None:
-                withheld = hidden[[row]].toarray()[0].astype(np.bool_)
-            yield published, withheld
-
-    def patterns(
-        self, tables: PublishedTables, frame: pd.DataFrame
-    ) -> list[tuple[NDArray[np.int16], IntArray]]:
-        """Return the claims of a frame for each place: groups of codes, and multiplicities."""
-        space = self.study.space
-        for name in (self.level, "multiplicity"):
-            if name not in frame:
-                raise ArgumentError(f"candidates must have the column {name!r}")
-        asked = [name for name in space.schema.names if name in frame]
-        other = [n for n in asked if n not in self.columns and frame[n].notna().any()]
-        if other:
-            raise ArgumentError(f"columns must have {other[0]!r}, which candidates use")
-        patterns = np.full((len(frame), len(space.schema.names)), -1, np.int16)
-        for name in asked:
-            about, values = space.schema.attribute(name), frame[name]
-            given = values.notna().to_numpy()
-            if not given.any():
-                continue
-            codes = check.count_array(
-                values[given].to_numpy(np.int64), name, lower=about.first, upper=about.last
-            )
-            patterns[given, space.schema.names.index(name)] = space.groups[name][
-                codes - about.first
-            ]
-        if len(frame) and (patterns < 0).all(axis=1).any():
-            row = int((patterns < 0).all(axis=1).argmax())
-            raise ArgumentError(f"candidates must give a column each, row {row} gives none")
-        times = np.zeros(0, np.int64)
-        if len(frame):
-            times = check.count_array(frame["multiplicity"].to_numpy(), "multiplicity", lower=0)
-        places = tables.geoids[self.level]
-        at = np.searchsorted(places, frame[self.level].to_numpy(dtype=np.str_))
-        known = np.append(places, "")[at] == frame[self.level].to_numpy(dtype=np.str_)
-        if not known.all():
-            unknown = frame[self.level].iloc[int((~known).argmax())]
-            raise ArgumentError(f"{self.level} must be a place of the tables, got {shown(unknown)}")
-        return [(patterns[at == place], times[at == place]) for place in range(places.size)]
-
-
-def resolve_options(tables: PublishedTables, options: ClaimOptions) -> ResolvedOptions:
-    """Return options that were checked against tables, with the space that claims are in."""
+def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProblem:
+    """Return the claims that options ask of tables, both checked, with the space they are in."""
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload
-    about = workload.schema
+    schema = workload.schema
     level = workload.levels[-1] if options.level is None else options.level
     check.choice(level, "level", workload.levels)
     keys = [key for key in workload.tables if key[0] == level]
     assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
-    asked = about.names if options.columns is None else options.columns
-    for name in asked:
-        check.choice(name, "columns", about.names)
-    if not asked:
-        raise ArgumentError("columns must be a list of at least one name, got none")
-    if len(set(asked)) < len(asked):
-        raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
-    if len(asked) > _MOST_COLUMNS:
-        raise ArgumentError(f"columns must be at most {_MOST_COLUMNS}, got {len(asked)}")
-    if about.name != HOUSEHOLD and options.tenure != "merged":
+    if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
-            f"tenure must be merged for schema {about.name!r}, got {shown(options.tenure)}"
+            f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
         )
-    among = options.among
-    if among is None:
-        among = _OCCUPIED if about.name == HOUSEHOLD else {}
-    kept = {}
-    for name, codes in check.mapping(among, "among").items():
-        attribute = about.attributes[about.names.index(check.choice(name, "among", about.names))]
-        given = check.items(codes, f"among[{name!r}]")
-        lowest, highest = attribute.first, attribute.last
-        array = check.count_array(given, f"among[{name!r}]", lower=lowest, upper=highest)
-        kept[name] = tuple(array.tolist())
+    columns, kept = options.columns_in(schema), options.codes_in(schema)
     listed = None
     if options.cells is not None:
-        listed = np.unique(check.count_array(options.cells, "cells", lower=0, upper=about.size - 1))
-    columns = tuple(name for name in about.names if name in asked)
+        given = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
+        listed = np.unique(given)
     rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
-    space = claim_space(about, tuple(workload.tables[key] for key in keys), rules, cells=listed)
-    values = [int(space.sizes[about.names.index(name)]) + 1 for name in columns]
-    if prod(values) > _MOST_CLAIMS:
-        raise ArgumentError(
-            f"columns must have at most 2**62 partial assignments, got {prod(values)}"
-        )
+    space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
+    values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
+    if values > _MOST_CLAIMS:
+        raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
     most = len(columns) if options.max_columns is None else options.max_columns
-    study = BlockStudy(
+    hidden = None
+    if tables.suppressed:
+        hidden = sp.csr_array(sp.hstack([tables.hidden(*key) for key in keys], format="csr"))
+    return ClaimProblem(
+        level,
+        tables.geoids[level],
+        columns,
+        kept,
         space,
-        subsets([about.names.index(name) for name in columns], min(most, len(columns))),
+        sp.csr_array(sp.hstack([tables.counts[key] for key in keys], format="csr")),
+        hidden,
+        subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
         make_solver(options.solver),
         options.time_limit,
         options.n_solutions,
         options.rng,
-        verify=True,
-        refuted=options.refuted,
+        options.refuted,
+        assumed,
     )
-    return ResolvedOptions(level, columns, kept, study, assumed)

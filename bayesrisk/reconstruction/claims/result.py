@@ -11,20 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
+from bayesrisk._validation import CodeArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.options import (
-    ClaimOptions,
-    ResolvedOptions,
-    resolve_options,
-)
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
     VERIFIED,
     BlockClaims,
-    study,
+    ClaimProblem,
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
@@ -198,31 +196,22 @@ class Claims:
         return found
 
 
-def collected(
-    tables: PublishedTables, about: ResolvedOptions, found: Sequence[BlockClaims]
-) -> Claims:
+def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
     """Return the claims of all places as frames."""
-    places = tables.geoids[about.level]
-    per_claim = np.repeat(places, [len(f.patterns) for f in found])
-    per_row = np.repeat(places, [len(f.rows) for f in found])
-    patterns = _joined([f.patterns for f in found], len(about.study.space.schema.names))
-    frame = pd.DataFrame({about.level: per_claim.astype(object)})
-    frame = pd.concat([frame, _decoded(about, patterns)], axis=1)
-    decision = _flat([f.decision for f in found])
-    frame["multiplicity"] = _flat([f.multiplicity for f in found])
+    level, places = problem.level, problem.places.astype(object)
+    patterns, decision = _joined(found, "patterns"), _joined(found, "decision")
+    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in found]), patterns)
+    frame["multiplicity"] = _joined(found, "multiplicity")
     frame["status"] = np.select(
         [decision == code for code in STATUS], list(STATUS.values()), default=""
     ).astype(object)
     frame["n_columns"] = (patterns >= 0).sum(axis=1)
-    frame["n_needed"] = _flat([f.needed for f in found])
-    frame["readable"] = _flat([f.readable for f in found]).astype(np.bool_)
-    frame["readable_here"] = _flat([f.readable_here for f in found]).astype(np.bool_)
-    rows = pd.DataFrame({about.level: per_row.astype(object)})
-    codes = _joined([f.rows for f in found], patterns.shape[1])
-    rows = pd.concat([rows, _decoded(about, codes)], axis=1)
+    frame["n_needed"] = _joined(found, "needed")
+    frame["readable"] = _joined(found, "readable")
+    frame["readable_here"] = _joined(found, "readable_here")
     blocks = pd.DataFrame(
         {
-            about.level: places.astype(object),
+            level: places,
             "status": [f.status for f in found],
             "records": [len(f.rows) for f in found],
             "live_cells": [f.live for f in found],
@@ -231,35 +220,80 @@ def collected(
             "conflict": [f.conflict for f in found],
         }
     )
+    per_row = np.repeat(places, [len(f.rows) for f in found])
     return Claims(
         frame,
         blocks,
-        rows,
-        about.level,
-        about.columns,
-        about.grouped,
-        about.among,
-        tables.workload.schema,
-        taken_as_true=about.taken_as_true,
+        _decoded(problem, per_row, _joined(found, "rows")),
+        level,
+        problem.columns,
+        _grouped(problem),
+        problem.among,
+        problem.space.schema,
+        taken_as_true=problem.taken_as_true,
     )
 
 
-def _joined(parts: Sequence[NDArray[np.int16]], width: int) -> NDArray[np.int16]:
-    return np.concatenate([np.zeros((0, width), np.int16), *(p for p in parts if len(p))])
+def _joined(found: Sequence[BlockClaims], name: str) -> NDArray[Any]:
+    """Return one array of all places; without any claim, an empty one."""
+    parts = [getattr(f, name) for f in found or [BlockClaims(Status.EMPTY)]]
+    return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
 
-def _flat(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
-
-
-def _decoded(about: ResolvedOptions, patterns: NDArray[np.int16]) -> pd.DataFrame:
-    """Return groups of codes as codes, missing for any."""
-    space, found = about.study.space, {}
-    for name in about.columns:
-        group = patterns[:, space.schema.names.index(name)]
+def _decoded(
+    problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
+) -> pd.DataFrame:
+    """Return places and groups of codes as codes, missing for any."""
+    space, found = problem.space, {problem.level: places}
+    for name in problem.columns:
+        at = space.schema.names.index(name)
+        group = patterns[:, at] if len(places) else np.zeros(0, np.int16)
         codes = space.first_code[name][np.maximum(group, 0)].astype(np.int16)
         found[name] = pd.arrays.IntegerArray(codes, group < 0)
     return pd.DataFrame(found)
+
+
+def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return for columns whose codes are put together the groups of more than one code."""
+    found = {}
+    for name in problem.columns:
+        group, first = problem.space.groups[name], problem.space.schema.attribute(name).first
+        sets = [tuple((np.flatnonzero(group == g) + first).tolist()) for g in np.unique(group)]
+        if len(sets) < group.size:
+            found[name] = tuple(s for s in sets if len(s) > 1)
+    return found
+
+
+def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray, IntArray]]:
+    """Return the claims of a frame for each place: groups of codes, and multiplicities."""
+    space, level = problem.space, problem.level
+    for name in (level, "multiplicity"):
+        if name not in frame:
+            raise ArgumentError(f"candidates must have the column {name!r}")
+    patterns = np.full((len(frame), len(space.schema.names)), -1, np.int16)
+    for at, name in enumerate(space.schema.names):
+        given = frame[name].notna().to_numpy() if name in frame else np.zeros(0, np.bool_)
+        if not given.any():
+            continue
+        if name not in problem.columns:
+            raise ArgumentError(f"columns must have {name!r}, which candidates use")
+        about, values = space.schema.attribute(name), frame[name][given].to_numpy(np.int64)
+        codes = check.count_array(values, name, lower=about.first, upper=about.last)
+        patterns[given, at] = space.groups[name][codes - about.first]
+    empty = np.flatnonzero((patterns < 0).all(axis=1))
+    if empty.size:
+        raise ArgumentError(f"candidates must give a column each, row {empty[0]} gives none")
+    times = np.zeros(0, np.int64)
+    if len(frame):
+        times = check.count_array(frame["multiplicity"].to_numpy(), "multiplicity", lower=0)
+    asked = frame[level].to_numpy(dtype=np.str_)
+    at = np.searchsorted(problem.places, asked)
+    unknown = np.flatnonzero(np.append(problem.places, "")[at] != asked)
+    if unknown.size:
+        raise ArgumentError(
+            f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
+        )
+    return [(patterns[at == place], times[at == place]) for place in range(len(problem.places))]
 
 
 # -----------------------------------------------------------------------------
@@ -308,20 +342,14 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    about = resolve_options(tables, ClaimOptions.given(options))
-    found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
-    return collected(tables, about, found)
+    problem = claim_problem(tables, ClaimOptions.given(options))
+    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
 
 
 def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
-    Parameters
-    ----------
-    tables : PublishedTables
-        Tables of true counts, of any schema and workload.
-    **options : object
-        Those of :class:`ClaimOptions`, by name.
+    Tables and options are as for :func:`find_claims`.
 
     Examples
     --------
@@ -334,10 +362,9 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
     """
-    about = resolve_options(tables, ClaimOptions.given(options))
-    how = replace(about.study, verify=False, refuted=False)
-    found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
-    return collected(tables, about, found)
+    problem = claim_problem(tables, ClaimOptions.given(options))
+    problem = replace(problem, verify=False, refuted=False)
+    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
 
 
 def verify_claims(
@@ -375,14 +402,9 @@ def verify_claims(
     check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    about = resolve_options(tables, ClaimOptions.given(options))
-    asked = about.patterns(tables, frame)
-    how = replace(about.study, verify=True, refuted=True)
-    found = [
-        study(how, counts, hidden, asked[at])
-        for at, (counts, hidden) in enumerate(about.blocks(tables))
-    ]
-    return collected(tables, about, found)
+    problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)
+    asked = zip(problem.blocks(), encoded(problem, frame), strict=True)
+    return _collected(problem, [problem.study(*block, claims) for block, claims in asked])
 
 
 # -----------------------------------------------------------------------------
@@ -468,8 +490,7 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
     One household of 2 people. Nobody in it is 65 or over. The householder is Black.
     """
-    if not isinstance(found, Claims):
-        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    check.instance(found, Claims, "found")
     rows = found.to_frame() if frame is None else frame
     check.frame(rows, "frame", ("multiplicity", *found.columns))
     about = found.schema
@@ -506,11 +527,11 @@ def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
         start += f" of {size}{' or more' if size == 7 else ''} {people}"
     found = [start]
     subject = "It is" if one else "Each is"
-    if "detailed_type" in said:  # says more than the type
-        found.append(f"{subject} {_any_of(_DETAIL, said['detailed_type'])}")
-        if "type" in said and not _told(said):
-            found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
-    elif "type" in said:
+    detail = said.get("detailed_type", (0,))
+    if detail != (0,):
+        found.append(f"{subject} {_any_of(_DETAIL, detail)}")
+    # The type follows from the detailed type, but for cohabiting couples.
+    if "type" in said and detail[0] in (0, 3, 4):
         found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
     if "tenure" in said:
         found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
@@ -528,11 +549,6 @@ def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
     if len(found) == 1 and "size" not in said:
         found = [f"{start}, occupied"]
     return ". ".join(found) + "."
-
-
-def _told(said: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether the type follows from the detailed type: but for cohabiting couples it does."""
-    return said["detailed_type"][0] not in (3, 4)
 
 
 def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
@@ -566,12 +582,9 @@ def _record(times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> s
 
 
 class ClaimsAttack:
-    """Claims about records that hold in whatever has the published counts of a release.
+    """Claims that hold in whatever has the published counts of a release.
 
-    Parameters
-    ----------
-    **options : object
-        Those of :class:`ClaimOptions`, by name.
+    The options are those of :class:`ClaimOptions`, by name.
 
     Examples
     --------
@@ -585,13 +598,6 @@ class ClaimsAttack:
         self.options = ClaimOptions.given(options)
 
     def run(self, release: Release) -> Claims:
-        """Return the claims that the tables of a release prove.
-
-        Parameters
-        ----------
-        release : Release
-            What was published; nothing else is read.
-        """
-        if not isinstance(release, Release):
-            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        """Return the claims that the tables of a release prove; nothing else is read."""
+        check.instance(release, Release, "release")
         return find_claims(release.tables, **vars(self.options))

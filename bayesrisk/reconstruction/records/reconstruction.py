@@ -8,32 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.components import Farthest, Program, farthest_solutions
-from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.problem import (
     PublishedRows,
     block_bounds,
     published_rows,
 )
 from bayesrisk.reconstruction.records.solve import (
-    Solution,
     add_nearest,
-    check_solution,
-    complete,
     solve,
 )
-from bayesrisk.reconstruction.records.system import Queries
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import Limits, make_solver
+from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
 from bayesrisk.tables.published import PublishedTables
@@ -148,13 +140,7 @@ class Reconstruction:
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
 
     def blocks(self) -> pd.DataFrame:
-        """Return one row for each block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: the block, ``population``, ``status``, ``deviation``, ``conflict``.
-        """
+        """Return a row for each block: ``population, status, deviation, conflict``."""
         return pd.DataFrame(
             {
                 self.problem.level: self.geoids,
@@ -242,10 +228,9 @@ def reconstruct(
     backend = make_solver(solver)
     problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
     solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
-    extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        deviation = add_nearest(problem, solution, extra, backend, time_limit)
+        deviation = add_nearest(problem, solution, backend, time_limit)
     return Reconstruction(
         problem,
         scope,
@@ -254,7 +239,7 @@ def reconstruct(
         solution.block,
         solution.cell,
         solution.count,
-        extra,
+        solution.extra,
         deviation,
         backend.name,
     )
@@ -268,20 +253,7 @@ _PERSON = ("sex", "age", "race", "hisp")
 
 
 class ReconstructionAttack:
-    """Records that fit the tables of a release.
-
-    Parameters
-    ----------
-    scope : str
-        Level whose tables are solved together, as for :func:`reconstruct`.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
-    nearest : bool, default False
-        Whether blocks that no records fit get those of the least total deviation.
-    taken_as_true : bool, default False
-        Whether counts that need not be true are read as if they were (:func:`reconstruct`).
+    """Records that fit the tables of a release; the parameters are those of :func:`reconstruct`.
 
     Examples
     --------
@@ -304,24 +276,14 @@ class ReconstructionAttack:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
         if time_limit is not None:
             time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-        self.scope, self.time_limit, self.nearest = (
-            scope,
-            time_limit,
-            check.flag(nearest, "nearest"),
-        )
+        self.scope, self.time_limit = scope, time_limit
+        self.nearest = check.flag(nearest, "nearest")
         self.solver = make_solver(solver)
         self.taken_as_true = check.flag(taken_as_true, "taken_as_true")
 
     def run(self, release: Release) -> Reconstruction:
-        """Return the reconstruction of a release.
-
-        Parameters
-        ----------
-        release : Release
-            What was published; nothing else is read.
-        """
-        if not isinstance(release, Release):
-            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        """Return the reconstruction of a release; nothing else is read."""
+        check.instance(release, Release, "release")
         return reconstruct(
             release.tables,
             scope=self.scope,
@@ -357,8 +319,7 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
     >>> record_form(reconstruct(tables, scope="block"))[["age", "agebin"]].values.tolist()
     [[7, 7], [30, 24]]
     """
-    if not isinstance(found, Reconstruction):
-        raise ArgumentTypeError(f"found must be a Reconstruction, got {type(found).__name__}")
+    check.instance(found, Reconstruction, "found")
     frame = found.to_frame()
     space = found.problem.space
     for name in space.schema.names:
@@ -374,288 +335,3 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
     frame["agebin"] = age_bin(frame["age"]) if len(frame) else frame["age"]
     order = [found.problem.level, "sex", "age", "agebin", "race", "hisp"]
     return frame[[c for c in order if c in frame] + [c for c in frame if c not in order]]
-
-
-# -----------------------------------------------------------------------------
-# Solution variability: how far from a solution the farthest other one is.
-
-
-#: Most nodes that a limit may name: what HiGHS can count.
-_MOST_NODES = 2**31 - 1
-SCOPES = ("block", "tract-bounds", "tract-joint")
-
-
-@displayed
-@dataclass(frozen=True)
-class SolutionVariability:
-    """Bounds of the solution variability of every place.
-
-    Attributes
-    ----------
-    scope : str
-        ``block``, ``tract-bounds`` or ``tract-joint``.
-    level : str
-        The level of the places.
-    geoids : ndarray of str
-        The places.
-    population : ndarray of int64
-        Records of the solution.
-    lower, upper : ndarray
-        Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
-    status : tuple of str
-        ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
-        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
-        or a cell in no published count (interval [0, 1]).
-    seconds : ndarray
-        Time that the solver took for the place.
-    solver : str
-        Its name.
-    version : str
-        Version of bayesrisk.
-    taken_as_true : bool
-        Whether counts of a release were taken as true that need not be: bounds, and what is
-        ``proved``, hold if they were.
-    """
-
-    scope: str
-    level: str
-    geoids: NDArray[np.str_]
-    population: IntArray
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    status: tuple[str, ...]
-    seconds: NDArray[np.float64]
-    solver: str
-    version: str = __version__
-    taken_as_true: bool = False
-
-    def _answer(self) -> list[str]:
-        people = self.population.astype(float)
-        most = people.sum() or 1.0
-        low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
-        fixed = int(people[self.upper == 0.0].sum())
-        true = "if the published counts were true"
-        said = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
-        return [
-            f"At most {high:.1%} of the records could be others, averaged over "
-            f"{int(people.sum()):,} people in {len(self.status):,} places"
-            + (f" (at least {low:.1%})." if low < high else "."),
-            f"{fixed:,} people live where the tables leave no choice: variability 0, {said[0]}.",
-            f"{self.status.count('proved'):,} places {said[1]}, scope {self.scope}.",
-        ]
-
-    def _shown_frame(self) -> pd.DataFrame:
-        return self.to_frame()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each place."""
-        return pd.DataFrame(
-            {
-                self.level: self.geoids,
-                "population": self.population,
-                "lower": self.lower,
-                "upper": self.upper,
-                "status": list(self.status),
-                "seconds": self.seconds,
-            }
-        )
-
-
-def solution_variability(
-    tables: PublishedTables,
-    *,
-    scope: str,
-    larger: str = "tract",
-    solution: Reconstruction | None = None,
-    solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
-    node_limit: int | None = None,
-    taken_as_true: bool = False,
-) -> SolutionVariability:
-    """Return how far from a solution other solutions can be, proved or as an interval.
-
-    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
-    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
-    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
-    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
-    having been reached.  Zero proves the records: no others fit; only zero does not depend on
-    ``x*``.
-
-    Parameters
-    ----------
-    tables : PublishedTables
-        Tables of true counts.
-    scope : str
-        ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
-        counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
-        larger place together, one value for each such place.
-    larger : str, default "tract"
-        The larger level, for the last two scopes.
-    solution : Reconstruction, optional
-        The solution ``x*``, of these tables; by default one is found, with the tables of
-        ``larger`` but for scope ``block``.  The three values are ordered only for one ``x*``.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
-    node_limit : int, optional
-        Nodes of branch and bound that the solver may look at for the distance of a component; none
-        by default.  What it leaves open is the same on a slow machine.
-        Not for solvers of PuLP.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it they are refused.
-
-    Returns
-    -------
-    SolutionVariability
-        One interval and status for each place.
-
-    Notes
-    -----
-    Abowd et al. (2025), equations 7 and 8; ``tract-joint`` is tighter than equation 8.  An L1
-    distance between histograms of equal size is even, so a gap below 2 is an exact stop.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
-    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
-    ...                Geography("g", ("block",), (1,)))
-    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
-    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
-    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
-    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
-    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
-    >>> published = PublishedTables(work, {"block": ["1", "2"]}, counts)
-    >>> solution_variability(published, scope="block").upper.tolist()
-    [0.0, 1.0]
-    """
-    check.choice(scope, "scope", SCOPES)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    node_limit = checked_nodes(node_limit, backend.name)
-    level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
-    known = level if scope == "block" else larger
-    if solution is not None:
-        check.instance(solution, Reconstruction, "solution")
-    problem = published_rows(tables, scope=known, taken_as_true=taken_as_true)
-    bounds = block_bounds(problem)
-    if solution is None:
-        star = solve(problem, bounds, solver=backend, seconds=time_limit)
-        complete(problem, star)
-    else:
-        star = Solution(
-            list(solution.status), block=solution.block, cell=solution.cell, count=solution.count
-        )
-        check_solution(problem, star, solution.geoids, solution.problem.space)
-    solved = star.solved & np.isin(bounds.status, (FIXED, OPEN))
-    if scope == "tract-joint":
-        for place in problem.larger:  # a place counts when all of its blocks do
-            solved &= ~np.isin(place.group, place.group[~solved])
-    program, point, answer = farthest_solutions(
-        problem,
-        bounds,
-        solved,
-        star.histogram(problem),
-        bounds_only=scope == "tract-bounds",
-        solver=backend,
-        limits=Limits(time_limit, nodes=node_limit),
-    )
-    return _result(problem, program, point, answer, star, solved, scope, backend.name)
-
-
-def checked_nodes(node_limit: int | None, solver: str) -> int | None:
-    """Return a limit of nodes that is in range, and that the solver of a name can keep."""
-    if node_limit is None:
-        return None
-    if solver.startswith("pulp:"):
-        raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
-    return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
-
-
-def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
-    """Return for every place whether one of its published counts is that of all of its records."""
-    matrix = published.matrix
-    ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
-    held = counts[:, np.flatnonzero(ones)].tocoo()
-    hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
-    return np.asarray(hidden < ones.sum(), dtype=bool)
-
-
-def _result(
-    problem: PublishedRows,
-    program: Program,
-    point: IntArray,
-    answer: Farthest,
-    star: Solution,
-    solved: NDArray[np.bool_],
-    scope: str,
-    solver: str,
-) -> SolutionVariability:
-    """Add the components of every place up."""
-    level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
-    if scope == "tract-joint":
-        largest = problem.larger[0]
-        level, geoids, place = largest.level, largest.geoids, largest.group
-    population = np.zeros(geoids.size, np.int64)
-    np.add.at(population, place[star.block], star.count)
-    owner = place[program.block[program.arrays.first_var[:-1]]]
-    seconds = np.zeros(geoids.size)
-    np.add.at(seconds, owner, answer.seconds)
-    known = np.ones(geoids.size, bool)
-    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
-    if scope == "tract-joint":
-        known |= _known_totals(largest.coupling.queries, largest.published)
-    fixed = answer.fixed | known[owner]
-    low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
-    high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
-    status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
-    for b in np.flatnonzero(~solved):
-        reason = star.status[b]
-        status[place[b]] = (
-            reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
-        )
-    open_ = np.isin(status, (Status.INFEASIBLE, Status.UNKNOWN))
-    lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
-    return SolutionVariability(
-        scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
-        solver, taken_as_true=problem.taken_as_true,
-    )  # fmt: skip
-
-
-def _ratios(
-    program: Program,
-    point: IntArray,
-    answer: Farthest,
-    fixed: NDArray[np.bool_],
-    owner: IntArray,
-    whole: IntArray,
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
-
-    With ``gain`` records more in some cells and ``loss`` fewer in others it is
-    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
-    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
-    and the bounds of cells and distance the upper one.
-    """
-    component = program.component_of()
-    room = np.zeros((2, program.n_components), np.int64)
-    np.add.at(room[0], component, program.high - point)
-    np.add.at(room[1], component, point - program.low)
-
-    def total(values: IntArray, chosen: NDArray[np.bool_]) -> IntArray:
-        found = np.zeros(whole.size, np.int64)
-        np.add.at(found, owner[chosen], values[chosen])
-        return found
-
-    most_gain, most_loss = (total(part, ~fixed) for part in room)
-    low = total(answer.lower, fixed) + total(answer.lower, ~fixed)
-    below = whole + total(answer.more, ~fixed)
-    most = total(answer.upper, ~fixed)
-    loss = np.minimum(most_loss, most)
-    gain = np.minimum(most_gain, most - loss)
-    high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
-    return low, below, high, above

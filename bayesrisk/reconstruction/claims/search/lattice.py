@@ -23,26 +23,19 @@ from bayesrisk.reconstruction.claims.search.space import BlockSystem, ClaimSpace
 _PRIME = 2**31 - 1
 #: Largest whole number of times that a row is taken, and largest common denominator.
 _TIMES, _PARTS = 2**20, 60
+#: Pairs of claim and cell that are looked at together.
+AT_ONCE = 2**22
 #: Largest published count; sums of counts taken so many times stay below 2**62.
 _COUNT = 2**31
 
 
 @dataclass(frozen=True)
 class RowBasis:
-    """Rows of a system that are independent, and how others are made of them.
+    """Rows of a system (rows by classes) that are independent, and how others are made of them.
 
-    Attributes
-    ----------
-    columns : scipy.sparse.csc_array
-        The system, rows by classes.
-    right : ndarray of int64
-        Published count of each row.
-    rows : ndarray of int64
-        Independent rows, increasing.
-    pivots : ndarray of int64
-        A class for each of them, in which only one combination is not zero.
-    inverse : ndarray of int64
-        Those combinations, modulo a prime: (independent rows, rows).
+    ``right`` is the published count of each row, ``rows`` are the independent ones, increasing,
+    ``pivots`` a class for each of them in which only one combination is not zero, ``inverse``
+    those combinations modulo a prime, (independent rows, rows).
     """
 
     columns: sp.csc_array
@@ -76,18 +69,6 @@ def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
     _eliminate(columns.indptr, columns.indices, columns.data, weights, inverse, pivots)
     rows = np.flatnonzero(pivots >= 0)
     return RowBasis(columns, right, rows, pivots[rows], np.ascontiguousarray(inverse[rows]))
-
-
-@kernel
-def _power(base: np.int64, exponent: np.int64) -> np.int64:
-    """Return ``base ** exponent`` modulo the prime, by squaring; ``p - 2`` gives the inverse."""
-    found = np.int64(1)
-    while exponent:
-        if exponent & 1:
-            found = found * base % _PRIME
-        base = base * base % _PRIME
-        exponent >>= 1
-    return found
 
 
 @kernel
@@ -129,7 +110,13 @@ def _eliminate(
             continue
         # The pivot row is divided by its head, then taken off the others: M <- M - c m_pivot.
         pivots[chosen] = g
-        head = _power(column[chosen], np.int64(_PRIME - 2))
+        # c ** (p - 2) is the inverse of c modulo the prime p, by squaring.
+        head, base, exponent = np.int64(1), column[chosen], _PRIME - 2
+        while exponent:
+            if exponent & 1:
+                head = head * base % _PRIME
+            base = base * base % _PRIME
+            exponent >>= 1
         for i in range(n_rows):
             inverse[chosen, i] = inverse[chosen, i] * head % _PRIME
         mixed[:] = 0
@@ -310,22 +297,13 @@ def pattern_supports(cells: CellBits, patterns: CodeArray, found: Numbering) -> 
     return count
 
 
-@dataclass(frozen=True)
-class Supports:
-    """Cells that patterns match; patterns that match the same ones have one ``number``.
+def supports(
+    codes: CodeArray, eligible: BoolArray, patterns: CodeArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return one number for the patterns that match the same eligible cells.
 
-    ``first`` is the first pattern of each number, ``size`` how many cells it matches.
-    """
-
-    number: IntArray
-    first: IntArray
-    size: IntArray
-
-
-def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supports:
-    """Return the support of every pattern among eligible cells.
-
-    Memory is a bit for each cell and code of an attribute, whatever the number of patterns.
+    The first pattern of each number, and how many cells it matches, come with them.  Memory is a
+    bit for each cell and code of an attribute, whatever the number of patterns.
     """
     base = _packed(eligible)
     most = np.maximum(codes.max(axis=0, initial=-1), patterns.max(axis=0, initial=-1))
@@ -339,7 +317,7 @@ def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supp
     number, first, size = (np.zeros(n, np.int64) for _ in range(3))
     found = Numbering(number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64))
     count = pattern_supports(CellBits(bits, offset, base), patterns, found)
-    return Supports(number, first[:count], size[:count])
+    return number, first[:count], size[:count]
 
 
 def _packed(chosen: BoolArray) -> WordArray:
@@ -347,17 +325,6 @@ def _packed(chosen: BoolArray) -> WordArray:
     padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
     padded[: chosen.size] = chosen
     return np.packbits(padded, bitorder="little").view(np.uint64)
-
-
-@kernel
-def _column_bits(codes: CodeArray, row: CodeArray, columns: IntArray, out: WordArray) -> None:
-    """Set the bits of the cells that agree with a row, for each column on its own."""
-    out[:] = 0
-    for c in range(columns.size):
-        a = columns[c]
-        for cell in range(codes.shape[0]):
-            if codes[cell, a] == row[a] or codes[cell, a] < 0:
-                out[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
 
 
 @kernel
@@ -390,11 +357,16 @@ def lattice_counts(
     everything = total * core.shape[0]
     times = np.empty(bits_of.size, np.int64)
     for r in range(rows.shape[0]):
-        _column_bits(core, rows[r], columns, bits)
+        # The cells that agree with the row, for each column on its own, and its given columns.
+        bits[:] = 0
         given = np.int64(0)
         for c in range(columns.size):
-            if rows[r, columns[c]] >= 0:
+            code = rows[r, columns[c]]
+            if code >= 0:
                 given |= np.int64(1) << c
+            for cell in range(core.shape[0]):
+                if core[cell, columns[c]] == code or core[cell, columns[c]] < 0:
+                    bits[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
         # Cells of a set are those of the set without its lowest column, and of that column.
         for s in range(bits_of.size):
             if bits_of[s] & given != bits_of[s]:
@@ -423,24 +395,16 @@ def lattice_counts(
             needed[r, s] = least
 
 
-@dataclass(frozen=True)
-class Universal:
-    """Sets of cells that partial assignments fix whatever was published, (rows, sets).
+def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArray, IntArray]:
+    """Return what partial assignments fix whatever was published, (rows, sets).
 
-    ``size`` is how many possible eligible cells match, ``needed`` the smallest number of the
-    columns that imply the others.
+    That is how many possible eligible cells match, and the smallest number of the columns that
+    imply the others.
     """
-
-    size: IntArray
-    needed: IntArray
-
-
-def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> Universal:
-    """Return how many possible cells every set of columns of every row matches."""
     size = np.empty((len(rows), sets.bits.size), np.int64)
     needed = np.empty_like(size)
     lattice_counts(space.core, space.free_values, rows, sets, size, needed)
-    return Universal(size, needed)
+    return size, needed
 
 
 def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
@@ -452,26 +416,14 @@ def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
     return found
 
 
-@kernel
-def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
-    """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
-    asked = np.empty(patterns.shape[1], np.int64)
-    for s in range(patterns.shape[0]):
-        n_asked = 0
-        for a in range(patterns.shape[1]):
-            if patterns[s, a] >= 0:
-                asked[n_asked] = a
-                n_asked += 1
-        total = np.int64(0)
-        for r in range(rows.shape[0]):
-            same = True
-            for i in range(n_asked):
-                if rows[r, asked[i]] != patterns[s, asked[i]]:
-                    same = False
-                    break
-            if same:
-                total += weight[r]
-        out[s] = total
+def match_counts(codes: CodeArray, patterns: CodeArray, weight: IntArray) -> IntArray:
+    """Return the sum of the weights of the cells that match each pattern."""
+    found = np.empty(len(patterns), np.int64)
+    step = max(1, AT_ONCE // max(len(codes), 1))
+    for begin in range(0, len(patterns), step):
+        part = patterns[begin : begin + step]
+        found[begin : begin + step] = matches(codes, part) @ weight
+    return found
 
 
 # -----------------------------------------------------------------------------

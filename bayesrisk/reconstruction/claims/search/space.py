@@ -66,22 +66,10 @@ class Stated:
 class ClaimSpace:
     """Possible cells and published cells, in groups of codes.
 
-    Attributes
-    ----------
-    schema : Schema
-        What the records have.
-    groups : mapping of str to ndarray of int64
-        For every attribute the group of each code.
-    codes : ndarray of int16
-        Groups of the possible cells, (cells, attributes).
-    eligible : ndarray of bool
-        Cells that claims can be about.
-    names : tuple of (str, str)
-        Table and cell of every published cell.
-    table : ndarray of int64
-        The table of every published cell, numbered.
-    families : tuple of CrossedTables
-        The tables by the attributes that they cross.
+    ``groups`` has the group of each code of every attribute, ``codes`` the groups of the possible
+    cells, (cells, attributes), and ``eligible`` those that claims can be about.  Published cells
+    have ``names`` (table and cell) and the number of their ``table``; ``families`` are the tables
+    by the attributes that they cross.
     """
 
     schema: Schema
@@ -311,16 +299,7 @@ class Rules(NamedTuple):
     among: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class _KeptSpace(NamedTuple):
-    """A space that was made, and what for."""
-
-    schema: Schema
-    tables: tuple[Table, ...]
-    rules: Rules
-    space: ClaimSpace
-
-
-_KEPT: deque[_KeptSpace] = deque(maxlen=4)
+_KEPT: deque[tuple[tuple[Schema, tuple[Table, ...], Rules], ClaimSpace]] = deque(maxlen=4)
 
 
 def claim_space(
@@ -333,11 +312,12 @@ def claim_space(
     """
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
-    for kept in _KEPT:
-        if (kept.schema, kept.tables, kept.rules) == (schema, tables, rules):
-            return kept.space
-    space = _claim_space(schema, tables, rules, _possible_cells(schema, rules))
-    _KEPT.append(_KeptSpace(schema, tables, rules, space))
+    key = (schema, tables, rules)
+    for kept, space in _KEPT:
+        if kept == key:
+            return space
+    space = _claim_space(*key, _possible_cells(schema, rules))
+    _KEPT.append((key, space))
     return space
 
 
