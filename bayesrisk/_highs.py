@@ -74,7 +74,7 @@ class WarmProgram:
         return np.array(solution.col_value), np.array(solution.row_dual)
 
     def ray(self) -> FloatArray | None:
-        """Return what shows that no values are within all bounds, if the last solution says so."""
+        """Return a proof that no values are within all bounds, if the last solution has one."""
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
             return None
         _, known, values = self._highs.getDualRay()

@@ -12,8 +12,7 @@ from targets import faster, seconds_each
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
-from bayesrisk.reconstruction.claims.result import encoded
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, encoded
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.space import block_system
 from bayesrisk.reconstruction.solvers import make_solver

@@ -22,7 +22,7 @@ from bayesrisk.experiments.reconstruction import forget_tables, open_tables, sha
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.registry import Status
 
 #: Names of statuses in files, where they are other words.

@@ -16,8 +16,8 @@ from bayesrisk.reconstruction.records.reconstruction import (
     Reconstruction,
     reconstruct,
     record_form,
+    solution_variability,
 )
-from bayesrisk.reconstruction.records.variability import solution_variability
 from bayesrisk.reconstruction.registry import (
     Status,
     available_attacks,

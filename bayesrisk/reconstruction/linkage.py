@@ -140,7 +140,7 @@ class Matching:
     n_right: int
 
     def counts(self) -> IntArray:
-        """Return how many pairs each pass found."""
+        """Return the number of pairs of each pass."""
         return np.bincount(self.match_pass, minlength=len(self.keys)).astype(np.int64)
 
 
@@ -485,7 +485,7 @@ def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
 
 
 def cell_counts(frame: pd.DataFrame) -> IntArray:
-    """Return how many records of a checked frame have each race and ethnicity."""
+    """Return the number of records of a checked frame with each race and ethnicity."""
     return np.bincount(race_ethnicity(frame), minlength=CELLS).astype(np.int64)
 
 

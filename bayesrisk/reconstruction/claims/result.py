@@ -1,13 +1,15 @@
-"""Claims and what is proved of each: the answer of the attack, as frames."""
+"""Claims and what is proved of each: options, the attack, and its answer as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
@@ -15,8 +17,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import CodeArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
@@ -24,11 +25,13 @@ from bayesrisk.reconstruction.claims.search.decide import (
     BlockClaims,
     ClaimProblem,
 )
-from bayesrisk.reconstruction.claims.search.lattice import matches
-from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
+from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -142,7 +145,7 @@ class Claims:
         count: str = "n_columns",
         readable: str | None = "here",
     ) -> pd.DataFrame:
-        """Return how many records verified claims describe, by number of columns.
+        """Return the number of records that verified claims describe, by number of columns.
 
         Parameters
         ----------
@@ -297,13 +300,191 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray,
 
 
 # -----------------------------------------------------------------------------
+# Options of claims, checked once by themselves and once against tables.
+
+
+_MOST_COLUMNS = 14
+#: Partial assignments have a number each.
+_MOST_CLAIMS = 2**62
+_OCCUPIED = {"vacancy": [0]}
+
+
+@dataclass(frozen=True)
+class ClaimOptions:
+    """Options of the search for claims and their verification, checked once.
+
+    Attributes
+    ----------
+    level : str, optional
+        Level of the places, by default the finest; tables of other levels are not used.
+    columns : sequence of str, optional
+        Columns that claims are about; all by default.
+    max_columns : int, optional
+        Most columns of a claim; no limit by default.
+    structural_rules : bool, default True
+        For households whether only combinations that can exist count, see
+        :func:`household_valid`; False for every combination of the codes, as in the paper.
+    tenure : {"merged", "cash", "four-way"}
+        How tables that publish renters together are read: ``merged`` makes claims about renters
+        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
+        makes claims about each, which the tables then cannot verify.
+    cells : sequence of int, optional
+        Cells of the schema that records can lie in, instead of those of the rules.
+    among : mapping of str to sequence of int, optional
+        Codes of the records that claims are about; by default occupied units of household
+        schemas, and all records of others.
+    refuted : bool, default False
+        Whether refuted candidates are kept in the answer.
+    n_solutions : int, default 1
+        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
+        do not depend on it.
+    solver : str or SolverBackend, default "highs"
+        For what linear relaxations do not settle, see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds for a place, in all stages together; claims left open are ``undecided``, never
+        verified.  It is kept to within the stage that runs when the time is over: well under a
+        second with HiGHS.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it they are refused.
+    rng : int, default 0
+        Seed of the objectives near whose optima data sets are looked for; no decision depends on
+        it.
+
+    Examples
+    --------
+    >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure
+    'merged'
+    """
+
+    level: str | None = None
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    cells: Sequence[int] | None = None
+    among: Mapping[str, Sequence[int]] | None = None
+    refuted: bool = False
+    n_solutions: int = 1
+    solver: str | SolverBackend = "highs"
+    time_limit: float | None = None
+    taken_as_true: bool = False
+    rng: int = 0
+
+    def __post_init__(self) -> None:
+        found: dict[str, Any] = {
+            "structural_rules": check.flag(self.structural_rules, "structural_rules"),
+            "refuted": check.flag(self.refuted, "refuted"),
+            "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
+            "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
+            "rng": check.integer(self.rng, "rng", lower=0),
+        }
+        check.choice(self.tenure, "tenure", TENURES)
+        if self.columns is not None:
+            found["columns"] = check.texts(self.columns, "columns")
+        if self.max_columns is not None:
+            found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
+        if self.time_limit is not None:
+            limit = check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+            found["time_limit"] = limit
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def columns_in(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of claims in the order of the schema, all by default."""
+        asked = schema.names if self.columns is None else self.columns
+        for name in asked:
+            check.choice(name, "columns", schema.names)
+        if len(set(asked)) < len(asked):
+            raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
+        if not 1 <= len(asked) <= _MOST_COLUMNS:
+            raise ArgumentError(
+                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(asked)}"
+            )
+        return tuple(name for name in schema.names if name in asked)
+
+    def codes_in(self, schema: Schema) -> dict[str, tuple[int, ...]]:
+        """Return the codes of the records that claims can be about."""
+        among = self.among
+        if among is None:
+            among = _OCCUPIED if schema.name == HOUSEHOLD else {}
+        kept = {}
+        for name, codes in check.mapping(among, "among").items():
+            about = schema.attribute(check.choice(name, "among", schema.names))
+            given = check.items(codes, f"among[{name!r}]")
+            array = check.count_array(
+                given, f"among[{name!r}]", lower=about.first, upper=about.last
+            )
+            kept[name] = tuple(array.tolist())
+        return kept
+
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> ClaimOptions:
+        """Return options by name; one that does not exist is refused."""
+        known = [field.name for field in fields(cls)]
+        for option in check.mapping(options, "options"):
+            if option not in known:
+                raise ArgumentTypeError(
+                    f"options must be those of find_claims ({', '.join(known)}), "
+                    f"got {shown(option)}"
+                )
+        return cls(**options)
+
+
+def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProblem:
+    """Return the claims that options ask of tables, both checked, with the space they are in."""
+    if not isinstance(tables, PublishedTables):
+        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    workload = tables.workload
+    schema = workload.schema
+    level = workload.levels[-1] if options.level is None else options.level
+    check.choice(level, "level", workload.levels)
+    keys = [key for key in workload.tables if key[0] == level]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
+    if schema.name != HOUSEHOLD and options.tenure != "merged":
+        raise ArgumentError(
+            f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
+        )
+    columns, kept = options.columns_in(schema), options.codes_in(schema)
+    listed = None
+    if options.cells is not None:
+        given = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
+        listed = np.unique(given)
+    rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
+    space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
+    values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
+    if values > _MOST_CLAIMS:
+        raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
+    most = len(columns) if options.max_columns is None else options.max_columns
+    hidden = None
+    if tables.suppressed:
+        hidden = sp.csr_array(sp.hstack([tables.hidden(*key) for key in keys], format="csr"))
+    return ClaimProblem(
+        level,
+        tables.geoids[level],
+        columns,
+        kept,
+        space,
+        sp.csr_array(sp.hstack([tables.counts[key] for key in keys], format="csr")),
+        hidden,
+        subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
+        make_solver(options.solver),
+        options.time_limit,
+        options.n_solutions,
+        options.rng,
+        options.refuted,
+        assumed,
+    )
+
+
+# -----------------------------------------------------------------------------
 # Claims that must be true: generate candidates from the tables, then verify each (Liu et al.).
 #
 # A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
 # verified when it holds in every data set that fits the published tables.
 
 
-def find_claims(tables: PublishedTables, **options: Any) -> Claims:
+def find_claims(tables: PublishedTables, **options: object) -> Claims:
     """Return every claim about records that must be true, given tables of true counts.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
@@ -346,7 +527,7 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     return _collected(problem, [problem.study(*block) for block in problem.blocks()])
 
 
-def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
+def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
     Tables and options are as for :func:`find_claims`.
@@ -368,7 +549,7 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
 
 
 def verify_claims(
-    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: Any
+    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
     """Return a decision on each of some claims.
 
@@ -594,7 +775,7 @@ class ClaimsAttack:
 
     name = "claims"
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.options = ClaimOptions.given(options)
 
     def run(self, release: Release) -> Claims:

@@ -1,4 +1,4 @@
-"""Which blocks must hold a household above the occupancy limit (Eq. 1), with certificates.
+"""Blocks that must hold a household above the occupancy limit (Eq. 1), with certificates.
 
 The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
 with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
@@ -111,7 +111,7 @@ class OccupancyDetection:
 
     @property
     def violation(self) -> NDArray[np.bool_]:
-        """Whether a violation is proved, for each block."""
+        """Blocks with a proved violation, as a mask."""
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
@@ -124,7 +124,7 @@ class OccupancyDetection:
 
 
 class _BlockAnswer(NamedTuple):
-    """Whether there is an assignment (None: unknown), how that was decided, and why not."""
+    """Existence of an assignment (None: unknown), its proof, and the tables that contradict."""
 
     found: bool | None
     way: str
@@ -175,7 +175,7 @@ class _Detector:
         return Status.VIOLATION, way, ""
 
     def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _BlockAnswer:
-        """Return whether some case has an assignment within the columns allowed."""
+        """Return an answer for any of the cases, within the columns allowed."""
         found: bool | None = False
         way, tables = "relaxation", frozenset[str]()
         for case in self._cases:
@@ -259,7 +259,7 @@ def detect_occupancy(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyDetection:
-    r"""Return which blocks must hold a subsidised household above the occupancy limit.
+    r"""Return the blocks that must hold a subsidised household above the occupancy limit.
 
     A block is a putative violation when no whole numbers :math:`n_{gxc}` of households by group,
     size and children satisfy the statistics (sums over all households, sizes, people and children
@@ -349,7 +349,7 @@ class OccupancyAttack:
         level: str = "block",
         hud: str = "counts",
         taken_as_true: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         known = tuple(detect_occupancy.__kwdefaults__ or ())
         for option in options:
@@ -358,11 +358,11 @@ class OccupancyAttack:
                     f"options must be those of detect_occupancy ({', '.join(known)}), "
                     f"got {shown(option)}"
                 )
-        self.level, self.hud, self.options = level, hud, options
-        self.taken_as_true = taken_as_true
+        self.level, self.hud, self.taken_as_true = level, hud, taken_as_true
+        self.options: dict[str, Any] = options
 
     def run(self, release: Release) -> OccupancyDetection:
-        """Return what the tables of a release say of every block; nothing else is read."""
+        """Return the status of every block by the tables of a release; nothing else is read."""
         check.instance(release, Release, "release")
         blocks = occupancy_statistics(
             release.tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true

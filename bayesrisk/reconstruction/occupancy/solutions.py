@@ -86,7 +86,7 @@ class OccupancyReconstruction:
 
     @property
     def violation(self) -> NDArray[np.bool_]:
-        """Whether the households of each entry violate the occupancy limit."""
+        """Entries whose households violate the occupancy limit, as a mask."""
         small = (self.bedrooms == 1) & (self.size > 2)
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)
 
@@ -104,7 +104,7 @@ class OccupancyReconstruction:
 
 
 class _SolutionPlan(NamedTuple):
-    """How solutions are looked for."""
+    """Settings of a search for solutions."""
 
     law: HouseholdLaw
     wanted: int
@@ -523,7 +523,7 @@ class _Partition:
         return None
 
     def _reaches(self, star: IntArray, bound: float) -> bool:
-        """Whether values are a solution, and none in their box is better."""
+        """Return True if values are a solution and none in their box is better."""
         return self._model.holds(star) and bound <= int(self._program.objective @ star) + 0.5
 
     def _exclude(self, box: _Box, star: IntArray, bound: float) -> None:

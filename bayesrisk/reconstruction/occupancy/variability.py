@@ -1,4 +1,4 @@
-"""How far from a reconstruction other households that fit the same statistics can be (Eq. 3)."""
+"""Largest distance between a reconstruction and other households of the same statistics (Eq. 3)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def occupancy_variability(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyVariability:
-    r"""Return how many households of a reconstruction other feasible ones can have differently.
+    r"""Return the number of households in which other feasible reconstructions can differ.
 
     :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
     statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.

@@ -159,7 +159,7 @@ def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
 
 
 def _withheld(parts: Iterable[sp.csr_array]) -> bool:
-    """Return whether any cell of some counts is withheld."""
+    """Return True if any cell of some counts is withheld."""
     return any(part.nnz and int(part.data.min()) == HIDDEN for part in parts)
 
 

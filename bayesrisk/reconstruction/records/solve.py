@@ -1,12 +1,14 @@
 """A solution of every block, what is proved of it, and records where no solution is."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import (
@@ -16,9 +18,9 @@ from bayesrisk.reconstruction.records.problem import (
     PublishedRows,
     open_program,
 )
-from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
+from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
@@ -43,7 +45,7 @@ class Solution:
 
     @property
     def solved(self) -> BoolArray:
-        """Which blocks have a solution."""
+        """Blocks with a solution, as a mask."""
         return np.isin(self.status, (Status.UNIQUE, Status.FEASIBLE))
 
     def histogram(self, problem: PublishedRows) -> sp.csr_array:
@@ -195,7 +197,7 @@ def solve_components(
 
 
 def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
-    """Return how many nodes the search of every component may look at."""
+    """Return the limit of nodes for the search of every component."""
     size = np.diff(program.arrays.first_var)
     # The farthest solution of a large component is for a solver: only the bound is wanted.
     return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
@@ -648,3 +650,128 @@ def add_nearest(
         solution.extra[name] = np.concatenate([values, added])[by_place]
     solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
     return deviation
+
+
+# -----------------------------------------------------------------------------
+# A solution that was found before, for tables that may tell less apart.
+
+
+def check_solution(
+    problem: PublishedRows, solution: Solution, geoids: TextArray, space: CellSpace
+) -> None:
+    """Put a solution on the cells of a problem; refuse one that breaks tables of its blocks.
+
+    Its own cells, those of ``space``, may be finer: tables of larger places can tell more apart.
+    """
+    names = problem.space.schema.names
+    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
+    if not np.array_equal(problem.geoids, geoids) or names != space.schema.names:
+        raise wrong
+    for name in names:
+        fine, coarse = space.bins[name], problem.space.bins[name]
+        if fine.size != coarse.size:
+            raise wrong
+        first = np.unique(fine, return_index=True)[1]
+        if not np.array_equal(coarse[first][fine], coarse):
+            raise wrong
+    solution.cell = space.coarser(solution.cell, problem.space)
+    published = problem.system.queries
+    counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
+    differences = first_differences(problem.published, counts, published)
+    for block in differences:
+        if solution.solved[block]:
+            raise ArgumentError(
+                f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
+            )
+
+
+# -----------------------------------------------------------------------------
+# The farthest solution of every component.
+
+
+_WITHOUT_END = 2**60
+
+
+@dataclass
+class Farthest:
+    """Bounds of the largest distance from a solution, component by component.
+
+    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
+    ``more`` is how many records more than the solution the farthest one found has, at the
+    distance ``lower``; ``seconds`` is the time that a solver took.
+    """
+
+    lower: IntArray
+    upper: IntArray
+    seconds: FloatArray
+    fixed: BoolArray
+    more: IntArray
+
+
+def _solve_distance(
+    program: Program,
+    star: IntArray,
+    component: int,
+    solver: SolverBackend,
+    limits: Limits,
+    *,
+    even: bool,
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
+    problem = distance_model(program, star, component)
+    start = time.perf_counter()
+    limits = replace(limits, gap=1.99 if even else 0.99)
+    answer = solver.solve(problem.model, problem.objective, limits=limits)
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: problem.gains].sum()) - lower
+    upper = int(problem.objective @ problem.model.high)
+    if np.isfinite(answer.bound):
+        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
+        step = 2 if even else 1
+        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
+    return lower, max(lower, upper), more, time.perf_counter() - start
+
+
+def fixed_totals(program: Program) -> BoolArray:
+    """Return the components with one number of records: every distance within is even.
+
+    They have a family whose rows are equations of ones that hold every variable once.
+    """
+    p = program.arrays
+    size, n_vars = np.diff(p.row_ptr), np.diff(p.first_var)
+    owner = np.repeat(np.arange(n_vars.size), np.diff(p.first_row))
+    weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
+    sound = (p.row_low == p.row_high) & (weighted == 0)
+    keys = np.stack([owner, p.family])[:, sound]
+    (component, _), at = np.unique(keys, axis=1, return_inverse=True)
+    # Rows of a family share no variable: as many variables as there are is each of them once.
+    held = np.bincount(at.ravel(), size[sound], component.size)
+    found = np.zeros(n_vars.size, np.bool_)
+    found[component[held == n_vars[component]]] = True
+    return found
+
+
+def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Limits) -> Farthest:
+    """Return bounds of the largest distance from ``star`` in every component.
+
+    The solver is asked for components that the search does not settle; the gap is chosen here.
+    """
+    k = program.n_components
+    far, point = np.zeros(star.size, np.int64), star.copy()
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    found = np.full(k, kernels.PENDING, np.int64)
+    answers = kernels.SearchAnswers(point, np.ones(k, np.int64), far, found, lower, upper)
+    nodes, work = node_limits(program, farthest=True), program.work()
+    taken, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
+    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    np.add.at(more, program.component_of(), far - star)
+    for component in np.flatnonzero(lower != upper):
+        low, high, gained, taken[component] = _solve_distance(
+            program, star, int(component), solver, limits, even=bool(even[component])
+        )
+        if low > lower[component]:
+            lower[component], more[component] = low, gained
+        upper[component] = high if upper[component] < 0 else min(upper[component], high)
+    return Farthest(lower, upper, taken, even, more)

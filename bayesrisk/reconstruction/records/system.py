@@ -57,7 +57,7 @@ class CellSpace:
         return columns
 
     def is_whole(self, name: str) -> bool:
-        """Whether every value of the attribute has a bin of its own."""
+        """Return True where every value of the attribute has a bin of its own."""
         return self.bins[name].size == int(self.bins[name].max()) + 1
 
     def coarser(self, cells: IntArray, space: "CellSpace") -> IntArray:
@@ -83,7 +83,7 @@ class Queries:
     table_sizes: tuple[int, ...]
 
     def key(self, at: int) -> tuple[bytes, ...]:
-        """Return what identifies the set of cells that a query counts."""
+        """Return the identity of the set of cells that a query counts."""
         return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
 
     @cached_property
@@ -307,7 +307,7 @@ def _family(published: Queries, combinations: Iterator[Combination | None]) -> R
 
 
 def _of_persons(space: CellSpace) -> bool:
-    """Whether cells are sex x age x 63 races x Hispanic origin."""
+    """Return True for cells of sex x age x 63 races x Hispanic origin."""
     shape = (*space.shape[:1], *space.shape[2:])
     return space.schema.names == PERSON and shape == (2, 63, 2)
 
@@ -366,7 +366,7 @@ def joined(families: list[RowFamily]) -> list[RowFamily]:
 
 
 def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_]:
-    """Return which published cells are sums of rows of one family."""
+    """Return a mask of the published cells that are sums of rows of one family."""
     done = np.zeros(matrix.shape[0], bool)
     for family in families:
         cells = np.zeros(matrix.shape[1], np.int64)

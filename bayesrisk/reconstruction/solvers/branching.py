@@ -50,7 +50,7 @@ def _whole(duals: FloatArray) -> IntArray | None:
 
 
 def _exact(model: IntegerModel, y: IntArray, objective: IntArray | None = None) -> bool:
-    """Whether a combination of the rows, and what is left of an objective, cannot overflow."""
+    """Return True if a combination of the rows and the rest of an objective cannot overflow."""
     top = int(np.abs(y).max(initial=0))
     heaviest = 0 if objective is None else int(np.abs(objective).max(initial=0)) * _UNIT
     rows, columns, variables = model.spans
@@ -92,7 +92,7 @@ def reduced_values(
 
 
 def proves_infeasible(model: IntegerModel, low: IntArray, high: IntArray, ray: FloatArray) -> bool:
-    """Whether a combination of the rows cannot be reached within the bounds of the variables."""
+    """Return True if no values within their bounds reach a combination of the rows."""
     largest = float(np.abs(ray).max(initial=0.0))
     y = _whole(ray / largest) if largest > 0 else None
     if y is None or not _exact(model, y):

@@ -337,7 +337,7 @@ class Sifted:
         return more[np.argsort(-gain[more], kind="stable")[:_AT_ONCE]]
 
     def _towards(self, ray: FloatArray) -> FloatArray:
-        """Return how much each variable brings a combination of rows nearer to what is needed."""
+        """Return the gain of each variable towards the needed value of a combination of rows."""
         ray = ray / max(float(np.abs(ray).max(initial=0.0)), 1e-300)
         weights = self._model.columns @ ray
         own = weights[self._inside]

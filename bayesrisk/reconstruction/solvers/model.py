@@ -13,7 +13,7 @@ Values are whole numbers that were checked against every row in integer arithmet
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,7 +59,7 @@ class IntegerModel:
         return sp.csr_array(self.rows.T)
 
     def holds(self, values: IntArray) -> bool:
-        """Whether whole values satisfy every bound and row, in integer arithmetic."""
+        """Return True if whole values satisfy every bound and row, in integer arithmetic."""
         if np.any(values < self.low) or np.any(values > self.high):
             return False
         sums = self.rows @ values
@@ -170,7 +170,7 @@ class Deadline:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
+        """True once the time is over."""
         return self.left <= 0.0
 
     def sooner(self, seconds: float) -> "Deadline":
@@ -199,7 +199,7 @@ REGISTRY: Registry[SolverBackend] = Registry(
 )
 
 
-def make_solver(name: str | SolverBackend = "highs", **options: Any) -> SolverBackend:
+def make_solver(name: str | SolverBackend = "highs", **options: object) -> SolverBackend:
     """Return the solver of that name.
 
     Parameters

@@ -7,7 +7,7 @@ from oracles.reconstruction import largest_distance, solutions
 
 from bayesrisk.reconstruction.records import kernels, problem
 from bayesrisk.reconstruction.records.problem import RowSource, build_program
-from bayesrisk.reconstruction.records.variability import fixed_totals
+from bayesrisk.reconstruction.records.solve import fixed_totals
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):

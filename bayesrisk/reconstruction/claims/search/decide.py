@@ -448,7 +448,7 @@ def _asked(
 
 
 def _universal_of(about: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
-    """Return what each pattern says whatever was published: its cells, and columns needed."""
+    """Return the number of possible cells of each pattern, and of the columns it needs."""
     sets = about.sets
     parts = [np.zeros((2, 0), np.int64)]
     for start in range(0, len(patterns), 1024):
@@ -574,7 +574,7 @@ def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Whether rows are proved to have no solution."""
+    """Return True if rows are proved to have no solution."""
     from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:

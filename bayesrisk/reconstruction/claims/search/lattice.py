@@ -203,7 +203,7 @@ class Subsets(NamedTuple):
     lowest: IntArray
 
     def member(self) -> BoolArray:
-        """Return which columns are in each set, (sets, columns)."""
+        """Return the columns in each set, (sets, columns)."""
         return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
 
@@ -396,7 +396,7 @@ def lattice_counts(
 
 
 def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArray, IntArray]:
-    """Return what partial assignments fix whatever was published, (rows, sets).
+    """Return sizes of partial assignments whatever was published, (rows, sets).
 
     That is how many possible eligible cells match, and the smallest number of the columns that
     imply the others.
@@ -408,7 +408,7 @@ def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArr
 
 
 def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
-    """Return which cells match each pattern; -1 in a pattern matches anything."""
+    """Return the cells that match each pattern, (patterns, cells); -1 matches anything."""
     found = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):
         asked = np.flatnonzero(patterns[:, a] >= 0)
@@ -436,7 +436,7 @@ def match_counts(codes: CodeArray, patterns: CodeArray, weight: IntArray) -> Int
 def readable_here(
     space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return which claims are sums of cells of one table, dead cells left out.
+    """Return the claims that are sums of cells of one table, dead cells left out.
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
@@ -445,7 +445,7 @@ def readable_here(
 
 
 def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:
-    """Return which claims are sums of cells of one table whatever was published.
+    """Return the claims that are sums of cells of one table whatever was published.
 
     ``size`` counts the possible cells that match each claim.
     """
@@ -495,7 +495,7 @@ def sums_of_patterns(
 def _sums(
     space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return which claims have the size of cells of one table that lie inside and apart."""
+    """Return the claims with the size of cells of one table that lie inside and apart."""
     value, width, table = stated.value, stated.width, space.table[stated.query]
     found = np.zeros(len(patterns), np.bool_)
     apart = np.where(space.overlapping[table], -1, width)

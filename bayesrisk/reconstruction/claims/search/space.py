@@ -145,7 +145,7 @@ class ClaimSpace:
 
     @cached_property
     def free(self) -> BoolArray:
-        """Whether each attribute is independent of the others among the eligible cells."""
+        """Attributes independent of the others among the eligible cells, as a mask."""
         codes = self.codes[self.eligible].astype(np.int64)
         found = np.zeros(codes.shape[1], np.bool_)
         for a in range(codes.shape[1]):
@@ -179,7 +179,7 @@ class ClaimSpace:
         return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
-        """Return what some published cells say of some possible cells."""
+        """Return codes and numbers of some possible cells that published cells count."""
         value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
         width = np.full(len(chosen), -1, np.int64)
         codes, eligible = self.codes[cells], self.eligible[cells]
@@ -195,7 +195,7 @@ class ClaimSpace:
 
     @cached_property
     def overlapping(self) -> BoolArray:
-        """Whether some possible cell is in several cells of a table, for each table."""
+        """Tables in which some possible cell is in several cells, as a mask."""
         found = np.zeros(int(self.table.max()) + 1, np.bool_)
         for family in self.families:
             tables = self.table[family.query]
@@ -204,7 +204,7 @@ class ClaimSpace:
         return found
 
     def overlap(self, query: int, other: int, cells: IntArray) -> bool:
-        """Whether one of some possible cells is in two published cells of one table."""
+        """Return True if one of some possible cells is in two published cells of one table."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
@@ -289,7 +289,7 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
 
 
 class Rules(NamedTuple):
-    """Which records are possible: structural rules of households or not, tenures, codes.
+    """Rules of possible records: structural rules of households or not, tenures, codes.
 
     ``among`` are the codes, for some attributes, of the records that claims are about.
     """
