@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
-    AT_ONCE,
     RowBasis,
     Subsets,
-    match_counts,
     matches,
+    pattern_counts,
     readable_everywhere,
     readable_here,
     row_basis,
@@ -53,6 +52,8 @@ _LIKELY = 3
 _BRIEF, _LONG = 2, 8
 #: Relaxations of one search, before a general solver is asked.
 _NODES = 400
+#: Pairs of claim and cell that are looked at together.
+_AT_ONCE = 2**22
 
 
 @dataclass
@@ -220,7 +221,7 @@ class Decider:
         """
         width = max(self.cells.size, 1)
         classes = np.arange(self.start.size - 1)
-        step = max(1, AT_ONCE // width)
+        step = max(1, _AT_ONCE // width)
         left = np.flatnonzero(status == UNDECIDED)
         for begin in range(0, left.size, step):
             if self.deadline.late:
@@ -443,7 +444,8 @@ def _asked(
     """Return claims that are asked for."""
     key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
     rows, times = np.unique(records, axis=0, return_counts=True)
-    value = match_counts(rows, patterns, times)
+    value = np.zeros(len(patterns), np.int64)
+    pattern_counts(patterns, rows, times, value)
     return _Claimed(patterns, key, *_universal_of(about, patterns), value, multiplicity)
 
 
@@ -514,7 +516,8 @@ def _refute(
     # Cells that no count binds can hold any number of records.
     unbound = np.unique(space.codes[system.unbound[space.eligible[system.unbound]]], axis=0)
     if len(unbound):
-        loose = match_counts(unbound, claimed.patterns, np.ones(len(unbound), np.int64))
+        loose = np.zeros(len(decision), np.int64)
+        pattern_counts(claimed.patterns, unbound, np.ones(len(unbound), np.int64), loose)
         decision[loose > 0] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
     claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)

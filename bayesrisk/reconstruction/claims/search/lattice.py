@@ -23,8 +23,6 @@ from bayesrisk.reconstruction.claims.search.space import BlockSystem, ClaimSpace
 _PRIME = 2**31 - 1
 #: Largest whole number of times that a row is taken, and largest common denominator.
 _TIMES, _PARTS = 2**20, 60
-#: Pairs of claim and cell that are looked at together.
-AT_ONCE = 2**22
 #: Largest published count; sums of counts taken so many times stay below 2**62.
 _COUNT = 2**31
 
@@ -416,14 +414,27 @@ def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
     return found
 
 
-def match_counts(codes: CodeArray, patterns: CodeArray, weight: IntArray) -> IntArray:
-    """Return the sum of the weights of the cells that match each pattern."""
-    found = np.empty(len(patterns), np.int64)
-    step = max(1, AT_ONCE // max(len(codes), 1))
-    for begin in range(0, len(patterns), step):
-        part = patterns[begin : begin + step]
-        found[begin : begin + step] = matches(codes, part) @ weight
-    return found
+@kernel
+def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
+    """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
+    asked = np.empty(patterns.shape[1], np.int64)
+    for s in range(patterns.shape[0]):
+        n_asked = 0
+        for a in range(patterns.shape[1]):
+            if patterns[s, a] >= 0:
+                asked[n_asked] = a
+                n_asked += 1
+        # Rows differ soon: the first column that does ends a comparison.
+        total = np.int64(0)
+        for r in range(rows.shape[0]):
+            same = True
+            for i in range(n_asked):
+                if rows[r, asked[i]] != patterns[s, asked[i]]:
+                    same = False
+                    break
+            if same:
+                total += weight[r]
+        out[s] = total
 
 
 # -----------------------------------------------------------------------------
