@@ -9,7 +9,7 @@ from oracles import occupancy as oracle
 from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
-from bayesrisk.reconstruction.occupancy import program as best
+from bayesrisk.reconstruction.occupancy import solutions as best
 from bayesrisk.reconstruction.occupancy.statistics import block_program
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 
