@@ -247,7 +247,8 @@ def _decoded(
     problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
 ) -> pd.DataFrame:
     """Return places and groups of codes as codes, missing for any."""
-    space, found = problem.space, {problem.level: places}
+    space = problem.space
+    found: dict[str, object] = {problem.level: places}
     for name in problem.columns:
         at = space.schema.names.index(name)
         group = patterns[:, at] if len(places) else np.zeros(0, np.int16)
@@ -274,7 +275,7 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray,
         if name not in frame:
             raise ArgumentError(f"candidates must have the column {name!r}")
     patterns = np.full((len(frame), len(space.schema.names)), -1, np.int16)
-    for at, name in enumerate(space.schema.names):
+    for column, name in enumerate(space.schema.names):
         given = frame[name].notna().to_numpy() if name in frame else np.zeros(0, np.bool_)
         if not given.any():
             continue
@@ -282,7 +283,7 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray,
             raise ArgumentError(f"columns must have {name!r}, which candidates use")
         about, values = space.schema.attribute(name), frame[name][given].to_numpy(np.int64)
         codes = check.count_array(values, name, lower=about.first, upper=about.last)
-        patterns[given, at] = space.groups[name][codes - about.first]
+        patterns[given, column] = space.groups[name][codes - about.first]
     empty = np.flatnonzero((patterns < 0).all(axis=1))
     if empty.size:
         raise ArgumentError(f"candidates must give a column each, row {empty[0]} gives none")

@@ -31,7 +31,8 @@ _FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
 
 def _made(**options: object) -> Highs:
     """Return HiGHS with options."""
-    highs: Highs = highspy.Highs()
+    make: Highs = highspy.Highs
+    highs = make()
     for option, value in options.items():
         highs.setOptionValue(option, value)
     return highs
@@ -58,7 +59,7 @@ class HighsSolver:
         limits = limits or Limits()
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
-        raw = None
+        raw: Raw | None = None
         if self._dive:
             linear = HighsWarm(model, objective, deadline=deadline, highs=self._linear)
             raw = branch_and_bound(linear, model, objective, limits)
@@ -73,6 +74,7 @@ class HighsSolver:
                     raw = self._run(model, objective, left, presolve=presolve)
                 if raw.status != Status.INFEASIBLE:
                     break
+        raw = raw or Raw(Status.UNKNOWN, np.inf, None)
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
 

@@ -542,7 +542,7 @@ def _without_records(
         decision=np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64),
         needed=needed,
         readable=readable_everywhere(space, patterns, size),
-        readable_here=~loose,
+        readable_here=np.asarray(~loose),
         live=system.cells.size,
     )
 
