@@ -12,7 +12,7 @@ from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep.document import parse_config
-from bayesrisk.reconstruction.claims.options import ClaimOptions
+from bayesrisk.reconstruction.claims.result import ClaimOptions
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)

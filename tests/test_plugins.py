@@ -14,7 +14,7 @@ from bayesrisk.experiments.runs.executors import REGISTRY as EXECUTORS
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.registry import REGISTRY as SOLVERS
+from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 ALL = [MECHANISMS, ATTACKS, EXECUTORS, SOLVERS]

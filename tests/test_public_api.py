@@ -23,7 +23,7 @@ import bayesrisk
 from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
-from bayesrisk.reconstruction.solvers import registry as solvers
+from bayesrisk.reconstruction.solvers import model as solvers
 
 PACKAGES = [
     "accounting",

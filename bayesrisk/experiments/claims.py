@@ -22,7 +22,7 @@ from bayesrisk.experiments.reconstruction import forget_tables, open_tables, sha
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import Claims, claim_sentences, find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, resolve_options
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.registry import Status
 
 #: Names of statuses in files, where they are other words.
@@ -92,7 +92,7 @@ class ClaimsStudy(Study):
         source = open_tables(self.tables)
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
-        about = resolve_options(source.sample(), ClaimOptions(**options))
+        about = claim_problem(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
         if not source.blocks:
             raise DataError(f"{self.tables}: must have tables of at least one place")

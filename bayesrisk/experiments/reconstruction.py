@@ -30,9 +30,8 @@ from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import Reconstruction, reconstruct, record_form, solution_variability
-from bayesrisk.reconstruction.records.reconstruction import checked_nodes
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
@@ -328,7 +327,7 @@ class ReconstructionStudy(Study):
     variability : str, optional
         ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability.
     solver : str, default "highs"
-        See :func:`~bayesrisk.reconstruction.solvers.registry.make_solver`.
+        See :func:`~bayesrisk.reconstruction.solvers.model.make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
     node_limit : int, optional

@@ -12,7 +12,7 @@ from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.mechanisms import Identity
-from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()

@@ -37,7 +37,7 @@ from bayesrisk import BayesRiskError, readers
 from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
-from bayesrisk.reconstruction.solvers import registry as solvers
+from bayesrisk.reconstruction.solvers import model as solvers
 
 SHARES = ("--fuzz-calls", 5000, 1)  # each share first runs all examples
 SEED = 1
