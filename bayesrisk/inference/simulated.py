@@ -244,12 +244,11 @@ class SimulatedLikelihood:
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
         """Return the likelihood of some of the cells under some of the hypotheses."""
-        rows = check.count_array(
-            hypotheses, "hypotheses", lower=0, upper=len(self.counts) - 1
-        ).reshape(-1)
-        columns = check.count_array(
-            cells, "cells", lower=0, upper=self.values.shape[1] - 1
-        ).reshape(-1)
+        last = {"hypotheses": len(self.counts) - 1, "cells": self.values.shape[1] - 1}
+        rows, columns = (
+            check.count_array(value, name, lower=0, upper=last[name]).reshape(-1)
+            for name, value in (("hypotheses", hypotheses), ("cells", cells))
+        )
         drawn = self.values[self.codes[rows]][:, :, columns]
         return _counted(drawn, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
 
@@ -334,17 +333,9 @@ def simulated_likelihood(
     Returns
     -------
     SimulatedLikelihood
-        Counts, and the draws they come from.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**27 numbers would have to be kept.
-
-    Notes
-    -----
-    Estimates of a posterior given one value are pulled towards the prior, by about
-    ``smoothing / count`` of the logarithm of a likelihood.
+        Counts, and the draws they come from: at most 2**27 numbers.  Estimates of a posterior given
+        one value are pulled towards the prior, by about ``smoothing / count`` of the logarithm of a
+        likelihood.
 
     Examples
     --------
@@ -382,10 +373,8 @@ def _counted(
     drawn: NDArray[np.int64], *, smoothing: float, streams: str, seed: int
 ) -> SimulatedLikelihood:
     cells = drawn.shape[2]
-    if cells == 1:
-        values, codes = np.unique(drawn.ravel(), return_inverse=True)
-    else:
-        values, codes = np.unique(drawn.reshape(-1, cells), axis=0, return_inverse=True)
+    rows = drawn.ravel() if cells == 1 else drawn.reshape(-1, cells)
+    values, codes = np.unique(rows, axis=0, return_inverse=True)
     codes = codes.reshape(drawn.shape[:2]).astype(np.int64, copy=False)
     counts = np.stack([np.bincount(row, minlength=len(values)) for row in codes])
     return SimulatedLikelihood(

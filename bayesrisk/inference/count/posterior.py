@@ -30,7 +30,11 @@ def threshold_offset(
     precision: NDArray[np.float64], prior: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the smallest whole d with logit(prior) + precision (2 d - 1) >= 0, as float64."""
-    log_odds = special.logit(prior)
+    return first_reached(special.logit(prior), precision)
+
+
+def first_reached(log_odds: FloatArray, precision: FloatArray | float) -> FloatArray:
+    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64."""
     with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))
         # Rounding may leave the quotient one step off; settle it by the inequality itself.
@@ -54,27 +58,14 @@ def decision_threshold(
 
     Parameters
     ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
     int or ndarray of int64
         Threshold on the noisy count; may be negative.  Exact unless the posterior at a whole
-        number is 1/2 within rounding, or the threshold exceeds 2**52.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or the threshold does not fit in 62 bits.
+        number is 1/2 within rounding, or the threshold exceeds 2**52; beyond 62 bits an error.
 
     References
     ----------
@@ -114,18 +105,8 @@ def bayes_decision(
 
     Parameters
     ----------
-    noisy_count : array_like of int
-        Released count y.
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    noisy_count, rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
@@ -266,27 +247,14 @@ def posterior_probability(
 
     Parameters
     ----------
-    noisy_count : array_like of int
-        Released count y; may be negative; in magnitude at most 2**52.
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    noisy_count, rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
     float or ndarray
-        Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.
-
-    Notes
-    -----
-    Exact: the normaliser of the noise cancels.
+        Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.  The
+        normaliser of the noise cancels.
 
     References
     ----------
@@ -388,8 +356,7 @@ def count_posterior(
     Raises
     ------
     ArgumentError
-        If the prior is not a pmf, a count is not whole, or the release is impossible under
-        every count that the prior allows.
+        If the release is impossible under every count that the prior allows.
 
     Examples
     --------

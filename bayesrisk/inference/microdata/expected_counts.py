@@ -39,6 +39,7 @@ from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.chains import LEAST_ESS, Draws, PeopleChain
 from bayesrisk.inference.microdata.people_model import ChainState, ModelArrays
+from bayesrisk.inference.microdata.people_moves import rows_delta, size_delta, weight
 from bayesrisk.inference.microdata.questions import (
     AnswerDraws,
     QuestionFunctions,
@@ -70,21 +71,10 @@ def mecke_terms(
         part, cls = parts[j], classes[j]
         law, n = model.law[part], state.people[part]
         # s_c, or (a_c + y_c) / (A + n)
-        share = model.mass[law, cls]
-        a = model.concentration[law]
-        if a > 0.0:
-            share = (model.mass[law, cls] + state.x[part, cls]) / (a + n)
-        # log P(n + 1) - log P(n)
-        i = model.size_ptr[part] + n
-        change = model.log_size[i + 1] - model.log_size[i]
-        # + log L(y + e_c) - log L(y)
-        for level in range(model.base.shape[0]):
-            base = model.base[level, part]
-            for k in range(model.cell.shape[2]):
-                c = model.cell[level, cls, k]
-                if c >= 0:
-                    old = state.spot[base + c]
-                    change += model.table[old + model.coef[level, cls, k]] - model.table[old]
+        share, a = weight(model, law, cls, state.x[part, cls]), model.concentration[law]
+        share = share / (a + n) if a > 0.0 else share
+        # log P(n + 1) - log P(n) + log L(y + e_c) - log L(y)
+        change = size_delta(model, part, n, 1) + rows_delta(model, state, part, cls, 1, -1)
         # (n + 1) s_c P(n + 1) / P(n) L(y + e_c) / L(y)
         out[j] = (n + 1) * share * math.exp(change)
 

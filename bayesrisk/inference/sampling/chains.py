@@ -24,7 +24,7 @@ from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -305,12 +305,6 @@ def _statistic(name: str, draws: NDArray[Any], **options: Any) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
-def _checked(samples: Any) -> Samples:
-    if not isinstance(samples, Samples):
-        raise ArgumentTypeError(f"samples must be Samples, got {type(samples).__name__}")
-    return samples
-
-
 def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
     """Return the groups of ArviZ's container that there are, each its variables by name."""
     posterior: dict[str, Any] = {"count": samples.counts}
@@ -350,7 +344,7 @@ def to_arviz(samples: Samples) -> Any:
     >>> to_arviz(samples)["posterior"]["count"].dims
     ('chain', 'draw', 'level')
     """
-    draws = _checked(samples)
+    draws = check.instance(samples, Samples, "samples")
     attrs = {
         "inference_library": "bayesrisk",
         "inference_library_version": draws.versions["bayesrisk"],
@@ -430,7 +424,7 @@ class Diagnosis:
 
 
 class ChainNumbers(NamedTuple):
-    """Diagnostics of one variable."""
+    """Diagnostics of one variable, as in ``Diagnosis``."""
 
     mean: float
     mcse: float
@@ -548,7 +542,7 @@ def diagnose(
     >>> diagnose(samples).verdict
     'converged'
     """
-    _checked(samples)
+    check.instance(samples, Samples, "samples")
     largest = check.scalar(max_rhat, "max_rhat", lower=1.0, bounds="()")
     smallest = check.scalar(min_ess_per_chain, "min_ess_per_chain", lower=0.0, bounds="()")
     if samples.draws < _FEWEST_DRAWS:

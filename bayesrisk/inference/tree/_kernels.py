@@ -20,21 +20,6 @@ _FARTHEST = 2**52  # count beyond which nothing is looked for
 
 
 @kernel
-def unit_of_nodes(parent: IntArray, first_child: IntArray, unit: IntArray) -> int:
-    """Fill ``unit`` with each node's chain, chains numbered parents first; return their number."""
-    units = 0
-    for v in range(parent.size):
-        p = parent[v]
-        # An only child has its parent's count.
-        if p >= 0 and first_child[p + 1] - first_child[p] == 1:
-            unit[v] = unit[p]
-        else:
-            unit[v] = units
-            units += 1
-    return units
-
-
-@kernel
 def pair_children(
     first: IntArray,
     count: IntArray,
@@ -440,34 +425,35 @@ def newton_direction(
 
 
 @kernel
-def summarise(
-    offset: IntArray, size: IntArray, low: IntArray, pmf: FloatArray, out: FloatArray
+def gather_marginals(
+    low: IntArray,
+    spots: tuple[IntArray, IntArray],
+    message: FloatArray,
+    above: FloatArray,
+    pmf: FloatArray,
+    summary: FloatArray,
 ) -> None:
-    """Fill ``out`` with mean, standard deviation, mode and P(count >= 1) of every pmf."""
-    for u in range(size.size):
-        p = pmf[offset[u] : offset[u] + size[u]]
+    """Fill ``pmf`` with message times outside message of each unit, one unit after the other.
+
+    ``spots`` are where a unit's window starts in both and how long it is; ``summary`` gets mean,
+    standard deviation, mode and P(count >= 1).
+    """
+    end = 0
+    for u in range(low.size):
+        start, size = spots[0][u], spots[1][u]
+        p = pmf[end : end + size]
+        end += size
         # Two passes, so that the variance does not cancel.
         first = second = some = 0.0
         mode = 0
-        for i in range(p.size):
+        for i in range(size):
+            p[i] = message[start + i] * above[start + i]
             first += i * p[i]
             if p[i] > p[mode]:
                 mode = i
             if low[u] + i >= 1:
                 some += p[i]
-        for i in range(p.size):
+        for i in range(size):
             second += (i - first) ** 2 * p[i]
-        out[u, 0], out[u, 1] = low[u] + first, math.sqrt(second)
-        out[u, 2], out[u, 3] = low[u] + mode, min(some, 1.0)
-
-
-@kernel
-def gather_products(
-    start: IntArray, size: IntArray, message: FloatArray, above: FloatArray, out: FloatArray
-) -> None:
-    """Fill ``out`` with message times outside message of each unit, one unit after the other."""
-    at = 0
-    for u in range(start.size):
-        for i in range(start[u], start[u] + size[u]):
-            out[at] = message[i] * above[i]
-            at += 1
+        summary[u, 0], summary[u, 1] = low[u] + first, math.sqrt(second)
+        summary[u, 2], summary[u, 3] = low[u] + mode, min(some, 1.0)

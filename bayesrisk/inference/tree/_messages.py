@@ -489,10 +489,14 @@ class Plan:
 
 def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
     """Return the unit of each node, and parent, precision, whole and rest of each unit."""
-    unit_of = np.empty(tree.n_nodes, dtype=np.int64)
-    n = int(kernels.unit_of_nodes(tree.parent, tree.first_child, unit_of))
-    head = np.full(n, tree.n_nodes, dtype=np.int64)
-    np.minimum.at(head, unit_of, np.arange(tree.n_nodes))
+    # An only child has its parent's count: links are doubled until each ends at a head of a chain.
+    only = np.diff(tree.first_child)[tree.parent] == 1
+    only[0] = False
+    link = np.where(only, tree.parent, np.arange(tree.n_nodes))
+    while not np.array_equal(link, link[link]):
+        link = link[link]
+    head = np.flatnonzero(~only)
+    unit_of, n = np.searchsorted(head, link), head.size
     above = tree.parent[head]
     parent = np.where(above < 0, -1, unit_of[above])
     lam: FloatArray = np.minimum(np.bincount(unit_of, tree.precision, n), 1e280)

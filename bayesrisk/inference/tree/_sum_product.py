@@ -164,12 +164,16 @@ _NARROWEST = -600.0  # log of the smallest share that is cut: everything stays i
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Posterior pmfs of all units, one after the other in ``pmf``."""
+    """Posterior pmfs of all units, one after the other in ``pmf``.
+
+    ``summary`` holds mean, standard deviation, mode and P(count >= 1) of each.
+    """
 
     low: IntArray
     offset: IntArray
     size: IntArray
     pmf: FloatArray
+    summary: FloatArray
     truncation: float
     rounding: float
     peak_bytes: int
@@ -349,10 +353,11 @@ class Passage:
         low, start, size = self.spot[self.plan.root].T.copy()
         offset = np.concatenate(([0], np.cumsum(size)[:-1]))
         pmf = np.empty(int(size.sum()))
-        kernels.gather_products(start, size, self.store, self.above, pmf)
+        summary = np.empty((size.size, 4))
+        kernels.gather_marginals(low, (start, size), self.store, self.above, pmf, summary)
         peak = self.store.nbytes + self.above.nbytes + pmf.nbytes
         rounding = self.rounded + float(self.lost[-1, 1])
-        return Marginals(low, offset, size, pmf, min(truncation, 1.0), rounding, peak)
+        return Marginals(low, offset, size, pmf, summary, min(truncation, 1.0), rounding, peak)
 
 
 def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals:

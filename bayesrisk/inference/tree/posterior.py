@@ -15,7 +15,6 @@ from bayesrisk._show import displayed, number, span
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
-from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree._messages import Plan
 from bayesrisk.inference.tree.leaf_prior import LeafPriors, plan_tree
@@ -208,9 +207,7 @@ def tree_posterior(
 
 
 def _result(tree: Tree, plan: Plan, m: engine.Marginals, name: str, tail: float) -> TreePosterior:
-    summary = np.empty((m.size.size, 4))
-    kernels.summarise(m.offset, m.size, m.low, m.pmf, summary)
-    mean, sd, mode, some = np.ascontiguousarray(summary[plan.unit_of].T)
+    mean, sd, mode, some = np.ascontiguousarray(m.summary[plan.unit_of].T)
     whole = mode.astype(np.int64)
     windows = [array[plan.unit_of] for array in (m.low, m.offset, m.size)]
     for array in (mean, sd, whole, some, *windows, m.pmf):

@@ -17,7 +17,7 @@ from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
 from bayesrisk.distributions.sums import FLAT as NO_RIPPLE
 from bayesrisk.distributions.sums import SMOOTH, sum_ripple
 from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
-from bayesrisk.inference.count.posterior import bayes_rule
+from bayesrisk.inference.count.posterior import bayes_rule, first_reached
 from bayesrisk.inference.two_levels import _kernels as kernels
 
 CONDITIONALS = ("coherent", "as-published")
@@ -297,7 +297,9 @@ def decides(posterior: FloatArray, ties: str) -> FloatArray:
     return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
 
 
-def thresholds(settings: Settings, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
+def thresholds(
+    settings: Settings, n: FloatArray, total: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d at which the posterior is at least, and above, 1/2.
 
     For one setting.  Minus or plus infinity where the block count is not released and cannot
@@ -316,18 +318,10 @@ def thresholds(settings: Settings, n: FloatArray, total: FloatArray) -> tuple[An
     return threshold(logit + group_evidence(settings, n, total), a)
 
 
-def threshold(log_odds: Any, a: float) -> tuple[Any, Any]:
+def threshold(log_odds: FloatArray, a: float) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
 
     Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
     what is within rounding of 0 is one.
     """
-    return _reaches(log_odds + kernels.TIE, a), _reaches(log_odds - kernels.TIE, a)
-
-
-def _reaches(log_odds: Any, a: float) -> FloatArray:
-    with np.errstate(over="ignore"):
-        offset = np.ceil(0.5 - log_odds / (2.0 * a))
-        # Rounding may leave the quotient one step off; settle it by the inequality itself.
-        offset = np.where(log_odds + a * (2.0 * offset - 3.0) >= 0.0, offset - 1.0, offset)
-        return np.asarray(np.where(log_odds + a * (2.0 * offset - 1.0) < 0.0, offset + 1.0, offset))
+    return first_reached(log_odds + kernels.TIE, a), first_reached(log_odds - kernels.TIE, a)

@@ -15,7 +15,7 @@ from bayesrisk.inference.microdata import people_model as module
 from bayesrisk.inference.microdata.chains import Draws, PeopleChain, agreed, draw, moving
 from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, put
-from bayesrisk.inference.microdata.people_moves import sweep_slots
+from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.microdata.questions import QuestionFunctions, answer_interval, answers_of
 from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.inference.sampling.chains import chain_numbers
@@ -238,7 +238,7 @@ def test_steps_that_stay_in_some_places_are_in_balance(slots):
         there = every[every - first[part] < seen[part]]
         chosen = every if slots == "of two parts" else there
         if chosen.size:
-            sweep_slots(chain.rng, of.arrays, chain.state, chosen, 1)
+            sweep(chain.rng, of.arrays, chain.state, 1, chosen)
         after[:] = chain.snapshot()[0]
     assert (imbalance(*states) < 4.5) == (slots == "of two parts")
     x = chain.state.x
