@@ -46,15 +46,7 @@ class Stratum:
                 value += gammaln(s + r) - gammaln(total + u)
             else:
                 value[1:] = -np.inf
-        if prior.size is not None:
-            n = r + self.known
-            with np.errstate(divide="ignore"):
-                value += np.where(
-                    n < prior.size.size,
-                    np.log(prior.size[np.minimum(n, prior.size.size - 1)]),
-                    -np.inf,
-                )
-        return value
+        return value + prior.log_size(r + self.known)
 
 
 def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:

@@ -72,20 +72,6 @@ class SearchState(NamedTuple):
 
 
 @kernel
-def _rescale(
-    log_weight: float, scale: FloatArray, below: FloatArray, law: FloatArray, answer_law: FloatArray
-) -> None:
-    """Move the reference m of the weights exp(w - m) up to a weight that lies far above it."""
-    # exp(w - m') = exp(w - m) exp(m - m')
-    factor = math.exp(scale[0] - log_weight)
-    below *= factor
-    law *= factor
-    answer_law *= factor
-    scale[1] *= factor
-    scale[0] = log_weight
-
-
-@kernel
 def search(part: Component, state: SearchState, budget: int) -> bool:
     """Go on for about ``budget`` nodes; return whether every point has been visited.
 
@@ -145,11 +131,15 @@ def search(part: Component, state: SearchState, budget: int) -> bool:
                 # A point: P(x_i = v) and P(answer = v) are sums of exp(w - m)
                 points += 1
                 if reference == -math.inf:
-                    scale[0] = reference = value
+                    reference = value
                 elif value > reference + _FAR:
-                    scale[1] = total
-                    _rescale(value, scale, below, law, answer_law)
-                    reference, total = scale[0], scale[1]
+                    # The reference m moves far up: exp(w - m') = exp(w - m) exp(m - m')
+                    factor = math.exp(reference - value)
+                    below *= factor
+                    law *= factor
+                    answer_law *= factor
+                    total *= factor
+                    reference = value
                 weight = math.exp(value - reference)
                 law[law_ptr[depth] + x[depth]] += weight
                 below[depth] += weight
@@ -162,7 +152,7 @@ def search(part: Component, state: SearchState, budget: int) -> bool:
                 sums[row[k]] += step * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
                 answers[asked[k]] += step * asked_coef[k]
-    scale[1] = total
+    scale[0], scale[1] = reference, total
     state.number[0], state.number[1], state.number[3] = depth, points, 1 if enter else 0
     state.number[2] += nodes
     return bool(depth < 0)

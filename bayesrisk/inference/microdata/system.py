@@ -140,14 +140,8 @@ class MicrodataSystem:
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
-        return RowSystem(
-            self.over_unknowns(matrix),
-            np.concatenate(hard),
-            np.concatenate(given),
-            known,
-            laws,
-            names,
-        )
+        sums = np.concatenate(hard), np.concatenate(given), known
+        return RowSystem(self.over_unknowns(matrix), *sums, laws, names)
 
 
 @dataclass
@@ -272,17 +266,9 @@ def _layer(
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(given, axis=1).astype(np.int64)
-    layer = Layer(
-        level,
-        geoids,
-        np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64),
-        weights,
-        published,
-        np.zeros(published.shape, np.int64),
-        np.concatenate(hidden, axis=1),
-        tuple(laws),
-        tuple(names),
-    )
+    around = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
+    counts = published, np.zeros(published.shape, np.int64), np.concatenate(hidden, axis=1)
+    layer = Layer(level, geoids, around, weights, *counts, tuple(laws), tuple(names))
     _check_true(layer.given, layer)
     return layer
 
@@ -387,17 +373,9 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)
     )
+    given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
     small = SmallSystem(
-        group,
-        weight,
-        rows.matrix,
-        rows.hard,
-        rows.given - rows.known,
-        tuple(soft),
-        tuple(runs),
-        priors,
-        total,
-        constant,
+        group, weight, rows.matrix, rows.hard, given, *laws, priors, total, constant
     )
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
@@ -626,15 +604,9 @@ def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) 
 
     A is the concentration and the number of known people whose class is known.
     """
-    size, a = prior.size, prior.concentration
+    a = prior.concentration
     value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
         steps = np.concatenate([[0.0], np.cumsum(np.log(a + settled + np.arange(int(u.max()))))])
         value = value - steps[u]
-    if size is not None:
-        n = u + known
-        with np.errstate(divide="ignore"):
-            value = value + np.where(
-                n < size.size, np.log(size[np.minimum(n, size.size - 1)]), -np.inf
-            )
-    return value
+    return value + prior.log_size(u + known)

@@ -7,7 +7,7 @@ draws from the generator that it is given and releases the GIL: chains run in th
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -40,8 +40,8 @@ def log_fall(precision: float, step: float, lean: float) -> float:
 
 @kernel
 def draw_offset(
-    rng: np.random.Generator, centre: float, precision: float, low: Any, high: Any
-) -> Any:
+    rng: np.random.Generator, centre: float, precision: float, low: int, high: int
+) -> int:
     """Draw a whole d in [low, high] with weight exp(-precision (d - centre)**2), exactly.
 
     Rejection from a flat top and two geometric tails.  The log weight is concave, so beyond any
@@ -120,9 +120,9 @@ def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -
 
 
 @kernel
-def _invert(u: float, cdf: FloatArray, guide: IntArray) -> Any:
+def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
     """Return the first index whose cdf exceeds u; the guide says where to begin."""
-    i = guide[np.int64(u * guide.size)]
+    i: int = guide[np.int64(u * guide.size)]
     while u >= cdf[i]:
         i += 1
     return i
@@ -286,7 +286,7 @@ def _draw_tabulated(
     rng: np.random.Generator,
     tables: FloatArray,
     gaussian: tuple[float, float],
-    window: tuple[Any, Any],
+    window: tuple[int, int],
     slack: float,
     work: SweepWork,
     passed: int,

@@ -426,8 +426,7 @@ def sample_tree(
     >>> bool((samples.of("group") == samples.of("a") + samples.of("b")).all())
     True
     """
-    if not isinstance(tree, Tree):
-        raise ArgumentTypeError(f"tree must be a Tree, got {type(tree).__name__}")
+    check.instance(tree, Tree, "tree")
     if tree.is_bounded:
         raise ArgumentError("tree must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
@@ -508,23 +507,14 @@ def sample_two_levels(
         for value, name in zip(release, ("block", "group", "siblings"), strict=True)
     )
     m, k = (check.integer(getattr(known, name), name) for name in ("n_siblings", "known_count"))
-    spec = {
-        "block": y,
-        "group": n,
-        "siblings": s,
-        "n_siblings": m,
-        "rho_block": check.scalar(known.rho_block, "rho_block"),
-        "rho_group": check.scalar(known.rho_group, "rho_group"),
-        "prior": check.scalar(known.prior, "prior"),
-        "known_count": k,
-        "group_prior": known.group_prior,
-        "known_total": known.known_total,
-        "sensitivity": check.scalar(known.sensitivity, "sensitivity"),
-        "conditionals": known.conditionals,
-    }
+    numbers = ("rho_block", "rho_group", "prior", "sensitivity")
+    spec = {"block": y, "group": n, "siblings": s, "n_siblings": m, "known_count": k}
+    spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
+    spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked
     sizes = whole_settings(draws, warmup, chains)
-    log_odds = special.logit(float(settings.prior)) + float(settings.block) * (2.0 * (y - k) - 1.0)
+    prior, precision = float(settings.prior), np.array([settings.block, settings.group], float)
+    log_odds = special.logit(prior) + float(settings.block) * (2.0 * (y - k) - 1.0)
     tables, feasible = two_level_tables(
         (n, s, k),
         (float(settings.group), float(settings.total)),
@@ -551,11 +541,5 @@ def sample_two_levels(
         spec=MappingProxyType(spec),
         seed=seed,
         observed=MappingProxyType({"noisy_count": np.array([y, n]), "noisy_siblings": s}),
-        constants=MappingProxyType(
-            {
-                "precision": np.array([float(settings.block), float(settings.group)]),
-                "prior": float(settings.prior),
-                "known_count": k,
-            }
-        ),
+        constants=MappingProxyType({"precision": precision, "prior": prior, "known_count": k}),
     )

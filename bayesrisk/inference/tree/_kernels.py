@@ -87,17 +87,6 @@ def _log_step_above(
 
 
 @kernel
-def _log_step_below(
-    x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
-) -> float:
-    """Bound the log ratio of successive terms from below, on 1, ..., x - 1, x >= 2."""
-    step: float = _log_step(x - 1, y, frac, lam, law, theta)
-    if law[1] < 1.0:  # smallest at 1
-        step += math.log(0.5 * (1.0 + law[1])) - math.log((x - 1 + law[1]) / x)
-    return step
-
-
-@kernel
 def _start(y: int, frac: float, lam: float, law: FloatArray, theta: float) -> int:
     """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
     low, high = 1, 2
@@ -178,7 +167,10 @@ def leaf_window(
     low = start
     while low > least:
         if low > 1:
-            ratio = _log_step_below(low, y, frac, lam, law, theta)
+            # A bound on the log ratios from below, on 1, ..., low - 1
+            ratio = _log_step(low - 1, y, frac, lam, law, theta)
+            if law[1] < 1.0:  # smallest at 1
+                ratio += math.log(0.5 * (1.0 + law[1])) - math.log((low - 1 + law[1]) / low)
             if ratio > 0.0:
                 lower = log_term - ratio - math.log(-math.expm1(-ratio))
                 at_zero = log_term - (low - 1) * ratio

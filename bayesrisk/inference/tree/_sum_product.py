@@ -1,6 +1,6 @@
 """Sum-product on a tree of counts: passage up, passage down.
 
-Messages are tilted (see ``_tree_tilts``), so that they are large where the posterior is, however
+Messages are tilted (see below), so that they are large where the posterior is, however
 much parent and children disagree.  What is cut off a message then weighs about as much in the
 posterior, and a bound on it follows from the passage up alone; if the bound is not met, tilts are
 improved and windows widened.
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
-from bayesrisk.inference.tree import _messages as factors
 from bayesrisk.inference.tree import _messages as messages
-from bayesrisk.inference.tree._messages import Plan
+from bayesrisk.inference.tree.leaf_prior import Plan
 
 # -----------------------------------------------------------------------------
 # Tilts of a tree's messages: where a message has to be large for the posterior.
@@ -179,7 +178,7 @@ class Marginals:
     peak_bytes: int
 
 
-def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
+def _own_factors(plan: Plan, delta: FloatArray) -> messages.Factors:
     """Return each unit's factor, largest value 1."""
     row = np.full(plan.lam.size, -1, dtype=np.int64)
     spots, parts = [(0, 0, 0)], [np.zeros(0)]
@@ -192,7 +191,7 @@ def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
     values, rows = np.concatenate(parts), np.array(spots, dtype=np.int64)
-    return factors.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
+    return messages.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
 
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -305,7 +304,7 @@ class Passage:
             conv, rounded = full[first : first + size].copy(), size * error
             if exact:
                 rounded = 0.0
-                factors.convolve_into(a, b, first, conv)
+                messages.convolve_into(a, b, first, conv)
             missing = (outside, float(rounded))
             code = messages.close_merge(
                 s, low, conv, missing, self.merges, self.factors, self.state, log_eps
@@ -343,7 +342,7 @@ class Passage:
             d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)
             share = error / max(float(self._message(child) @ d), 1e-300)
             if share > _WORST_TRANSFORM:
-                factors.correlate_into(u, out, first, d)
+                messages.correlate_into(u, out, first, d)
             else:
                 self.rounded += share
             messages.scale_above(child, self.spot, self.store, self.above)

@@ -16,8 +16,7 @@ from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree._messages import Plan
-from bayesrisk.inference.tree.leaf_prior import LeafPriors, plan_tree
+from bayesrisk.inference.tree.leaf_prior import LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import Tree
 
 

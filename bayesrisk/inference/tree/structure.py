@@ -186,13 +186,6 @@ class Tree:
         except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
             raise DataError(f"the tree has no node {shown(name)}") from error
 
-    def frozen(self) -> Tree:
-        """Return the tree itself, its arrays read-only."""
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-        return self
-
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
         """Build the tree from a table with one row per node, in any order.
@@ -229,30 +222,42 @@ class Tree:
         if "exact_count" in frame.columns:
             counts, given = _whole_column(frame, "exact_count", names, lower=0)
             exact = np.where(given, counts, -1)
-        n_children = np.bincount(parent[1:], minlength=parent.size)
-        first_child = np.concatenate(([0], np.cumsum(n_children))).astype(np.int64)
-        has_target = known[order] >= 0
-        if np.any(has_target & (n_children > 0)):
-            node = names[order[np.argmax(has_target & (n_children > 0))]]
-            raise DataError(
-                f"known_count and prior belong to leaves, got them for node {shown(node)}"
-            )
         lower, upper = _bounds(frame, names, order, parent, depth)
-        return cls(
+        tree = cls._linked(
             names=names[order],
             parent=parent,
-            first_child=first_child,
-            children=np.arange(1, parent.size, dtype=np.int64),
             depth=depth,
             noisy=np.where(precision > 0.0, noisy, 0)[order],
             precision=precision[order],
-            leaves=np.flatnonzero(n_children == 0).astype(np.int64),
             known_count=known[order],
             prior=prior[order],
             lower=lower,
             upper=upper,
             exact=exact[order],
-        ).frozen()
+        )
+        bad = np.setdiff1d(np.flatnonzero(tree.known_count >= 0), tree.leaves)
+        if bad.size:
+            raise DataError(
+                f"known_count and prior belong to leaves, got them for node "
+                f"{shown(tree.names[bad[0]])}"
+            )
+        return tree
+
+    @classmethod
+    def _linked(cls, *, parent: IntArray, **columns: Any) -> Tree:
+        """Return the tree of nodes that stand breadth first, with the links to their children."""
+        n_children = np.bincount(parent[1:], minlength=parent.size)
+        tree = cls(
+            parent=parent,
+            first_child=np.concatenate(([0], np.cumsum(n_children))).astype(np.int64),
+            children=np.arange(1, parent.size, dtype=np.int64),
+            leaves=np.flatnonzero(n_children == 0).astype(np.int64),
+            **columns,
+        )
+        for value in vars(tree).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        return tree
 
     @classmethod
     def from_release(
@@ -550,26 +555,21 @@ def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
             precision.append(float(weight))
             exact.append(known)
         node = first
-    up, size = np.array(parent, dtype=np.int64), len(names)
-    n_children = np.bincount(up[1:], minlength=size)
+    size, lam = len(names), np.array(precision)
     block = np.arange(size) == node
-    lam = np.array(precision)
-    return Tree(
+    return Tree._linked(
         names=pd.Index(names),
-        parent=up,
-        first_child=np.concatenate(([0], np.cumsum(n_children))).astype(np.int64),
-        children=np.arange(1, size, dtype=np.int64),
+        parent=np.array(parent, dtype=np.int64),
         depth=np.array(depth, dtype=np.int64),
         noisy=np.where(lam > 0.0, noisy, 0),
         precision=lam,
-        leaves=np.flatnonzero(n_children == 0).astype(np.int64),
         known_count=np.where(block, k, -1),
         prior=np.where(block, p, np.nan),
         lower=np.zeros(size, dtype=np.int64),
         upper=np.full(size, check.MAX_COUNT),
         exact=np.array(exact, dtype=np.int64),
         _tables=tables,
-    ).frozen()
+    )
 
 
 def _require_columns(frame: pd.DataFrame) -> None:

@@ -14,8 +14,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree._messages import Plan
-from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, plan_tree
+from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import Tree
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray, Number
@@ -53,6 +53,11 @@ class Settings:
         """Precision of the siblings' noisy total."""
         return np.asarray(self.block / self.n_siblings)
 
+    def shape(self, *arrays: FloatArray) -> tuple[int, ...]:
+        """Return the common shape of arrays and of all settings but the prior."""
+        own = (self.block, self.group, self.n_siblings, self.known_count)
+        return np.broadcast_shapes(*(a.shape for a in (*arrays, *own)))
+
 
 def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArray:
     """Return ``rho / sensitivity**2``; 0 says that nothing is released at this level."""
@@ -95,45 +100,6 @@ def read_group_prior(
     return table
 
 
-def read_settings(
-    *,
-    n_siblings: ArrayLike,
-    rho_block: Number,
-    rho_group: Number,
-    prior: Number,
-    known_count: ArrayLike,
-    group_prior: CountLaw | None,
-    known_total: int | None,
-    sensitivity: Number,
-    conditionals: str,
-    sibling_noise: str,
-) -> Settings:
-    """Return checked settings."""
-    delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
-    k = check.count_array(known_count, "known_count", lower=0)
-    total = None if known_total is None else check.integer(known_total, "known_total", lower=0)
-    table = read_group_prior(group_prior, total, k)
-    published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
-    if published and table is not FLAT:
-        top = int(table.allowed[-1])
-        if top <= int(k.max()):
-            raise ArgumentError(
-                "group_prior must allow a group count > known_count with "
-                f"conditionals='as-published', got at most {top}"
-            )
-    return Settings(
-        block=level_precision(rho_block, "rho_block", delta),
-        group=level_precision(rho_group, "rho_group", delta),
-        n_siblings=check.count_array(n_siblings, "n_siblings", lower=1, upper=10**9),
-        prior=check.probability(prior, "prior"),
-        known_count=k,
-        group_prior=table,
-        known_total=total,
-        published=published,
-        exact_noise=check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact",
-    )
-
-
 def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
     """Warn that the published conditionals belong to no joint law."""
     if settings.published:
@@ -166,12 +132,9 @@ def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
     if not settings.exact_noise:
         yield slice(None), NO_RIPPLE
         return
-    pairs = np.broadcast_arrays(settings.block, settings.n_siblings)
-    if settings.block.size == settings.n_siblings.size == 1:
-        yield (
-            slice(None),
-            sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings"),
-        )
+    pairs = (settings.block, settings.n_siblings)
+    if all(pair.size == 1 for pair in pairs):
+        yield slice(None), sum_ripple(*(pair.item() for pair in pairs), name="n_siblings")
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
@@ -220,15 +183,7 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
     """
     if settings.group_prior is FLAT and not _has_ripple(settings):
         return np.asarray(kernels.group_evidence(n, total, settings.group, settings.total))
-    shape = np.broadcast_shapes(
-        n.shape,
-        total.shape,
-        settings.block.shape,
-        settings.group.shape,
-        settings.n_siblings.shape,
-        settings.known_count.shape,
-    )
-    return _run_kernel(kernels.table_evidence, settings, shape, (), n, total)
+    return _run_kernel(kernels.table_evidence, settings, settings.shape(n, total), (), n, total)
 
 
 def _has_ripple(settings: Settings) -> bool:
@@ -267,16 +222,7 @@ def target_probability(
     settings: Settings, d: FloatArray, n: FloatArray, total: FloatArray
 ) -> FloatArray:
     """Return the posterior probability of X = k + 1 given releases relative to k."""
-    shape = np.broadcast_shapes(
-        d.shape,
-        n.shape,
-        total.shape,
-        settings.block.shape,
-        settings.group.shape,
-        settings.n_siblings.shape,
-        settings.prior.shape,
-        settings.known_count.shape,
-    )
+    shape = settings.shape(d, n, total, settings.prior)
     out: FloatArray = np.empty(shape)
     if settings.published:
         p = settings.prior
