@@ -251,7 +251,9 @@ class SumLaws:
         return self.ripples[self.ends[law] : self.ends[law + 1]]
 
 
-def sum_laws(precision: Any, terms: Any, *, exact: bool, shape: tuple[int, ...]) -> SumLaws:
+def sum_laws(
+    precision: FloatArray, terms: IntArray, *, exact: bool, shape: tuple[int, ...]
+) -> SumLaws:
     """Return the laws of sums of ``terms`` discrete Gaussians of a precision, the distinct ones."""
     h, n = np.broadcast_arrays(precision, terms)
     # Beyond these limits the evidence is nothing, or everything, in double precision.
@@ -271,6 +273,6 @@ def sum_laws(precision: Any, terms: Any, *, exact: bool, shape: tuple[int, ...])
     )
 
 
-def exact_wanted(sibling_noise: Any) -> bool:
+def exact_wanted(sibling_noise: str) -> bool:
     """Return whether the siblings' noise is to be convolved; refuse any other word."""
     return check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact"

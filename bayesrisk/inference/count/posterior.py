@@ -7,8 +7,6 @@ probability of one more (the target has them).  The noisy count Y = X + N_Z(0, s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -137,7 +135,10 @@ _BLOCK = 8192  # elements per pass: three arrays of doubles stay in the first-le
 
 
 def bayes_rule(
-    minus_evidence: NDArray[np.float64], prior: Any, numerator: Any, out: NDArray[np.float64]
+    minus_evidence: FloatArray,
+    prior: FloatArray | float,
+    numerator: FloatArray | float,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with numerator / (p + (1 - p) exp(-evidence)).
 
@@ -352,11 +353,6 @@ def count_posterior(
     -------
     ndarray, shape (..., u + 1)
         Posterior of X = k, ..., k + u.
-
-    Raises
-    ------
-    ArgumentError
-        If the release is impossible under every count that the prior allows.
 
     Examples
     --------

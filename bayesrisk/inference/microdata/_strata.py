@@ -63,9 +63,8 @@ def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
         groups = _disjoint(here, partly, shares.size)
         if groups is None:
             return None
-        found.append(
-            _of_place(place, groups, partly, settled[place], mass, int(known.people[place]))
-        )
+        people = int(known.people[place])
+        found.append(_of_place(place, groups, partly, settled[place], mass, people))
     return found
 
 

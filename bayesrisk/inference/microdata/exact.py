@@ -168,12 +168,11 @@ class TooManyPointsError(Exception):
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """Marginal laws of groups and linear functions, and the evidence."""
+    """Marginal laws of groups and linear functions."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
     points: int  # points visited, of all components together
-    log_evidence: float  # log of the sum of all weights
 
 
 def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw:
@@ -186,7 +185,7 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
     columns, of_rows = sp.csc_array(system.matrix), system.matrix
-    points, nodes, evidence = 0, 0, system.constant
+    points = nodes = 0
     most_nodes = max(_NODES, _NODES_A_POINT * max_points)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
@@ -203,13 +202,12 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
             raise DataError(
                 "release contradicts itself or the prior: no counts agree with all of it"
             )
-        evidence += float(state.scale[0]) + np.log(total)
         for i, group in enumerate(order):
             laws[group] = state.law[state.law_ptr[i] : state.law_ptr[i + 1]] / total
         for i, f in enumerate(_asked_of(asked, members)):
             found = state.answer_law[state.answer_ptr[i] : state.answer_ptr[i + 1]] / total
             answers[f] = np.convolve(answers[f], found)
-    return ExactLaw(tuple(laws), tuple(answers), points, evidence)
+    return ExactLaw(tuple(laws), tuple(answers), points)
 
 
 def _asked_of(asked: sp.csr_array, members: IntArray) -> IntArray:
@@ -263,7 +261,7 @@ def _prepared(
     priors = [system.priors[g] for g in order]
     component = Component(
         top=top,
-        prior_ptr=_starts([p.size for p in priors]),
+        prior_ptr=starts([p.size for p in priors]),
         prior=np.concatenate(priors),
         ptr=ptr,
         row=row,
@@ -274,14 +272,14 @@ def _prepared(
         most=np.array(
             [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
         ),
-        soft_ptr=_starts([s.size for s in soft]),
+        soft_ptr=starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
         asked_ptr=chosen.indptr.astype(np.int64),
         asked=chosen.indices.astype(np.int64),
         asked_coef=chosen.data.astype(np.int64),
     )
     n = order.size
-    law_ptr, answer_ptr = _starts(top + 1), _starts(np.asarray(most) + 1)
+    law_ptr, answer_ptr = starts(top + 1), starts(np.asarray(most) + 1)
     state = SearchState(
         x=np.zeros(n, np.int64),
         high=np.zeros(n, np.int64),
@@ -299,7 +297,8 @@ def _prepared(
     return component, state
 
 
-def _starts(sizes: Sequence[int] | IntArray) -> IntArray:
+def starts(sizes: Sequence[int] | IntArray) -> IntArray:
+    """Return where each of several parts begins, and the end of the last."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 

@@ -29,7 +29,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -110,9 +111,8 @@ class TermView:
         return min(_LOOKS, room // cost) if cost else 0
 
 
-@dataclass
-class TermRecord:
-    """Terms of the kept draws of a round, (chains, draws, functions).
+class TermRecord(NamedTuple):
+    """Terms of the kept draws of a round, (chains, draws, functions), and how many there are.
 
     Those of ``short`` questions are averages of more looks.
     """
@@ -121,18 +121,7 @@ class TermRecord:
     short: TermView
     looks: int
     values: FloatArray
-    done: list[int] = field(default_factory=list)
-
-    def add(self, number: int, chain: PeopleChain) -> None:
-        """Record the terms of the state of a chain."""
-        if not self.view.rows.size:
-            return
-        terms = self.values[number, self.done[number]]
-        terms[:] = self.view.terms(chain)
-        if self.looks:
-            i = np.searchsorted(self.view.rows, self.short.rows)
-            terms[i] = self.short.average(chain, terms[i], self.looks)
-        self.done[number] += 1
+    done: list[int]
 
 
 class ExpectedCounts:
@@ -203,8 +192,16 @@ class ExpectedCounts:
         self._room *= 2
 
     def record(self, number: int) -> None:
-        """Record the state of a chain; where questions are short of draws, look more often."""
-        self._record.add(number, self._chains[number])
+        """Record the terms of a chain's state; of more looks where questions need them."""
+        view, short, looks, values, done = self._record
+        if not view.rows.size:
+            return
+        chain, terms = self._chains[number], values[number, done[number]]
+        terms[:] = view.terms(chain)
+        if looks:
+            i = np.searchsorted(view.rows, short.rows)
+            terms[i] = short.average(chain, terms[i], looks)
+        done[number] += 1
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
         """Return the terms of the two numbers of a recorded question, each (chains, draws)."""

@@ -144,20 +144,27 @@ def size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
 
 
 @lean_kernel
-def _leave(model: ModelArrays, state: ChainState, slot: Index) -> None:
-    """Take a person out of the list of its part; the last one takes the slot."""
-    part = model.part_of[slot]
-    state.x[part, state.occupant[slot]] -= 1
-    state.people[part] -= 1
-    state.occupant[slot] = state.occupant[model.first[part] + state.people[part]]
+def _add(
+    model: ModelArrays,
+    state: ChainState,
+    part: Index,
+    cls: Index,
+    sign: Index,
+    slot: Index,
+    other: Index,
+) -> None:
+    """Add a person of a class to the rows and at the end of the list of a part, or take one out.
 
-
-@lean_kernel
-def _join(model: ModelArrays, state: ChainState, part: Index, cls: Index) -> None:
-    """Put a person of a class at the end of the list of a part."""
-    state.occupant[model.first[part] + state.people[part]] = cls
-    state.x[part, cls] += 1
-    state.people[part] += 1
+    Who leaves is in ``slot``, and the last one of the list takes it.
+    """
+    shift_rows(model, state, part, cls, sign, other)
+    state.x[part, cls] += sign
+    last = model.first[part] + state.people[part]
+    state.people[part] += sign
+    if sign > 0:
+        state.occupant[last] = cls
+    else:
+        state.occupant[slot] = state.occupant[last - 1]
 
 
 # Moves of one person.
@@ -213,10 +220,8 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
     change += rows_delta(model, state, target, cls, 1, part)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         return False
-    shift_rows(model, state, part, cls, -1, target)
-    shift_rows(model, state, target, cls, 1, part)
-    _leave(model, state, slot)
-    _join(model, state, target, cls)
+    _add(model, state, part, cls, -1, slot, target)
+    _add(model, state, target, cls, 1, -1, part)
     state.density[0] += change
     return True
 
@@ -239,11 +244,7 @@ def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
     change = rows_delta(model, state, part, cls, sign, -1)
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         return False
-    shift_rows(model, state, part, cls, sign, -1)
-    if sign > 0:
-        _join(model, state, part, cls)
-    else:
-        _leave(model, state, slot)
+    _add(model, state, part, cls, sign, slot, -1)
     state.density[0] += change
     return True
 
@@ -284,14 +285,11 @@ def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> fl
 def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index) -> float:
     """Add a person of a class, or remove one and keep it behind the list; return the change."""
     change = rows_delta(model, state, part, cls, sign, -1)
-    shift_rows(model, state, part, cls, sign, -1)
-    if sign > 0:
-        _join(model, state, part, cls)
-    else:
-        slot = model.first[part] + state.people[part] - 1
-        while state.occupant[slot] != cls:
-            slot -= 1
-        _leave(model, state, slot)
+    slot = model.first[part] + state.people[part] - 1
+    while sign < 0 and state.occupant[slot] != cls:
+        slot -= 1
+    _add(model, state, part, cls, sign, slot, -1)
+    if sign < 0:
         state.occupant[model.first[part] + state.people[part]] = cls
     return change
 

@@ -228,11 +228,6 @@ def microdata_posterior(
         numbers of records where the prior does not say how many there are, and where what is
         known overlaps.
 
-    Raises
-    ------
-    DataError
-        If the prior forbids what was released, or the tables contradict each other.
-
     Notes
     -----
     Exact laws have a relative error of about 1e-12, and the error of a mean of draws is its Monte

@@ -142,13 +142,6 @@ class RecordPrior:
         return np.where(n < self.size.size, log_pmf, -np.inf)
 
     @property
-    def dirichlet(self) -> FloatArray | None:
-        """Parameters of the Dirichlet law, one for each cell; None where the shares are known."""
-        if self.concentration is None:
-            return None
-        return self.concentration * self.shares_of_cells
-
-    @property
     def shares_of_cells(self) -> FloatArray:
         """The composition, written out."""
         if self.shares is not None:

@@ -321,7 +321,6 @@ class SmallSystem:
     # log weight of the counts 0, 1, ... of every group, up to the largest that rows leave
     priors: tuple[FloatArray, ...]
     mass: FloatArray  # share, or Dirichlet parameter, of every group
-    constant: float  # log weight that all points share
 
     @property
     def top(self) -> IntArray:
@@ -349,7 +348,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     weight[alive] = mass[alive] / total[group[alive]]
     rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
     rows = rows.keep(np.flatnonzero(~zero))
-    rows, constant = _without_implied(rows, prior)
+    rows = _without_implied(rows, prior)
     bounds = _bounds(rows, prior)
     top = _tops(rows, bounds, first.size)
     soft, runs = [], []
@@ -374,9 +373,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         for m, t in zip(total, top, strict=True)
     )
     given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
-    small = SmallSystem(
-        group, weight, rows.matrix, rows.hard, given, *laws, priors, total, constant
-    )
+    small = SmallSystem(group, weight, rows.matrix, rows.hard, given, *laws, priors, total)
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
 
@@ -454,8 +451,8 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, float]:
-    """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
+def _without_implied(rows: RowSystem, prior: RecordPrior) -> RowSystem:
+    """Return the rows whose sum the hard rows before them do not fix."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
             f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
@@ -465,7 +462,7 @@ def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, fl
     sizes = np.diff(rows.matrix.indptr)
     order = np.lexsort((sizes, ~rows.hard))
     span = _Span(dense.shape[1])
-    kept, constant = [], 0.0
+    kept = []
     for r in order:
         fixed = span.value(dense[r])
         if fixed is None:
@@ -486,14 +483,12 @@ def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, fl
                     f"{rows.given[r]}, and other counts make it {found:.0f}"
                 )
             continue
-        value = float(_log_weight(rows, r, np.array([total // scale]), prior)[0])
-        if value == -np.inf:
+        if _log_weight(rows, r, np.array([total // scale]), prior)[0] == -np.inf:
             raise DataError(
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
                 f"{found:.0f}, as other counts say"
             )
-        constant += value
-    return rows.keep(np.array(sorted(kept), np.int64)), constant
+    return rows.keep(np.array(sorted(kept), np.int64))
 
 
 class _Span:

@@ -74,7 +74,9 @@ def _leaves(tree: Tree) -> _Leaves:
     return _Leaves(node, begin, begin + below, weight[node])
 
 
-def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
+def _choices(
+    tree: Tree, leaf_prior: OneLeafPrior | Sequence[OneLeafPrior] | str
+) -> dict[int, OneLeafPrior]:
     """Return the prior of each leaf, by node."""
     n = tree.leaves.size
     if isinstance(leaf_prior, str):
@@ -104,7 +106,8 @@ def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
 
 def _of_one_leaf(prior: LeafPrior, leaf: int, leaves: int) -> LeafPrior:
     """Return the prior with the parameters of one leaf."""
-    sizes = {prior.log_jump.size, prior.size.size, prior.log_ratio.size} - {1}
+    columns = (prior.log_jump, prior.size, prior.log_ratio)
+    sizes = {column.size for column in columns} - {1}
     if not sizes:
         return prior
     if sizes != {leaves}:
@@ -112,15 +115,14 @@ def _of_one_leaf(prior: LeafPrior, leaf: int, leaves: int) -> LeafPrior:
             f"leaf_prior must have one parameter or one for each of {leaves} leaves, got "
             f"{max(sizes)}"
         )
-    columns = (prior.log_jump, prior.size, prior.log_ratio)
     return LeafPrior(prior.name, *(c if c.size == 1 else c.reshape(-1)[leaf] for c in columns))
 
 
-def _is_flat(prior: Any) -> bool:
+def _is_flat(prior: OneLeafPrior) -> bool:
     return isinstance(prior, LeafPrior) and prior.name == "flat"
 
 
-def _log_table(prior: Any, largest: int) -> LogTable:
+def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
     """Return a prior's table up to ``largest`` at most."""
     if isinstance(prior, CountLaw):
         return log_table(prior, "leaf_prior", largest=largest)
@@ -145,7 +147,7 @@ def _log_table(prior: Any, largest: int) -> LogTable:
     return LogTable(0, log_weight)
 
 
-def _bounded(prior: Any) -> int | None:
+def _bounded(prior: OneLeafPrior) -> int | None:
     """Return the last count that a prior allows, None if it has no end."""
     if isinstance(prior, CountLaw) and np.isfinite(prior.support()[1]):
         return int(prior.support()[1])
@@ -244,7 +246,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
     return count
 
 
-def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, Any]) -> _Weights:
+def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
     """Tabulate the priors, far enough that what is cut off cannot matter."""
     known = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
@@ -289,7 +291,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, Any]) -> _Weight
         lost = 2.0 * cost
 
 
-def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, LogTable]:
+def _tabulate(priors: Mapping[int, OneLeafPrior], largest: int) -> dict[int, LogTable]:
     if largest * max(len(priors), 1) > _MAX_TABLE:
         raise ArgumentError(
             f"leaf_prior needs {len(priors)} tables of {largest} counts: more than {_MAX_TABLE}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -382,7 +381,7 @@ def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:
     return np.stack([np.broadcast_to(c, (n,)) for c in columns], axis=1)
 
 
-def _law_tables(laws: Any, n: int) -> list[LogTable | None]:
+def _law_tables(laws: object, n: int) -> list[LogTable | None]:
     """Return the table of every leaf."""
     many = [laws] * n if isinstance(laws, CountLaw) else laws
     if not isinstance(many, Sequence) or not all(isinstance(law, CountLaw) for law in many):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,7 +82,7 @@ class TreePosterior:
             f"(prior: {self.leaf_prior}).",
         ]
 
-    def pmf(self, node: Any) -> pd.Series:
+    def pmf(self, node: object) -> pd.Series:
         """Return the posterior of one node's count: probability by count.
 
         What is not listed is within ``truncation_bound``.
@@ -94,7 +93,7 @@ class TreePosterior:
         pmf = self.probabilities[offset : offset + size]
         return pd.Series(pmf, index=index, name="probability")
 
-    def law(self, node: Any) -> FiniteLaw:
+    def law(self, node: object) -> FiniteLaw:
         """Return the posterior of one node's count as a law."""
         pmf = self.pmf(node)
         bound = min(self.truncation_bound + self.rounding_bound + pmf.size * 2.0**-52, 1.0)
@@ -169,9 +168,8 @@ def tree_posterior(
     ------
     ArgumentError
         If the posterior is improper (a leaf under a flat prior has no release, and nothing above
-        it has), prior and bounds exclude every set of counts, a prior gives mass to negative
-        counts, or
-        more than 2**27 probabilities (2 GiB with those of the passage down) would be needed.
+        it has), prior and bounds exclude every set of counts, or more than 2**27 probabilities
+        (2 GiB with those of the passage down) would be needed.
 
     Notes
     -----

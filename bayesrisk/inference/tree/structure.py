@@ -64,17 +64,14 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
         if above is not None:
             around = geography.ancestors(geoids[rows], above)
             parents = [str(code) or above for code in around]
-        pieces.append(
-            pd.DataFrame(
-                {
-                    "node": names_here,
-                    "parent": parents,
-                    "noisy_count": np.where(published_here & (not known), counts, np.nan),
-                    "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
-                    "exact_count": np.where(published_here & known, counts, np.nan),
-                }
-            )
-        )
+        columns = {
+            "node": names_here,
+            "parent": parents,
+            "noisy_count": np.where(published_here & (not known), counts, np.nan),
+            "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
+            "exact_count": np.where(published_here & known, counts, np.nan),
+        }
+        pieces.append(pd.DataFrame(columns))
         above = level
     return pd.concat(pieces, ignore_index=True)
 
@@ -178,7 +175,7 @@ class Tree:
             f"levels={int(self.depth.max()) + 1}, releases={released})"
         )
 
-    def index(self, name: Any) -> int:
+    def index(self, name: object) -> int:
         """Return the position of a node."""
         try:
             hash(name)  # pandas would quote what it cannot look up
@@ -202,13 +199,6 @@ class Tree:
             count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Raises
-        ------
-        DataError
-            If a column is missing; a name is missing or twice there; a parent is unknown; a node
-            is its own ancestor; there is no root or more than one; a value is out of range; or
-            no counts are within all bounds.  The message names the row and the node.
         """
         check.frame(frame, "frame")
         _require_columns(frame)
@@ -279,12 +269,6 @@ class Tree:
         Tree
             Nodes are codes of places, or the name of the level where a code is empty.  Counts
             with Gaussian noise are releases, true ones ``exact_count``, withheld ones nothing.
-
-        Raises
-        ------
-        ArgumentError
-            If the table, cell or place is unknown, no one place stands at the top, or a count has
-            another likelihood.
 
         Examples
         --------
@@ -403,7 +387,7 @@ class _Path:
     priors: tuple[LogTable | None, ...]
     exact: tuple[int, ...] = ()
 
-    def with_totals(self, known_totals: Any, k: int) -> _Path:
+    def with_totals(self, known_totals: object, k: int) -> _Path:
         """Return the path with the totals that are known; -1 where none is."""
         given: Sequence[int | None] = [None] * len(self.priors)
         if known_totals is not None:
@@ -474,13 +458,13 @@ class _Path:
 
 
 def _read_path(
-    noisy_counts: Any,
-    siblings: Any,
-    n_siblings: Any,
-    rho: Any,
-    sibling_rho: Any,
-    count_priors: Any,
-    sensitivity: Any,
+    noisy_counts: ArrayLike,
+    siblings: ArrayLike,
+    n_siblings: ArrayLike,
+    rho: Number,
+    sibling_rho: Number | None,
+    count_priors: Sequence[CountLaw | None] | None,
+    sensitivity: Number,
 ) -> _Path:
     """Return the checked counts, precisions and priors of a path."""
     y = check.count_array(noisy_counts, "noisy_counts")

@@ -90,7 +90,7 @@ def target_posteriors(
     Parameters
     ----------
     tree : Tree
-        Made from a table with columns ``known_count`` and ``prior``.
+        Made from a table with columns ``known_count`` and ``prior``; without bounds.
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
         Prior of the other leaves, as for :func:`tree_posterior`; in a target's own leaf it only
         sets the scale of the computation, and must allow k and k + 1.
@@ -101,14 +101,6 @@ def target_posteriors(
     -------
     TargetPosteriors
         Prior, posterior and risk ratio of every target, with the bound on the error.
-
-    Raises
-    ------
-    DataError
-        If no leaf of the tree has a target.
-    ArgumentError
-        As :func:`tree_posterior`, if ``leaf_prior`` excludes k or k + 1 in a target's leaf, or if
-        the tree has bounds.
 
     Examples
     --------

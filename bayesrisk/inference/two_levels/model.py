@@ -4,8 +4,9 @@ Used by the adversary (``hierarchy``) and, with the truth known, by ``risk.hiera
 """
 
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule, first_reached
 from bayesrisk.inference.two_levels import _kernels as kernels
 
+T = TypeVar("T", np.float64, np.int64)
 CONDITIONALS = ("coherent", "as-published")
 SIBLING_NOISE = ("approximate", "exact")
 #: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
@@ -127,7 +129,9 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
     return np.empty((6, size))
 
 
-def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
+def _mechanisms(
+    settings: Settings, shape: tuple[int, ...]
+) -> Iterator[tuple[slice | IntArray, FloatArray]]:
     """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
     if not settings.exact_noise:
         yield slice(None), NO_RIPPLE
@@ -143,10 +147,10 @@ def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
 
 
 def _run_kernel(
-    kernel: Any,
+    kernel: Callable[..., None],
     settings: Settings,
     shape: tuple[int, ...],
-    leading: tuple[Any, ...],
+    leading: tuple[FloatArray | float, ...],
     n: FloatArray,
     total: FloatArray,
 ) -> FloatArray:
@@ -155,11 +159,11 @@ def _run_kernel(
     ``leading`` are scalars, passed as they are, or arrays of releases.
     """
 
-    def flat(value: Any, dtype: Any = np.float64) -> NDArray[Any]:
-        return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=dtype).reshape(-1)
+    def flat(value: NDArray[T]) -> NDArray[T]:
+        return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1)
 
     b, c = flat(settings.group), flat(settings.total)
-    start = flat(settings.group_prior.start - settings.known_count, np.int64)
+    start = flat(settings.group_prior.start - settings.known_count)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
     arrays = [flat(n), flat(total)]
     out = np.empty(b.size)

@@ -141,9 +141,10 @@ def group_pmf(
     window = _window(settings, n, total, reach)
     laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
     b, c = settings.group.item(), settings.total.item()
-    weights = kernels.group_weights(n, total, b, c, laws, window)
+    work = np.empty((6, window[1]))
+    kernels.fill(n, total, b, c, laws, window, work)
     impossible = max(-window[0], 0)
-    without, with_target = weights[:, impossible:]
+    without, with_target = work[3:5, impossible:]
     pmf = (1.0 - pi) * (without / without.sum())
     if pi > 0.0:
         pmf = pmf + pi * (with_target / with_target.sum())
