@@ -183,15 +183,8 @@ def test_plain_python_gives_the_same_draws(monkeypatch):
 
 def run(tree=None, **changes):
     tree = make([5, 2, 2, 1, 1, -1, 3], 0.3) if tree is None else tree
-    setting = {
-        "leaf_prior": LeafPrior.flat(),
-        "draws": 5,
-        "warmup": 1,
-        "chains": 2,
-        "rng": 1,
-        **changes,
-    }
-    return sample_tree(tree, **setting)
+    setting = {"leaf_prior": LeafPrior.flat(), "draws": 5, "warmup": 1, "chains": 2, "rng": 1}
+    return sample_tree(tree, **(setting | changes))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def random_case(seed):
 
 
 @pytest.mark.parametrize("short", [2**12, 0])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_trees_with_bounds_against_enumeration(short, seed):
     """With 0 every bound cuts windows, with 4096 every one is a table: the same posterior."""
@@ -98,7 +98,7 @@ def test_trees_with_bounds_against_enumeration(short, seed):
     assert found.truncation_bound <= 1e-15
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     low=st.integers(0, 40),
     width=st.integers(0, 40),
