@@ -8,7 +8,7 @@ probability of one more (the target has them).  The noisy count Y = X + N_Z(0, s
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
@@ -24,9 +24,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 # The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5).
 
 
-def threshold_offset(
-    precision: NDArray[np.float64], prior: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the smallest whole d with logit(prior) + precision (2 d - 1) >= 0, as float64."""
     return first_reached(special.logit(prior), precision)
 
@@ -157,7 +155,7 @@ def _one_count(
     noisy_count: ArrayLike,
     known_count: ArrayLike,
     prior: Number,
-    precision: NDArray[np.float64],
+    precision: FloatArray,
     *,
     as_ratio: bool,
 ) -> FloatAnswer:
@@ -165,7 +163,7 @@ def _one_count(
     y = check.whole_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)
     p = check.probability(prior, "prior")
-    out: NDArray[np.float64] = np.empty(
+    out: FloatArray = np.empty(
         check.broadcast(noisy_count=y, known_count=k, prior=p, **{check.NOISE: precision})
     )
     one = k.size == p.size == precision.size == 1 and y.size == out.size
@@ -319,7 +317,7 @@ def multilevel_posterior(
         raise ShapeError("noisy_counts must have an axis of levels, got one number")
     levels = check.broadcast(noisy_counts=y, known_count=k, noise=precision)
     evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
-    out: NDArray[np.float64] = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
+    out: FloatArray = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
     bayes_rule(-evidence, p, p, out)
     return Belief(p, out)
 

@@ -28,7 +28,7 @@ from bayesrisk.inference.sampling.chains import (
     spawn,
     whole_settings,
 )
-from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree.leaf_prior import LeafPrior, law_columns
 from bayesrisk.inference.tree.structure import Tree
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 
@@ -100,22 +100,10 @@ def _choices(
                 f"a sequence of these, got {shown(prior)}"
             )
     if isinstance(leaf_prior, LeafPrior):
-        given = [_of_one_leaf(leaf_prior, i, n) for i in range(n)]
+        rows = law_columns(leaf_prior, n)
+        if np.any(rows != rows[0]):
+            given = [LeafPrior(leaf_prior.name, *row) for row in rows]
     return dict(zip(tree.leaves.tolist(), given, strict=True))
-
-
-def _of_one_leaf(prior: LeafPrior, leaf: int, leaves: int) -> LeafPrior:
-    """Return the prior with the parameters of one leaf."""
-    columns = (prior.log_jump, prior.size, prior.log_ratio)
-    sizes = {column.size for column in columns} - {1}
-    if not sizes:
-        return prior
-    if sizes != {leaves}:
-        raise ShapeError(
-            f"leaf_prior must have one parameter or one for each of {leaves} leaves, got "
-            f"{max(sizes)}"
-        )
-    return LeafPrior(prior.name, *(c if c.size == 1 else c.reshape(-1)[leaf] for c in columns))
 
 
 def _is_flat(prior: OneLeafPrior) -> bool:

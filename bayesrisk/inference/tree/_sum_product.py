@@ -9,9 +9,8 @@ improved and windows widened.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree import _messages as messages
@@ -33,7 +32,7 @@ _MAX_STEPS = 200
 MAX_TILT = 2.0**32
 
 
-def _owners(plan: Plan, released: NDArray[np.bool_]) -> IntArray:
+def _owners(plan: Plan, released: BoolArray) -> IntArray:
     """Return the nearest unit above each with something that bounds its count; -1 for none."""
     owner = np.full(plan.lam.size, -1, dtype=np.int64)
     for u, above in enumerate(plan.parent.tolist()[1:], start=1):
@@ -89,7 +88,7 @@ def _minimise(
     lam: FloatArray,
     centre: FloatArray,
     owner: IntArray,
-    released: NDArray[np.bool_],
+    released: BoolArray,
     bias: FloatArray,
     tilt: FloatArray,
 ) -> Tilts:

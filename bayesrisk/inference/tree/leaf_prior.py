@@ -50,9 +50,9 @@ class LeafPrior:
     """
 
     name: str
-    log_jump: NDArray[np.float64]
-    size: NDArray[np.float64]
-    log_ratio: NDArray[np.float64]
+    log_jump: FloatArray
+    size: FloatArray
+    log_ratio: FloatArray
 
     @classmethod
     def flat(cls) -> "LeafPrior":
@@ -122,7 +122,7 @@ class LeafPrior:
         log_mean = np.broadcast_to(np.log(mu), np.broadcast(w, mu).shape)
         return cls("hurdle", odds + first, np.full(log_mean.shape, np.inf), np.array(log_mean))
 
-    def log_ratios(self, x: ArrayLike) -> NDArray[np.float64]:
+    def log_ratios(self, x: ArrayLike) -> FloatArray:
         """Return log P(x + 1) - log P(x)."""
         count = check.count_array(x, "x", lower=0).astype(float)
         with np.errstate(invalid="ignore"):
@@ -130,7 +130,7 @@ class LeafPrior:
         return np.asarray(np.where(count == 0.0, self.log_jump, self.log_ratio + np.log(grown)))
 
 
-def _positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
+def _positive(value: ArrayLike, name: str) -> FloatArray:
     return check.real_array(value, name, lower=0.0, upper=check.MAX_COUNT, bounds="(]")
 
 
@@ -360,7 +360,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
     if isinstance(leaf_prior, str):
         name = check.choice(leaf_prior, "leaf_prior", ("flat",))
     elif isinstance(leaf_prior, LeafPrior):
-        name, laws = leaf_prior.name, _law_columns(leaf_prior, n)
+        name, laws = leaf_prior.name, law_columns(leaf_prior, n)
     else:
         name, tables = "finite", _law_tables(leaf_prior, n)
     if targets:
@@ -371,7 +371,8 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
     return make_plan(tree, laws, tables), name
 
 
-def _law_columns(prior: LeafPrior, n: int) -> NDArray[np.float64]:
+def law_columns(prior: LeafPrior, n: int) -> FloatArray:
+    """Return the parameters of each of n leaves, shape (n, 3)."""
     columns = (prior.log_jump, prior.size, prior.log_ratio)
     shape = np.broadcast_shapes(*(c.shape for c in columns))
     if shape not in ((), (1,), (n,)):

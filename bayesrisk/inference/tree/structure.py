@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
@@ -136,18 +136,18 @@ class Tree:
     """
 
     names: pd.Index
-    parent: NDArray[np.int64]
-    first_child: NDArray[np.int64]
-    children: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    noisy: NDArray[np.int64]
-    precision: NDArray[np.float64]
-    leaves: NDArray[np.int64]
-    known_count: NDArray[np.int64]
-    prior: NDArray[np.float64]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
-    exact: NDArray[np.int64]
+    parent: IntArray
+    first_child: IntArray
+    children: IntArray
+    depth: IntArray
+    noisy: IntArray
+    precision: FloatArray
+    leaves: IntArray
+    known_count: IntArray
+    prior: FloatArray
+    lower: IntArray
+    upper: IntArray
+    exact: IntArray
     _tables: dict[int, LogTable] = field(default_factory=dict, repr=False)
 
     @property
@@ -583,7 +583,7 @@ def _node_names(frame: pd.DataFrame) -> pd.Index:
     return names
 
 
-def _parents(frame: pd.DataFrame, names: pd.Index) -> NDArray[np.int64]:
+def _parents(frame: pd.DataFrame, names: pd.Index) -> IntArray:
     """Return the row of each node's parent, -1 for the root."""
     column = pd.Index(frame["parent"])
     empty = [isinstance(value, str) and not value for value in column]
@@ -607,9 +607,7 @@ def _parents(frame: pd.DataFrame, names: pd.Index) -> NDArray[np.int64]:
     return parent
 
 
-def _breadth_first(
-    names: pd.Index, parent: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _breadth_first(names: pd.Index, parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return the rows in breadth-first order, and parent and depth in that order."""
     level = np.flatnonzero(parent < 0)
     by_parent = np.argsort(parent, kind="stable")
@@ -633,9 +631,7 @@ def _breadth_first(
     return rows, np.where(above < 0, -1, rank[above]), np.concatenate(depth)
 
 
-def _numbers(
-    frame: pd.DataFrame, column: str, names: pd.Index
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _numbers(frame: pd.DataFrame, column: str, names: pd.Index) -> tuple[FloatArray, BoolArray]:
     """Return a column as float64, and where it has a value."""
     try:
         numbers: Any = pd.to_numeric(frame[column]).astype("Float64")
@@ -648,9 +644,7 @@ def _numbers(
     return values, present
 
 
-def _refuse(
-    bad: NDArray[np.bool_], frame: pd.DataFrame, column: str, names: pd.Index, bound: str
-) -> None:
+def _refuse(bad: BoolArray, frame: pd.DataFrame, column: str, names: pd.Index, bound: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         value = frame[column].iloc[row]
@@ -659,7 +653,7 @@ def _refuse(
 
 def _whole_column(
     frame: pd.DataFrame, column: str, names: pd.Index, *, lower: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     values, present = _numbers(frame, column, names)
     values = np.where(present, values, 0.0)
     _refuse(values != np.rint(values), frame, column, names, "a whole number")
@@ -668,7 +662,7 @@ def _whole_column(
     return values.astype(np.int64), present
 
 
-def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> NDArray[np.float64]:
+def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> FloatArray:
     """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
     delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
     column = "rho" if "rho" in frame.columns else "sigma2"
@@ -687,10 +681,10 @@ def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> ND
 def _bounds(
     frame: pd.DataFrame,
     names: pd.Index,
-    order: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    depth: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    order: IntArray,
+    parent: IntArray,
+    depth: IntArray,
+) -> tuple[IntArray, IntArray]:
     """Return the least and the largest count of each node, breadth first, tightened upwards."""
     lower, upper = np.zeros(len(frame), np.int64), np.full(len(frame), check.MAX_COUNT)
     if "lower" in frame.columns:
@@ -719,7 +713,7 @@ def _bounds(
     return lower, upper
 
 
-def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[IntArray, FloatArray]:
     """Return known_count (-1 for no target) and prior (NaN for no target)."""
     if "prior" not in frame.columns:
         return np.full(len(frame), -1, dtype=np.int64), np.full(len(frame), np.nan)

@@ -42,9 +42,9 @@ class Settings:
 
     block: FloatArray
     group: FloatArray
-    n_siblings: NDArray[np.int64]
+    n_siblings: IntArray
     prior: FloatArray
-    known_count: NDArray[np.int64]
+    known_count: IntArray
     group_prior: LogTable
     known_total: int | None
     published: bool
@@ -71,9 +71,7 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     return check.real_array(precision, label, upper=_MAX_PRECISION)
 
 
-def read_group_prior(
-    law: CountLaw | None, total: int | None, known_count: NDArray[np.int64]
-) -> LogTable:
+def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntArray) -> LogTable:
     """Return the prior as a table, which allows the known count; one entry if the total is known.
 
     The prior of N does not depend on x, so that N = total has one weight whichever x is true.

@@ -436,7 +436,7 @@ def approximation_cost(
         for noise in model.SIBLING_NOISE
     )
     distances = [
-        _distance(approximate.group_pmf_of(i), exact.group_pmf_of(i))
+        0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
         for i in range(exact.target_probability.size)
     ]
     distance, bound = _noise_distance(known)
@@ -448,10 +448,6 @@ def approximation_cost(
         noise_total_variation=distance,
         noise_error_bound=bound,
     )
-
-
-def _distance(p: pd.Series, q: pd.Series) -> float:
-    return 0.5 * float(p.sub(q, fill_value=0.0).abs().sum())
 
 
 def _noise_distance(known: TwoLevelSettings) -> tuple[float, float]:
