@@ -134,7 +134,7 @@ class _Table:
         return first
 
     def exceeding(self, limit: float) -> tuple[int, float, float]:
-        """Return how many cells exceed, and how probable that is for k and for k + 1."""
+        """Return the number of cells that exceed, and the chance of it for k and for k + 1."""
         first = self.first_above(limit)
         if first is None:
             return 0, 0.0, 0.0
@@ -199,7 +199,7 @@ class MeasurementTables:
         return max((table.largest() for table in self._tables.values()), default=1.0)
 
     def exceedance(self, limits: Sequence[float]) -> "pd.DataFrame":
-        """Return how many cells exceed each limit, and what the noise alone would give.
+        """Return the number of cells above each limit, and its mean and error by noise alone.
 
         With n cells of a scale, each exceeding with probability q, the number has mean n q and
         variance n q (1 - q); scales add up.

@@ -191,7 +191,7 @@ def risk_ratio(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> FloatAnswer:
-    r"""Return how many times the release made the adversary surer of the truth.
+    r"""Return the ratio of posterior to prior: how many times surer the release made the adversary.
 
     .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
 

@@ -126,7 +126,7 @@ class Draws:
 
     @property
     def agreed(self) -> bool:
-        """Whether the chains agree in what is watched; where nothing moved nothing is known."""
+        """True if the chains agree in their watched numbers; False where nothing moved."""
         return agreed(self.watched)
 
 
@@ -161,7 +161,7 @@ def _steps(
     seen: FloatArray,
     observe: Observer,
 ) -> Callable[[int], Step]:
-    """Return what makes the step of a chain, which fills rows with functions of its states."""
+    """Return the maker of a chain's step, which fills rows with functions of its states."""
 
     def begin(number: int) -> Step:
         chain, done = chains[number], 0

@@ -298,7 +298,7 @@ def _prepared(
 
 
 def starts(sizes: Sequence[int] | IntArray) -> IntArray:
-    """Return where each of several parts begins, and the end of the last."""
+    """Return the first positions of parts of these sizes, and the end of the last."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
@@ -369,7 +369,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """How often chains saw k or more records, for every unknown."""
+    """Frequencies of k or more records in the draws of chains, for every unknown."""
 
     chains: int  # number of chains and of unknowns
     size: int

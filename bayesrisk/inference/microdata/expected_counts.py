@@ -105,7 +105,7 @@ class TermView:
         return terms / (looks + 1)
 
     def looks(self, first: IntArray, room: int) -> int:
-        """Return how many looks cost no more proposals than ``room``."""
+        """Return the number of looks that cost no more proposals than ``room``."""
         slots = int((first[self.places + 1] - first[self.places]).sum())
         cost = _ROUNDS * slots + self.parts.size
         return min(_LOOKS, room // cost) if cost else 0
@@ -152,7 +152,7 @@ class ExpectedCounts:
         self.used = 0
 
     def _holds(self, system: MicrodataSystem) -> BoolArray:
-        """Return of which questions all counts are of parts for which the equation holds."""
+        """Return True for questions all of whose counts are of parts where the equation holds."""
         arrays, strata = self._model.arrays, self._model.strata
         if not np.isfinite(arrays.table).all():
             return np.zeros_like(self.possible)
@@ -164,7 +164,7 @@ class ExpectedCounts:
         return np.asarray(~bad[self._functions.row].any(axis=1))
 
     def _rarest(self) -> BoolArray:
-        """Return which of the possible questions are about the rarest groups, as many as fit."""
+        """Return the possible questions about the rarest groups, as many as fit, as a mask."""
         model = self._model
         shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in model.strata])
         group = self._functions.row[:, 1]

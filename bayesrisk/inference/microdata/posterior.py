@@ -159,7 +159,7 @@ _Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
-    """How chains are run."""
+    """Settings of the chains."""
 
     rng: Seed
     draws: int
@@ -183,7 +183,7 @@ def microdata_posterior(
     thin: int = 1,
     doublings: int = 3,
 ) -> MicrodataPosterior:
-    r"""Return what a release says about the records of a place.
+    r"""Return the posterior of the records of a place given a release.
 
     The unknown counts x of all kinds of records in the finest places have the law
 

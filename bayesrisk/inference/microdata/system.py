@@ -103,7 +103,7 @@ class MicrodataSystem:
         return sp.csr_array(sp.csc_array(cells)[:, self.cell_of])
 
     def settled(self, cells: sp.csr_array) -> IntArray:
-        """Return what known people of a known class add to functions of the counts."""
+        """Return the values of functions of the counts for known people of a known class."""
         return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
     def without_records(self, place: int, records: IntArray) -> MicrodataSystem:

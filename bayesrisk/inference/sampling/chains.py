@@ -155,7 +155,7 @@ class Samples:
         return self.target
 
     def pmf(self, label: str) -> pd.DataFrame:
-        """Return how often each count was drawn, with Monte Carlo standard errors."""
+        """Return the frequency of each drawn count, with its Monte Carlo standard error."""
         draws = self.of(label)
         values = np.unique(draws)
         hits = [draws == value for value in values]
@@ -377,7 +377,7 @@ def to_arviz(samples: Samples) -> Any:
 @displayed
 @dataclass(frozen=True)
 class Diagnosis:
-    """Whether chains agree and have moved enough, for each variable and in a verdict.
+    """Diagnostics of convergence, for each variable and in a verdict.
 
     Attributes
     ----------
@@ -489,7 +489,7 @@ def _reasons(
     max_rhat: float,
     min_ess: float,
 ) -> list[str]:
-    """Return what speaks against convergence of one variable."""
+    """Return the reasons against convergence of one variable."""
     _, _, r_hat, bulk, tail = numbers
     found = []
     if len(stuck) == chains:

@@ -163,7 +163,7 @@ class _Weights:
         return int(allowed[min(int(np.searchsorted(allowed, count)), allowed.size - 1)])
 
     def has_gaps(self, v: int) -> bool:
-        """Whether some count between the least and the largest is impossible."""
+        """Return True if some count between the least and the largest is impossible."""
         return v in self.listed and self.listed[v].size <= self.most[v] - self.least[v]
 
 

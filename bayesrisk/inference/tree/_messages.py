@@ -399,7 +399,7 @@ def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) ->
 def outside_message(
     s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray
 ) -> FloatArray:
-    """Return what everything outside a merge says of its count, its own factor included."""
+    """Return the evidence on a merge's count from everything outside it and its own factor."""
     out = message(s, messages, above).copy()
     inside = message(s, messages, messages.store)
     for i in range(out.size):

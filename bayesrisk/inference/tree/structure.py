@@ -157,7 +157,7 @@ class Tree:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether bounds are known of a count, beyond that it is not negative."""
+        """True where a count is known to lie within bounds besides 0."""
         return bool((self.lower > 0).any() or (self.upper < check.MAX_COUNT).any())
 
     @property

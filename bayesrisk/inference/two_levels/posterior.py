@@ -430,7 +430,7 @@ class ApproximationCost:
 def approximation_cost(
     known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> ApproximationCost:
-    """Return what it costs to replace the siblings' noise by one discrete Gaussian."""
+    """Return the change of the posteriors by one discrete Gaussian for the siblings' noise."""
     approximate, exact = (
         posterior_given(replace(known, sibling_noise=noise), block, group, siblings)
         for noise in model.SIBLING_NOISE
