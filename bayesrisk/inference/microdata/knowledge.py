@@ -226,7 +226,7 @@ class KnownRecords:
         return found
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return the condition as a table where nobody else may fulfil it, so that classes keep it."""
+        """Return an exact condition as a table, so that classes keep it apart; else none."""
         if self.relation == AT_LEAST:
             return []
         return [Table("known", ("known",), condition_factors(self.where, schema))]

@@ -44,7 +44,7 @@ def factor_window(
     is below exp(-depth) of the largest, and a bound on its sum (largest value 1).
     """
     shift = frac + delta / (2.0 * lam)
-    x0 = max(y + np.int64(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
+    x0 = max(y + int(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
     # log factor at x0 + e, relative to x0: e (slope - lam e)
     slope = 2.0 * lam * ((y - x0) + frac) + delta
     # Roots of lam e**2 - slope e = depth, each in the form that does not cancel.
@@ -52,8 +52,8 @@ def factor_window(
     reach = math.sqrt(half * half + depth / lam)
     up = half + reach if half > 0.0 else (depth / lam) / (reach - half)
     down = reach - half if half < 0.0 else (depth / lam) / (reach + half)
-    low = max(x0 - np.int64(math.ceil(min(down, 4e15))), 0)
-    high = x0 + np.int64(math.ceil(min(up, 4e15)))
+    low = max(x0 - math.ceil(min(down, 4e15)), 0)
+    high = x0 + math.ceil(min(up, 4e15))
     return x0, slope, low, high, 3.0 + math.sqrt(math.pi / lam)
 
 
