@@ -313,7 +313,7 @@ def test_private_doors_are_seen():
     assert private_doors("inference.tree.posterior", source) == set()
     source = "from bayesrisk.inference.tree import posterior\nposterior._read()"
     assert private_doors("inference.sampling.tree", source) == {"inference.tree.posterior._read"}
-    assert private_doors("inference.tree.targets", source) == set()
+    assert private_doors("inference.tree.posterior", source) == set()
 
 
 def test_the_adversary_never_sees_the_truth():

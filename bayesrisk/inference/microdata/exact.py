@@ -72,20 +72,6 @@ class SearchState(NamedTuple):
 
 
 @kernel
-def _rescale(
-    log_weight: float, scale: FloatArray, below: FloatArray, law: FloatArray, answer_law: FloatArray
-) -> None:
-    """Move the reference m of the weights exp(w - m) up to a weight that lies far above it."""
-    # exp(w - m') = exp(w - m) exp(m - m')
-    factor = math.exp(scale[0] - log_weight)
-    below *= factor
-    law *= factor
-    answer_law *= factor
-    scale[1] *= factor
-    scale[0] = log_weight
-
-
-@kernel
 def search(part: Component, state: SearchState, budget: int) -> bool:
     """Go on for about ``budget`` nodes; return whether every point has been visited.
 
@@ -145,11 +131,15 @@ def search(part: Component, state: SearchState, budget: int) -> bool:
                 # A point: P(x_i = v) and P(answer = v) are sums of exp(w - m)
                 points += 1
                 if reference == -math.inf:
-                    scale[0] = reference = value
+                    reference = value
                 elif value > reference + _FAR:
-                    scale[1] = total
-                    _rescale(value, scale, below, law, answer_law)
-                    reference, total = scale[0], scale[1]
+                    # The reference m moves far up: exp(w - m') = exp(w - m) exp(m - m')
+                    factor = math.exp(reference - value)
+                    below *= factor
+                    law *= factor
+                    answer_law *= factor
+                    total *= factor
+                    reference = value
                 weight = math.exp(value - reference)
                 law[law_ptr[depth] + x[depth]] += weight
                 below[depth] += weight
@@ -162,7 +152,7 @@ def search(part: Component, state: SearchState, budget: int) -> bool:
                 sums[row[k]] += step * coef[k]
             for k in range(asked_ptr[depth], asked_ptr[depth + 1]):
                 answers[asked[k]] += step * asked_coef[k]
-    scale[1] = total
+    scale[0], scale[1] = reference, total
     state.number[0], state.number[1], state.number[3] = depth, points, 1 if enter else 0
     state.number[2] += nodes
     return bool(depth < 0)
@@ -178,12 +168,11 @@ class TooManyPointsError(Exception):
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """Marginal laws of groups and linear functions, and the evidence."""
+    """Marginal laws of groups and linear functions."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     answers: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every linear function
     points: int  # points visited, of all components together
-    log_evidence: float  # log of the sum of all weights
 
 
 def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw:
@@ -196,7 +185,7 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
     _, label = connected_components(graph, directed=False)
     label = label[:n_groups]
     columns, of_rows = sp.csc_array(system.matrix), system.matrix
-    points, nodes, evidence = 0, 0, system.constant
+    points = nodes = 0
     most_nodes = max(_NODES, _NODES_A_POINT * max_points)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
@@ -213,13 +202,12 @@ def weigh(system: SmallSystem, asked: sp.csr_array, max_points: int) -> ExactLaw
             raise DataError(
                 "release contradicts itself or the prior: no counts agree with all of it"
             )
-        evidence += float(state.scale[0]) + np.log(total)
         for i, group in enumerate(order):
             laws[group] = state.law[state.law_ptr[i] : state.law_ptr[i + 1]] / total
         for i, f in enumerate(_asked_of(asked, members)):
             found = state.answer_law[state.answer_ptr[i] : state.answer_ptr[i + 1]] / total
             answers[f] = np.convolve(answers[f], found)
-    return ExactLaw(tuple(laws), tuple(answers), points, evidence)
+    return ExactLaw(tuple(laws), tuple(answers), points)
 
 
 def _asked_of(asked: sp.csr_array, members: IntArray) -> IntArray:
@@ -273,7 +261,7 @@ def _prepared(
     priors = [system.priors[g] for g in order]
     component = Component(
         top=top,
-        prior_ptr=_starts([p.size for p in priors]),
+        prior_ptr=starts([p.size for p in priors]),
         prior=np.concatenate(priors),
         ptr=ptr,
         row=row,
@@ -284,14 +272,14 @@ def _prepared(
         most=np.array(
             [system.given[r] if system.hard[r] else system.soft[r].size - 1 for r in rows]
         ),
-        soft_ptr=_starts([s.size for s in soft]),
+        soft_ptr=starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
         asked_ptr=chosen.indptr.astype(np.int64),
         asked=chosen.indices.astype(np.int64),
         asked_coef=chosen.data.astype(np.int64),
     )
     n = order.size
-    law_ptr, answer_ptr = _starts(top + 1), _starts(np.asarray(most) + 1)
+    law_ptr, answer_ptr = starts(top + 1), starts(np.asarray(most) + 1)
     state = SearchState(
         x=np.zeros(n, np.int64),
         high=np.zeros(n, np.int64),
@@ -309,7 +297,8 @@ def _prepared(
     return component, state
 
 
-def _starts(sizes: Sequence[int] | IntArray) -> IntArray:
+def starts(sizes: Sequence[int] | IntArray) -> IntArray:
+    """Return the first positions of parts of these sizes, and the end of the last."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
@@ -380,7 +369,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """How often chains saw k or more records, for every unknown."""
+    """Frequencies of k or more records in the draws of chains, for every unknown."""
 
     chains: int  # number of chains and of unknowns
     size: int

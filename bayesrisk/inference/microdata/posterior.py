@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -110,11 +110,7 @@ def record_law(
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
     if people:
-        model = people_model(system)
-        begun: Sequence[Chain] = [
-            PeopleChain.begin(model, own, _FEWEST_DRAWS, i / chains)
-            for i, own in enumerate(generators[:-1])
-        ]
+        begun: Sequence[Chain] = _people(system, generators[:-1], _FEWEST_DRAWS)
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
@@ -125,6 +121,14 @@ def record_law(
     drawn = draw(begun, identity, draws, thin=1, doublings=_MOST_DOUBLINGS)
     mean, engine = drawn.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, drawn.counts, engine, drawn.agreed)
+
+
+def _people(
+    system: MicrodataSystem, generators: Sequence[np.random.Generator], fewest: int
+) -> list[PeopleChain]:
+    """Return chains over people that start far apart."""
+    model, chains = people_model(system), len(generators)
+    return [PeopleChain.begin(model, g, fewest, i / chains) for i, g in enumerate(generators)]
 
 
 def _one_record(system: MicrodataSystem) -> bool:
@@ -155,7 +159,7 @@ _Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
-    """How chains are run."""
+    """Settings of the chains."""
 
     rng: Seed
     draws: int
@@ -179,7 +183,7 @@ def microdata_posterior(
     thin: int = 1,
     doublings: int = 3,
 ) -> MicrodataPosterior:
-    r"""Return what a release says about the records of a place.
+    r"""Return the posterior of the records of a place given a release.
 
     The unknown counts x of all kinds of records in the finest places have the law
 
@@ -223,11 +227,6 @@ def microdata_posterior(
         Answers with their errors.  ``prior`` is what is believed given ``known`` alone; NaN for
         numbers of records where the prior does not say how many there are, and where what is
         known overlaps.
-
-    Raises
-    ------
-    DataError
-        If the prior forbids what was released, or the tables contradict each other.
 
     Notes
     -----
@@ -286,7 +285,8 @@ def microdata_posterior(
     apart = [t for q in asked for t in q.tables(prior.schema)]
     system = system_of(release, level=level, place=place, prior=prior, apart=apart, known=what)
     functions = question_functions(asked, system)
-    if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
+    # A search is worth a try: a wide system with noisy counts never ends.
+    if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
             return _exact(system, asked, functions)
         except TooLargeError:
@@ -311,11 +311,6 @@ def microdata_posterior(
     settings = _Settings(rng, draws, chains, thin, doublings)
     use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
     return use(system, asked, functions, settings)
-
-
-def _may_be_exact(system: MicrodataSystem) -> bool:
-    """Return whether a search is worth a try: a wide system with noisy counts never ends."""
-    return system.size <= _MAX_EXACT
 
 
 def _exact(
@@ -350,21 +345,19 @@ def _exact(
     )
     reason = f"all {law.points:,} points were weighed"
     table = expected_of(system, system.cell_of, expected)
-    found = PosteriorLaw(
-        _groups(system, small, [list(law.laws)]), system, system.cell_of, _names(system)
-    )
+    found = _law_of_groups(system, small, [list(law.laws)])
     return MicrodataPosterior(answers, table, "exact", reason, law.points, None, found)
 
 
-def _groups(system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]]) -> GroupLaws:
+def _law_of_groups(
+    system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]], agreed: bool = True
+) -> PosteriorLaw:
+    """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
-    return GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
-
-
-def _names(system: MicrodataSystem) -> list[str]:
-    """Return of every unknown of which known people it is."""
+    ranking = GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
     groups = system.known.partly
-    return [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
+    names = [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
+    return PosteriorLaw(ranking, system, system.cell_of, names, agreed)
 
 
 def _people_chains(
@@ -373,11 +366,9 @@ def _people_chains(
     functions: QuestionFunctions,
     how: _Settings,
 ) -> MicrodataPosterior:
-    model = people_model(system)
     generators, origin = spawn(how.rng, how.chains)
-    starts = [
-        PeopleChain.begin(model, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
-    ]
+    starts = _people(system, generators, _FEWEST)
+    model = starts[0].model
     of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
     expected = ExpectedCounts(system, asked, functions, starts, how.draws)
@@ -400,7 +391,7 @@ def _people_chains(
     reason = "counts are noisy"
     if expected.used:
         reason += f"; {expected.used:,} answers are from what one more person would change"
-    run = _Run("people", reason, origin)
+    run = ("people", reason, origin)
     names = [s.name for s in model.strata for _ in range(model.classes)]
     law = PosteriorLaw(tallies[0], system, model.cell_of, names, drawn.agreed)
     table = expected_of(system, model.cell_of, tallies[0].mean)
@@ -427,9 +418,8 @@ def _lattice_chains(
     groups = each.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
     laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
-    ranking = _groups(system, small, laws)
-    law = PosteriorLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
-    run = _Run("lattice", "some counts are exact, and there are too many points to visit", origin)
+    law = _law_of_groups(system, small, laws, drawn.agreed)
+    run = ("lattice", "some counts are exact, and there are too many points to visit", origin)
     table = expected_of(system, system.cell_of, mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
 
@@ -467,24 +457,20 @@ def _drawn(
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
 
 
-class _Run(NamedTuple):
-    """How draws were made."""
-
-    engine: str
-    reason: str
-    origin: Any
-
-
 def _sampled(
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     drawn: Draws,
     frame: pd.DataFrame,
-    run: _Run,
+    run: tuple[str, str, Mapping[str, Any]],
     expected: pd.DataFrame,
     law: PosteriorLaw,
 ) -> MicrodataPosterior:
-    """Return the answers of draws, with the draws themselves where they are not too many."""
+    """Return the answers of draws, with the draws themselves where they are not too many.
+
+    ``run`` is the engine, why it was taken, and the seed.
+    """
+    engine, reason, origin = run
     labels = [str(question) for question in asked]
     frame.insert(0, "question", labels)
     frame.insert(1, "prior", prior_answers(asked, functions, law.system, strata_of(law.system)))
@@ -495,9 +481,9 @@ def _sampled(
             target=None,
             labels=tuple(f"{label}{end}" for label in labels for end in ("", " (of)")),
             dimension="question",
-            sampler=f"{run.engine} chain of records",
+            sampler=f"{engine} chain of records",
             warmup=counts.shape[1] * drawn.thin,
             spec={"questions": labels, "thin": drawn.thin},
-            seed=run.origin,
+            seed=origin,
         )
-    return MicrodataPosterior(frame, expected, run.engine, run.reason, 0, samples, law)
+    return MicrodataPosterior(frame, expected, engine, reason, 0, samples, law)
