@@ -1,9 +1,8 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy, run
-from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
-from bayesrisk.experiments.reconstruction import ReconstructionStudy
+from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy
 
 _RUN = ("workers", "executor", "shard", "resume", "progress")
 

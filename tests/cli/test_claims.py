@@ -13,7 +13,7 @@ from bayesrisk import PublishedTables, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.experiments.claims import ClaimsStudy
+from bayesrisk.experiments.reconstruction import ClaimsStudy
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload

@@ -343,14 +343,6 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepStudy:
     seed : int, optional
         Seed that replaces the one in the file.
 
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not TOML, or a key is unknown, missing or out of range;
-        the message names file, key, bound and value.
-    DataError
-        If the table of targets breaks its format.
-
     Examples
     --------
     >>> study = load_config("sample:dare-county-sweep")
@@ -374,18 +366,10 @@ def parse_config(
     folder: str | Path = ".",
     seed: int | None = None,
 ) -> SweepStudy:
-    """Return the sweep that a document in memory describes.
+    """Return the sweep that a document in memory describes, as TOML would give it.
 
-    Parameters
-    ----------
-    document : mapping
-        As TOML would give it.
-    source : str, default "config document"
-        Its name in messages.
-    folder : path-like, default "."
-        Where relative paths start.
-    seed : int, optional
-        Seed that replaces the one in the document.
+    ``source`` is its name in messages, relative paths start at ``folder``, and ``seed`` replaces
+    the one in the document.
     """
     check.text(source, "source")
     check.path(folder, "folder")
@@ -476,18 +460,12 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
             f"{name}: row {row + 1}, column {column!r}: must be a whole number "
             f"in [0, 2**52], got {shown(frame[column].iloc[row])}"
         )
-    others = (
-        ["" if pd.isna(value) else str(value) for value in frame[other]]
-        for other in frame.columns
-        if other != column
-    )
-    labels = [", ".join(texts) for texts in zip(*others, strict=True)] or [""] * len(frame)
+    chosen = counts == 1 if section.targets == "unique" else counts > 0
+    others = frame.drop(columns=column).astype(object)
+    others = others.where(others.notna(), "").astype(str)
     targets = tuple(
-        Target(label or f"row {row}", count)
-        for row, (label, count) in enumerate(
-            zip(labels, counts.astype("int64").tolist(), strict=True), start=1
-        )
-        if (count == 1 if section.targets == "unique" else count > 0)
+        Target(", ".join(others.iloc[row]) or f"row {row + 1}", int(counts.iloc[row]))
+        for row in np.flatnonzero(chosen)
     )
     if not 1 <= len(targets) <= _MAX_TARGETS:
         raise DataError(

@@ -12,10 +12,9 @@ from bayesrisk import run, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
-from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
-from bayesrisk.experiments.reconstruction import ReconstructionStudy, shard_size
+from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout, arrow_table
 from bayesrisk.experiments.sweep.document import parse_config
