@@ -12,6 +12,15 @@ def _into(study, given, folder, options):
     return run(study(given, **options), folder, **how)
 
 
+def contents(folder, *, but=()):
+    """Return the bytes of every file in a folder, by name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(word in path.name for word in but)
+    }
+
+
 def run_sweep(config, folder, **options):
     return run(config, folder, **options)
 

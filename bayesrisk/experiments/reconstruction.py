@@ -23,7 +23,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
@@ -158,7 +158,7 @@ class TableSource:
         return joined(pieces)
 
 
-def _around(tables: PublishedTables, blocks: Any, levels: list[str]) -> PublishedTables:
+def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> PublishedTables:
     """Return the tables of the places around some blocks, of some levels."""
     geography = tables.workload.schema.geography
     rows = {}

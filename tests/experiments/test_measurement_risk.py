@@ -1,6 +1,5 @@
 """Posterior of every cell of a noisy measurement file, against the formula row by row."""
 
-import json
 import shutil
 
 import numpy as np
@@ -14,7 +13,6 @@ from studies import run_measurements
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import OutputError
-from bayesrisk.inference.count import measurements
 from bayesrisk.inference.count import measurements as _measurement_tables
 
 COLUMNS = ("cell", "noisy_count", "posterior", "risk_ratio")
@@ -176,23 +174,6 @@ def test_rows_in_any_order_and_in_small_groups(sample, tmp_path):
     pd.testing.assert_frame_equal(risk_of(whole), risk_of(mixed))
 
 
-def test_the_summary_says_what_was_done(sample, tmp_path):
-    seen = []
-    result = run_measurements(
-        sample.folder, tmp_path / "r", prior=0.25, known_count=1, level="County", query="detailed",
-        progress=lambda *position: seen.append(position),
-    )  # fmt: skip
-    told = json.loads((tmp_path / "r" / "summary.json").read_text(encoding="utf-8"))
-    about = {k: told[k] for k in ("level", "query", "prior", "known_count", "combine")}
-    assert about == {
-        "level": "County", "query": "detailed", "prior": 0.25, "known_count": 1, "combine": False,
-    }  # fmt: skip
-    assert told["curve"] == result.curve
-    assert seen == [(i + 1, result.shards) for i in range(result.shards)]
-    config = json.loads((tmp_path / "r" / "config.json").read_text(encoding="utf-8"))
-    assert config["version"] == br.__version__
-
-
 def test_a_folder_without_constraints(sample, tmp_path):
     """Nothing is settled, no places around are known to be complete: both columns are the same."""
     folder = tmp_path / "nmf"
@@ -243,17 +224,6 @@ def test_thresholds_of_a_prior_next_to_1():
     _, ratio = tables.look_up(values, np.array([1e6]))
     for limit in np.sort(ratio.ravel())[[100, 25_000, 49_000]]:
         assert tables.exceedance([limit]).loc[0, "cells"] == (ratio > limit).sum() > 0
-
-
-def test_the_kernel_without_its_compiler():
-    table, histogram = np.arange(8.0).reshape(4, 2), np.zeros(4, dtype=np.int64)
-    found, ratio = np.full(5, np.nan), np.full(5, np.nan)
-    values = np.array([2, 5, 6, 1, 3])
-    outside = measurements.look_up.py_func(values, 2, table, histogram, found, ratio)
-    assert outside == 2
-    assert histogram.tolist() == [1, 1, 0, 1]
-    np.testing.assert_array_equal(found, [0, 6, np.nan, np.nan, 2])
-    np.testing.assert_array_equal(ratio, [1, 7, np.nan, np.nan, 3])
 
 
 def test_tables_from_counts_that_were_seen_elsewhere():

@@ -71,7 +71,7 @@ def _environment() -> "Environment":
     return environment
 
 
-def _printable(value: Any) -> Any:
+def _printable(value: object) -> object:
     """Return a value as text without control characters, which HTML may not hold; markup as is."""
     if hasattr(value, "__html__"):
         return value
@@ -121,7 +121,7 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         if np.isnan(value):
             return "–"

@@ -25,7 +25,7 @@ _MEANINGS = {
 }
 
 
-class _Panel(NamedTuple):
+class SweepPanel(NamedTuple):
     """The results under one noise law and sensitivity, which have a section of the page."""
 
     study: SweepStudy
@@ -67,7 +67,7 @@ class _Panel(NamedTuple):
         return html.figure(drawn, self.images / stem, caption)
 
 
-def _answer(panel: _Panel) -> dict[str, Any] | None:
+def _answer(panel: SweepPanel) -> dict[str, Any] | None:
     """Return the marked budget and the prior at which the release says most, if there are averages.
 
     With either the posterior on average and its ratio to the prior, or how often the best guess is
@@ -289,10 +289,10 @@ def _settings(study: SweepStudy) -> str:
     return json.dumps(settings, indent=2)
 
 
-def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[_Panel]:
+def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
     """Split the results by noise law and sensitivity."""
     return [
-        _Panel(study, noise, sensitivity, results[chosen], images)
+        SweepPanel(study, noise, sensitivity, results[chosen], images)
         for noise in study.noise
         for sensitivity in study.sensitivity
         if (
@@ -311,7 +311,7 @@ def _wide(frame: pd.DataFrame, quantities: list[str], axes: list[str]) -> pd.Dat
     return wide
 
 
-def _section(panel: _Panel) -> dict[str, Any]:
+def _section(panel: SweepPanel) -> dict[str, Any]:
     """Draw the figures against rho, and those of each marked budget."""
     figures: list[html.Figure] = []
     tables = _tables(panel)
@@ -330,7 +330,7 @@ def _section(panel: _Panel) -> dict[str, Any]:
 
 
 def _at_budget(
-    panel: _Panel, label: str, end: str
+    panel: SweepPanel, label: str, end: str
 ) -> tuple[list[html.Figure], list[html.PageTable]]:
     """Draw and list one budget: risk by released count and by levels."""
     figures: list[html.Figure] = []
@@ -362,7 +362,7 @@ def _at_budget(
 
 
 def _hierarchy_figures(
-    panel: _Panel, about: tuple[str, str, str, str], label: str, end: str
+    panel: SweepPanel, about: tuple[str, str, str, str], label: str, end: str
 ) -> list[html.Figure]:
     """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
     name, twin, axis, sentence = about
@@ -399,7 +399,7 @@ def _hierarchy_figures(
     return figures
 
 
-def _released_tables(panel: _Panel, target: str, label: str) -> list[html.PageTable]:
+def _released_tables(panel: SweepPanel, target: str, label: str) -> list[html.PageTable]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
     frame = panel.frame[panel.frame["target"] == target]
     priors = sorted(panel.study.prior, key=lambda budget: -budget.value)
@@ -418,7 +418,7 @@ def _released_tables(panel: _Panel, target: str, label: str) -> list[html.PageTa
     return tables
 
 
-def _tables(panel: _Panel) -> list[html.PageTable]:
+def _tables(panel: SweepPanel) -> list[html.PageTable]:
     """Return a table for each marked budget: one row for each prior."""
     study, frame = panel.study, panel.frame
     columns = [*_COLUMNS, "simulated_marginal_posterior"]

@@ -221,7 +221,7 @@ class SweepStudy(Study):
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     @classmethod
-    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
+    def from_dict(cls, values: object, *, source: str = "config") -> Self:
         """Return the study that :meth:`to_dict` wrote."""
         try:
             return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from peak_memory import run_and_measure
 from studies import run_claims, run_reconstruction
 
 from bayesrisk import run
@@ -222,33 +221,6 @@ class TestRefusals:
         source = open_tables(parts)
         with pytest.raises(DataError, match="is not the file that _partitions"):
             source.shard(1, "tract", 24)
-
-
-#: Reads what one shard after another needs, as a worker does; the most bytes held by arrays.
-_READ = """
-import tracemalloc
-import pyarrow as pa
-from bayesrisk.experiments.reconstruction import open_tables
-tracemalloc.start()
-source = open_tables(sys.argv[1])
-for shard in range(len(source.starts("tract", 250))):
-    source.shard(shard, "tract", 250)
-answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
-"""
-
-
-@pytest.mark.slow
-def test_a_worker_holds_no_more_of_eight_times_as_many_places(tmp_path):
-    spec = population_spec("county", blocks_per_group=5)  # 345 blocks in a county
-    held = {}
-    for counties in (4, 32):
-        at = tmp_path / str(counties)
-        run(NationStudy(Nation(345 * counties, spec), 1), at / "people")
-        run(TabulationStudy(at / "people", BOTH), at / "parts")
-        held[counties] = run_and_measure(_READ, at / "parts")[0]
-    PublishedTables.read(at / "parts").write(at / "whole")
-    whole = run_and_measure(_READ, at / "whole")[0]
-    assert held[32] - held[4] < (whole - held[4]) / 4
 
 
 def _unsealed(document, **changes):

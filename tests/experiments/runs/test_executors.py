@@ -67,11 +67,6 @@ def divide(by):
     return 1 / by
 
 
-@pytest.mark.slow
-def test_processes_do_all_the_work():
-    assert sorted(do("processes", 2, abs, range(-20, 0))) == list(range(1, 21))
-
-
 @pytest.mark.parametrize(
     ("task", "items", "match"),
     [
