@@ -25,7 +25,7 @@ from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.runs.engine import Study, summary_file
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
@@ -212,6 +212,7 @@ class NoisyStudy(Study):
     budget: str | None = None
 
     caches: ClassVar = (_kept,)
+    summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:
         folder = check.path(self.measurements, "measurements")
@@ -221,10 +222,6 @@ class NoisyStudy(Study):
         if self.budget is not None:
             check.choice(self.budget, "budget", _BUDGETS)
         return _kept(str(folder), self.level, self.query, self.budget)
-
-    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the facts as JSON."""
-        return summary_file(self, folder)
 
 
 # -----------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
-from bayesrisk.experiments.runs.engine import Study, summary_file
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.reconstruction import (
     Claims,
@@ -520,6 +520,7 @@ class ClaimsStudy(Study):
     taken_as_true: bool = False
 
     caches: ClassVar = (_open,)
+    summary: ClassVar = True
     layout = Layout(
         "run of claims",
         kinds=("claims", "coverage", "examples", "blocks"),
@@ -560,10 +561,6 @@ class ClaimsStudy(Study):
             "examples": arrow_table(_examples(claims)),
             "blocks": arrow_table(claims.blocks.replace({"status": _STORED})),
         }
-
-    def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the summary as JSON."""
-        return summary_file(self, folder)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""

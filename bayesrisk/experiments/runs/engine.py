@@ -109,6 +109,8 @@ class Study(ABC):
     layout: Layout
     #: Functions with a cache that this process keeps between shards, emptied after a run.
     caches: ClassVar[Sequence[Any]] = ()
+    #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
+    summary: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -152,13 +154,6 @@ class Study(ABC):
         """Forget what this process keeps between shards."""
         for cache in self.caches:
             cache.cache_clear()
-
-
-def summary_file(study: Study, folder: RunFolder) -> dict[str, bytes]:
-    """Return ``summary.json``: the facts of a complete run, without how the run came to it."""
-    facts = study.facts(folder, complete=True)
-    document = {"shards": study.shards, "complete": True, **facts}
-    return {"summary.json": (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()}
 
 
 def run(
@@ -248,6 +243,7 @@ def run(
     with some_executor(executor, workers) as pool:
         try:
             store = study.open(folder)
+            facts_of = functools.cache(lambda complete: study.facts(store, complete=complete))
             mine = range(part - 1, store.shards, parts)
             done = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in done]
@@ -257,15 +253,26 @@ def run(
                 todo,
                 stages=study.stages,
                 progress=progress,
-                results=lambda: study.results(store),
+                results=lambda: _results(study, store, facts_of),
             )
             left = set() if complete else set(store.missing()).intersection(todo)
             computed = len(todo) - len(left)
-            facts = study.facts(store, complete=complete)
-            resumed = len(mine) - len(todo)
-            return RunSummary(str(store.path), store.shards, computed, resumed, complete, facts)
+            shards = store.shards, computed, len(mine) - len(todo)
+            return RunSummary(str(store.path), *shards, complete, facts_of(complete))
         finally:
             study.close()
+
+
+def _results(
+    study: Study, folder: RunFolder, facts_of: Callable[[bool], Mapping[str, Any]]
+) -> dict[str, bytes]:
+    """Return the files of a complete run, its facts among them where the study says so."""
+    files = dict(study.results(folder))
+    if study.summary:
+        document = {"shards": study.shards, "complete": True, **facts_of(True)}
+        text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+        files["summary.json"] = text.encode()
+    return files
 
 
 def _work(study: Study, folder: str, shard: int) -> int:

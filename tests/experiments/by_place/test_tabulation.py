@@ -90,9 +90,7 @@ def test_a_part_is_an_ordinary_folder_and_other_readers_read_all(made):
     pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
 
 
-@pytest.mark.parametrize(
-    ("scope", "size"), [("block", 7), ("tract", 7), ("county", 1000), ("state", 7)]
-)
+@pytest.mark.parametrize(("scope", "size"), [("tract", 7), ("state", 7)])
 def test_records_are_the_same_bytes_as_those_of_the_whole(made, tmp_path, scope, size):
     for name in ("parts", "whole"):
         run_reconstruction(made / name, tmp_path / name, scope=scope, blocks_per_shard=size)
@@ -141,7 +139,7 @@ def test_shards_are_those_of_the_whole(made):
     parts, whole = (open_tables(made / name) for name in ("parts", "whole"))
     assert parts.blocks == whole.blocks == 90
     for unit in ("block", "tract", "county", "state", "nation"):
-        for size in (1, 5, 13, 40, 1000):
+        for size in (5, 40):
             starts = [s.starts(unit, size).tolist() for s in (parts, whole)]
             assert starts[0] == starts[1]
             for shard in range(len(starts[0])):
