@@ -26,9 +26,9 @@ _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, PNG in base 64."""
+    """A figure for a template: caption or what it is made of, width in pixels, PNG in base 64."""
 
-    caption: str
+    caption: str | dict[str, object]
     width: int
     data: str
 
@@ -91,7 +91,7 @@ def _versions() -> str:
     return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
 
 
-def figure(drawn: Any, stem: Path, caption: str) -> Figure:
+def figure(drawn: Any, stem: Path, caption: str | dict[str, object]) -> Figure:
     """Write a figure beside the page and return it for the page."""
     png = plotting.save_figure(drawn, stem)[0]
     width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)

@@ -26,13 +26,15 @@ _MEANINGS = {
 
 
 class SweepPanel(NamedTuple):
-    """The results under one noise law and sensitivity, which have a section of the page."""
+    """The results under one noise law and sensitivity, of all budgets or of the one ``label``."""
 
     study: SweepStudy
     noise: str
     sensitivity: Budget
     frame: pd.DataFrame
     images: Path
+    label: str = ""
+    end: str = ""  # of the names of its files
 
     @property
     def title(self) -> str:
@@ -61,10 +63,10 @@ class SweepPanel(NamedTuple):
         middle = rhos[len(rhos) // 2].value
         return list(self.named(rhos).items()) or [(f"rho = {middle:.4g}", middle)]
 
-    def figure(self, drawn: Any, name: tuple[str, str], caption: str) -> html.Figure:
-        """Write a figure; its name has the panel between two parts."""
-        stem = f"{name[0]}-{self.noise}-{self.sensitivity.value:.6g}{name[1]}"
-        return html.figure(drawn, self.images / stem, caption)
+    def figure(self, drawn: Any, kind: str, **about: object) -> html.Figure:
+        """Write a figure; the template makes its caption of the kind and what it is about."""
+        stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
+        return html.figure(drawn, self.images / stem, {"kind": kind, "label": self.label, **about})
 
 
 def _answer(panel: SweepPanel) -> dict[str, Any] | None:
@@ -183,45 +185,25 @@ _COLUMNS = {
     "decision_baseline": "right without a release",
     "decision_accuracy": "right with it",
 }
-#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, file and caption.
+#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, kind of figure.
 _AGAINST_RHO = (
-    (
-        ["marginal_posterior", "marginal_risk"],
-        "plot_risk",
-        "marginal-risk",
-        "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
-        "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
-        "named budgets.",
-    ),
-    (
-        ["correct_decision_probability"],
-        "plot_correct_decision",
-        "correct-decision",
-        "Probability that a target who is in the cell is found, against rho. The jags are real: "
-        "between two rises the decision threshold stands still while the noise shrinks.",
-    ),
-    (
-        ["decision_accuracy", "decision_baseline"],
-        "plot_decision_accuracy",
-        "decision-accuracy",
-        "How often the adversary's best guess is right, whether or not the target is in the cell "
-        "(dotted: always guessing the more probable, without a release), and how much the release "
-        "adds to that.",
-    ),
+    (["marginal_posterior", "marginal_risk"], "plot_risk", "marginal-risk"),
+    (["correct_decision_probability"], "plot_correct_decision", "correct-decision"),
+    (["decision_accuracy", "decision_baseline"], "plot_decision_accuracy", "decision-accuracy"),
 )
-#: Of two levels: the quantity, its twin for the block alone, the vertical axis, the sentence.
+#: Of two levels: the quantity, its twin for the block alone, the kind, the vertical axis.
 _TWO_LEVELS = (
     (
         "hierarchical_correct_decision_probability",
         "correct_decision_probability",
+        "found",
         "probability of being found,\nif in the cell",
-        "Probability that a target who is in the cell is found",
     ),
     (
         "hierarchical_decision_accuracy",
         "decision_accuracy",
+        "accuracy",
         "best guess is right",
-        "How often the best guess is right, whether or not the target is in the cell",
     ),
 )
 
@@ -316,22 +298,20 @@ def _section(panel: SweepPanel) -> dict[str, Any]:
     figures: list[html.Figure] = []
     tables = _tables(panel)
     budgets = panel.named(panel.study.rho)
-    for quantities, plot, file, caption in _AGAINST_RHO:
+    for quantities, plot, kind in _AGAINST_RHO:
         wide = _wide(panel.frame, quantities, ["rho", "prior"])
         if len(wide) and len(panel.study.rho) > 1:
-            drawn = getattr(plotting, plot)(wide, budgets=budgets)
-            figures.append(panel.figure(drawn, (file, ""), caption))
+            figures.append(panel.figure(getattr(plotting, plot)(wide, budgets=budgets), kind))
     for i, (label, rho) in enumerate(panel.focus, start=1):
-        here = panel._replace(frame=panel.frame[panel.frame["rho"] == rho])
-        drawn, listed = _at_budget(here, label, f"-budget-{i}")
+        frame = panel.frame[panel.frame["rho"] == rho]
+        here = panel._replace(frame=frame, label=label, end=f"-budget-{i}")
+        drawn, listed = _at_budget(here)
         figures += drawn
         tables += listed
     return {"title": panel.title, "figures": figures, "tables": tables}
 
 
-def _at_budget(
-    panel: SweepPanel, label: str, end: str
-) -> tuple[list[html.Figure], list[html.PageTable]]:
+def _at_budget(panel: SweepPanel) -> tuple[list[html.Figure], list[html.PageTable]]:
     """Draw and list one budget: risk by released count and by levels."""
     figures: list[html.Figure] = []
     tables: list[html.PageTable] = []
@@ -340,32 +320,24 @@ def _at_budget(
     if len(wide):
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        tables = _released_tables(panel, target, label)
+        tables = _released_tables(panel, target)
         drawn = plotting.plot_risk(wide, against="noisy_count")
-        caption = (
-            f"Posterior and risk ratio against the released count at {label}; target: {target}."
-        )
-        figures.append(panel.figure(drawn, ("released-count", end), caption))
+        figures.append(panel.figure(drawn, "released-count", target=target))
     names = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
     wide = _wide(panel.frame, names, ["levels", "prior"])
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
         drawn = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
-        caption = (
-            "Risk when the target is known to be unique at the first 1, 2, ... levels, "
-            f"the first having the rho of {label} and the others in proportion."
-        )
-        figures.append(panel.figure(drawn, ("levels", end), caption))
+        figures.append(panel.figure(drawn, "levels"))
     for quantity in _TWO_LEVELS:
-        figures += _hierarchy_figures(panel, quantity, label, end)
+        figures += _hierarchy_figures(panel, *quantity)
     return figures, tables
 
 
 def _hierarchy_figures(
-    panel: SweepPanel, about: tuple[str, str, str, str], label: str, end: str
+    panel: SweepPanel, name: str, twin: str, kind: str, axis: str
 ) -> list[html.Figure]:
     """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
-    name, twin, axis, sentence = about
     quantity = panel.frame["quantity"]
     alone = panel.frame[quantity == twin].set_index("prior")["value"]
     rows = panel.frame[quantity == name]
@@ -375,31 +347,24 @@ def _hierarchy_figures(
     siblings = int(rows["n_siblings"].min())
     rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
     rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
-    if name == "hierarchical_decision_accuracy":
+    if kind == "accuracy":
         rows = rows.assign(baseline=max(prior, 1.0 - prior))
-    sentence = (
-        f"{sentence}, when the block has the rho of {label}, with {siblings} other blocks, "
-        f"prior {rows['prior_text'].iloc[0]}"
-    )
-    short = "found" if name == "hierarchical_correct_decision_probability" else "accuracy"
+    about = {"siblings": siblings, "prior": rows["prior_text"].iloc[0]}
     budgets = panel.study.hierarchy.rho_group
     named = panel.named(budgets)
     figures = []
     if rows["rho_group"].nunique() > 1:
         drawn = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        caption = f"{sentence}, against the rho of the group's count."
-        figures.append(panel.figure(drawn, (f"group-budget-{short}", end), caption))
+        figures.append(panel.figure(drawn, f"group-budget-{kind}", **about))
     if rows["group_count"].nunique() > 1:
-        rho_group = next(iter(named.values()), budgets[len(budgets) // 2].value)
-        one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
-        caption = f"{sentence}, against the true count of the group; rho of the group's count "
-        caption += f"{rho_group:.4g}."
+        rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
+        one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
         drawn = plotting.plot_group(one, quantity=axis)
-        figures.append(panel.figure(drawn, (f"group-count-{short}", end), caption))
+        figures.append(panel.figure(drawn, f"group-count-{kind}", rho=f"{rho:.4g}", **about))
     return figures
 
 
-def _released_tables(panel: SweepPanel, target: str, label: str) -> list[html.PageTable]:
+def _released_tables(panel: SweepPanel, target: str) -> list[html.PageTable]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
     frame = panel.frame[panel.frame["target"] == target]
     priors = sorted(panel.study.prior, key=lambda budget: -budget.value)
@@ -414,7 +379,7 @@ def _released_tables(panel: SweepPanel, target: str, label: str) -> list[html.Pa
         if len(mass):
             wide.insert(0, "probability if the target is in the cell", mass.loc[wide.index])
         wide.insert(0, "released count", [str(count) for count in wide.index])
-        tables.append(html.table(wide, f"{label}: {name} after each release"))
+        tables.append(html.table(wide, f"{panel.label}: {name} after each release"))
     return tables
 
 
