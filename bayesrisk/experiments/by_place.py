@@ -556,7 +556,7 @@ class ReleaseStudy(TabulationStudy):
             check.integer(self.seed, "seed", lower=0)
         if self.places is not None:
             check.choice(self.places, "places", (OCCUPIED,))
-        config = super().config
+        config = TabulationStudy.config.func(self)  # not kept: a refused study has no configuration
         instead = "release all records in one piece (--whole)"
         check_reach(self.mechanism, self.workload, config["level"], whole=instead)
         index = open_index(self.records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -211,7 +211,7 @@ class NoisyStudy(Study):
     level: str = "Block"
     budget: str | None = None
 
-    caches: ClassVar = (_kept,)
+    caches: ClassVar[Sequence[Any]] = (_kept,)
     summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:

@@ -132,7 +132,8 @@ class TableSource:
         units = self.workload.schema.geography.ancestors(self._places, unit)
         first = np.unique(units, return_index=True)[1]
         firsts = (np.cumsum(self._sizes) - self._sizes)[first]
-        return firsts[np.diff(firsts // blocks_per_shard, prepend=-1) != 0]
+        starts: IntArray = firsts[np.diff(firsts // blocks_per_shard, prepend=-1) != 0]
+        return starts
 
     def shard(self, number: int, unit: str, blocks_per_shard: int) -> PublishedTables:
         """Return the tables of the blocks of a shard, and of the places up to the unit around."""

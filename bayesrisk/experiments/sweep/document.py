@@ -95,7 +95,7 @@ def _census(value: str, total: object) -> Fraction:
 def _budget(value: object, name: str = "", total: object = None) -> Budget:
     """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
     census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
-    exact = _number(*_RHO, value=value).check(_census(value, total) if census else value)
+    exact = _number(*_RHO, value=value).check(_census(str(value), total) if census else value)
     return Budget(name, float(exact), census=census)
 
 
@@ -258,13 +258,16 @@ class GridKeys(_Keys):
     prior: Annotated[_Several[_Prior], AfterValidator(_distinct)] = Field(
         description="Numbers or fractions in (0, 1)."
     )
-    sensitivity: Annotated[_Several[_Sensitivity], AfterValidator(_distinct)] = Field(
+    sensitivity: Annotated[
+        tuple[Budget, ...],
+        Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)]),
+    ] = Field(
         (Budget("add-remove", SENSITIVITIES["add-remove"]),),
         description="Numbers, add-remove (1) or change-one (the square root of 2).",
     )
-    noise: Annotated[_Several[Annotated[str, choice(NOISES)]], _Once] = Field(
-        NOISES[:1], description="Noise laws."
-    )
+    noise: Annotated[
+        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(NOISES)]], _Once])
+    ] = Field(NOISES[:1], description="Noise laws.")
     released: (
         Annotated[
             Annotated[Span, AfterValidator(Span.numbers), Tag("<span>")]
@@ -299,9 +302,9 @@ class GroupKeys(_Keys):
     n_siblings: Annotated[_Several[_Count], _Ordered] = Field(
         description="Numbers of other blocks in the group."
     )
-    conditionals: Annotated[_Several[Annotated[str, choice(CONDITIONALS)]], _Once] = Field(
-        CONDITIONALS[:1], description="Conditionals of the blocks given the group."
-    )
+    conditionals: Annotated[
+        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(CONDITIONALS)]], _Once])
+    ] = Field(CONDITIONALS[:1], description="Conditionals of the blocks given the group.")
 
 
 class AccountingKeys(_Keys):
@@ -331,9 +334,13 @@ class Document(_Keys):
     settings_per_shard: _Count = Field(
         16, description="Settings (noise, sensitivity, rho) computed and stored together."
     )
-    quantities: Annotated[_Several[Annotated[str, choice(QUANTITIES)]], _Once] | None = Field(
-        None, description="What is computed; all that the file allows where left out."
-    )
+    quantities: (
+        Annotated[
+            tuple[str, ...],
+            Several(read=Annotated[list[Annotated[str, choice(QUANTITIES)]], _Once]),
+        ]
+        | None
+    ) = Field(None, description="What is computed; all that the file allows where left out.")
     table: TableKeys | None = None
     grid: GridKeys
     levels: LevelKeys | None = None

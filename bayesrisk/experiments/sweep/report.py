@@ -76,9 +76,9 @@ def _answer(panel: SweepPanel) -> dict[str, Any] | None:
     right with the release and without; ``group`` is its range with the counts of a group too.
     """
     focus = pd.DataFrame(panel.focus, columns=["label", "rho"])
-    marked = panel.frame.merge(focus, on="rho")
-    averages = _beside(marked, "marginal_posterior", "marginal_risk")
-    decisions = _beside(marked, "decision_accuracy", "decision_baseline")
+    marked, axes = panel.frame.merge(focus, on="rho"), ["label", "prior"]
+    averages = _wide(marked, ["marginal_posterior", "marginal_risk"], axes).dropna()
+    decisions = _wide(marked, ["decision_accuracy", "decision_baseline"], axes).dropna()
     if len(averages):
         row = averages.iloc[int(averages["marginal_risk"].to_numpy().argmax())]
         said = {
@@ -108,13 +108,6 @@ def _answer(panel: SweepPanel) -> dict[str, Any] | None:
         **said,
         "group": (_percent(group.min()), _percent(group.max())) if len(group) else (),
     }
-
-
-def _beside(marked: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """Return two quantities beside each other, a row for each marked budget and prior."""
-    rows = marked[marked["quantity"].isin(quantities)]
-    wide = rows.pivot(index=["label", "prior"], columns="quantity", values="value").reset_index()
-    return wide.dropna() if set(quantities) <= set(wide) else wide[:0]
 
 
 def _percent(share: float) -> str:

@@ -419,7 +419,7 @@ def _rows(
     if quantity == "epsilon":
         yield {"value": [float(law.epsilon(study.delta or 0.5))]}
     elif quantity == "release_probability":
-        yield _released(study, law.noise.pmf(offsets - 1))
+        yield _released(study, np.asarray(law.noise.pmf(offsets - 1)))
     elif quantity in ("posterior", "risk_ratio"):
         for prior in study.prior:
             value = law.posterior(offsets, prior=prior.value)
@@ -538,7 +538,7 @@ def effective_releases(law: _Law, priors: FloatArray, releases: int) -> FloatArr
     first, last = int(law.noise.ppf(_TAIL)), int(law.noise.isf(_TAIL))
     # Noise that is spread over more values than these is smooth: some of them will do.
     noisy = 1 + np.arange(first, last + 1, 1 + (last - first) // _VALUES)
-    mass = law.noise.pmf(noisy - 1)
+    mass = np.asarray(law.noise.pmf(noisy - 1))
     mass = mass / mass.sum()
     posterior = np.array([law.posterior(noisy, prior=prior) for prior in priors])
     distance = np.abs(posterior / (posterior @ mass)[:, None] - 1.0)
