@@ -414,6 +414,9 @@ class TabulationStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Digests of microdata and workload, the level of the parts, and their number."""
+        return self._of_records()
+
+    def _of_records(self) -> dict[str, Any]:
         check.instance(self.workload, Workload, "workload")
         index = open_index(self.records)
         text = json.dumps(self.workload.to_dict(), sort_keys=True)
@@ -556,7 +559,7 @@ class ReleaseStudy(TabulationStudy):
             check.integer(self.seed, "seed", lower=0)
         if self.places is not None:
             check.choice(self.places, "places", (OCCUPIED,))
-        config = TabulationStudy.config.func(self)  # not kept: a refused study has no configuration
+        config = self._of_records()
         instead = "release all records in one piece (--whole)"
         check_reach(self.mechanism, self.workload, config["level"], whole=instead)
         index = open_index(self.records)
