@@ -1,9 +1,8 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, run
-from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
-from bayesrisk.experiments.reconstruction import ReconstructionStudy
+from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy
 
 _RUN = ("workers", "executor", "shard", "resume", "progress")
 
@@ -11,6 +10,15 @@ _RUN = ("workers", "executor", "shard", "resume", "progress")
 def _into(study, given, folder, options):
     how = {name: options.pop(name) for name in _RUN if name in options}
     return run(study(given, **options), folder, **how)
+
+
+def contents(folder, *, but=()):
+    """Return the bytes of every file in a folder, by name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(word in path.name for word in but)
+    }
 
 
 def run_sweep(config, folder, **options):

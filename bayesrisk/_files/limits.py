@@ -209,7 +209,7 @@ class _Drawing(GenerateJsonSchema):
 
     def encode_default(self, dft: Any) -> Any:
         """Return a default as it is written in TOML: what has a name by its name."""
-        if isinstance(dft, list):
+        if isinstance(dft, (list, tuple)):
             return [getattr(entry, "name", entry) for entry in dft]
         return super().encode_default(dft)
 

@@ -73,7 +73,7 @@ def claims(
     taken_as_true: TakenOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
-    from bayesrisk.experiments.claims import ClaimsStudy
+    from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
         data_path(tables, TABLES),

@@ -435,7 +435,7 @@ class RunOptions:
             return
         if self.executor not in (None, "dask"):
             raise ArgumentError(f"--scheduler goes with --executor dask, got {self.executor}")
-        from bayesrisk.experiments.runs.executors import DaskExecutor  # slow to import
+        from bayesrisk.experiments.runs.engine import DaskExecutor  # slow to import
 
         with DaskExecutor(self.workers, address=self.scheduler) as pool:
             yield pool

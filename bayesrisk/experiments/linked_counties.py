@@ -63,16 +63,8 @@ _TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
 class PersonFile:
     """Checked persons of a file, or of microdata by place, read a county at a time.
 
-    Of a data set by place the part that was read last is held; a file is one part.
-
-    Attributes
-    ----------
-    counties : tuple of str
-        Counties with anybody in them, sorted.
-    digest : str
-        SHA-256 that tells the persons from others.
-    name : str
-        The path, for messages.
+    ``counties`` with anybody in them are sorted.  Of a data set by place the part that was read
+    last is held; a file is one part.
     """
 
     def __init__(
