@@ -29,7 +29,7 @@ def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
     return first_reached(special.logit(prior), precision)
 
 
-def first_reached(log_odds: FloatArray, precision: FloatArray | float) -> FloatArray:
+def first_reached(log_odds: FloatArray | float, precision: FloatArray | float) -> FloatArray:
     """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64."""
     with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))

@@ -337,9 +337,11 @@ def postprocessed_posterior(
     inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
     laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
     change = np.empty(inner)
-    counts = [np.ascontiguousarray(np.broadcast_to(v, inner)).reshape(-1) for v in (a, n, k)]
+    x, total, known = (
+        np.ascontiguousarray(np.broadcast_to(v, inner)).reshape(-1) for v in (a, n, k)
+    )
     own = laws.index.reshape(-1)
-    fill_evidence(*counts, own, laws.rates, laws.ripples, laws.ends, change.reshape(-1))
+    fill_evidence(x, total, known, own, laws.rates, laws.ripples, laws.ends, change.reshape(-1))
     out = np.empty(shape)
     bayes_rule(-change, p, p, out)
     return Belief(p, out)

@@ -45,8 +45,8 @@ def draw_offset(
     if low >= high:
         return low
     if precision <= 0.0:
-        return low + rng.integers(0, high - low + 1)
-    mode = min(max(np.int64(np.rint(centre)), low), high)
+        return low + int(rng.integers(0, high - low + 1))
+    mode = min(max(int(np.rint(centre)), low), high)
     lean = float(mode) - centre
     fall = 1.0 / precision
     root = math.sqrt(lean * lean + fall)
@@ -85,7 +85,7 @@ def draw_offset(
             continue
         excess = -precision * step * (step + 2.0 * lean) - envelope
         if rng.random() <= math.exp(excess):
-            return mode + np.int64(step)
+            return mode + int(step)
 
 
 @kernel
@@ -352,9 +352,11 @@ def _move(
     meeting = up
     centre = pull / weight if weight > 0.0 else 0.0
     if passed == 0:
-        d = draw_offset(rng, centre, weight, low, high)
+        d = draw_offset(rng, centre, weight, int(low), int(high))
     else:
-        d = _draw_tabulated(rng, model.tables, (centre, weight), (low, high), slack, work, passed)
+        d = _draw_tabulated(
+            rng, model.tables, (centre, weight), (int(low), int(high)), slack, work, passed
+        )
     if d == 0:
         return
     # Carry the change up to the meeting point, where gain and loss cancel.

@@ -92,7 +92,8 @@ def _choices(
         given = [leaf_prior] * n
     for prior in given:
         is_law = isinstance(prior, CountLaw)
-        if not (isinstance(prior, LeafPrior) or (is_law and prior.shape == ())) and (
+        scalar_law = isinstance(prior, CountLaw) and prior.shape == ()
+        if not (isinstance(prior, LeafPrior) or scalar_law) and (
             is_law or isinstance(prior, type) or not callable(prior)
         ):
             raise ArgumentTypeError(
@@ -498,7 +499,13 @@ def sample_two_levels(
     )
     m, k = (check.integer(getattr(known, name), name) for name in ("n_siblings", "known_count"))
     numbers = ("rho_block", "rho_group", "prior", "sensitivity")
-    spec = {"block": y, "group": n, "siblings": s, "n_siblings": m, "known_count": k}
+    spec: dict[str, object] = {
+        "block": y,
+        "group": n,
+        "siblings": s,
+        "n_siblings": m,
+        "known_count": k,
+    }
     spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
     spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked

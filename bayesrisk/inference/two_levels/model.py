@@ -136,7 +136,8 @@ def _mechanisms(
         return
     pairs = (settings.block, settings.n_siblings)
     if all(pair.size == 1 for pair in pairs):
-        yield slice(None), sum_ripple(*(pair.item() for pair in pairs), name="n_siblings")
+        block, siblings = settings.block.item(), settings.n_siblings.item()
+        yield slice(None), sum_ripple(block, siblings, name="n_siblings")
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
@@ -163,7 +164,7 @@ def _run_kernel(
     b, c = flat(settings.group), flat(settings.total)
     start = flat(settings.group_prior.start - settings.known_count)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
-    arrays = [flat(n), flat(total)]
+    own, every = flat(n), flat(total)
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
@@ -171,7 +172,7 @@ def _run_kernel(
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
-        releases = kernels.Releases(*(value[part] for value in (*arrays, b, c, start)))
+        releases = kernels.Releases(own[part], every[part], b[part], c[part], start[part])
         laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
         kernel(*head, releases, laws, work, values)
         out[part] = values
@@ -266,7 +267,7 @@ def thresholds(
     return threshold(logit + group_evidence(settings, n, total), a)
 
 
-def threshold(log_odds: FloatArray, a: float) -> tuple[FloatArray, FloatArray]:
+def threshold(log_odds: FloatArray | float, a: float) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
 
     Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:

@@ -319,11 +319,12 @@ def postprocessed_marginal_posterior(
     laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
-    settings = [np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k, p)]
+    totals, known = (np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k))
+    priors = np.ascontiguousarray(np.broadcast_to(p, shape)).reshape(-1)
     kernels.fill_marginal_ratio(
-        settings[0],
-        settings[1],
-        settings[2],
+        totals,
+        known,
+        priors,
         laws.index.reshape(-1),
         laws.rates,
         laws.ripples,
