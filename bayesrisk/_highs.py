@@ -15,16 +15,8 @@ class WarmProgram:
     Each solution starts from the last basis.  What a solver says in floating point is a proposal:
     callers check it.
 
-    Parameters
-    ----------
-    matrix : csr_array
-        Rows.
-    rows, columns : tuple of ndarray of float64
-        Lower and upper bounds of rows and of variables; infinities for none.
-    cost : ndarray of float64
-        Of each variable.
-    primal : bool
-        Whether the cost is what changes; otherwise bounds do.
+    ``rows`` and ``columns`` are lower and upper bounds of rows and of variables, infinities for
+    none; ``primal`` says that the cost is what changes, and not the bounds.
     """
 
     def __init__(
@@ -74,7 +66,7 @@ class WarmProgram:
         return np.array(solution.col_value), np.array(solution.row_dual)
 
     def ray(self) -> FloatArray | None:
-        """Return what shows that no values are within all bounds, if the last solution says so."""
+        """Return a dual ray that proves infeasibility, if the last solution found one."""
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
             return None
         _, known, values = self._highs.getDualRay()

@@ -50,11 +50,8 @@ def heeded(*, last: bool = False) -> Iterator[None]:
 
     A second request, a second later or more, ends the process at once: files are whole or as they
     were, and workers end with it.  A signal that is ignored, as behind ``nohup``, stays so.
-
-    Parameters
-    ----------
-    last : bool, default False
-        Whether nothing follows but the end of the process, which a first request does not stop.
+    Where it is the ``last`` thing, nothing follows but the end of the process, which a first
+    request does not stop.
     """
     global _first, _told
     hook, shown, before = sys.unraisablehook, sys.excepthook, {}

@@ -95,35 +95,6 @@ class _Elementwise:
         return self._ufunc(*args, **options)
 
 
-def unused_kernels() -> list[str]:
-    """Return the names of what was declared, and neither called here nor part of what was.
-
-    Whoever compiles a kernel compiles those that it calls.
-    """
-    declared = {id(made): made for made in DECLARED}
-    found = [made for made in DECLARED if _is_ready(made)]
-    ready = {id(made) for made in found}
-    while found:
-        function = _python_of(found.pop())
-        for name in function.__code__.co_names:
-            part = function.__globals__.get(name)
-            if id(part) in declared and id(part) not in ready:
-                ready.add(id(part))
-                found.append(part)
-    missing = [_python_of(made) for made in DECLARED if id(made) not in ready]
-    return [f"{function.__module__}.{function.__qualname__}" for function in missing]
-
-
-def _is_ready(made: object) -> bool:
-    if isinstance(made, _Elementwise):
-        return "_ufunc" in vars(made)
-    return bool(getattr(made, "overloads", True))  # True where Numba is switched off
-
-
-def _python_of(made: object) -> Any:
-    return made._function if isinstance(made, _Elementwise) else getattr(made, "py_func", made)
-
-
 def cache_folder() -> str | None:
     """Return the folder that holds all compiled kernels, None if one of them cannot be kept."""
     folders = _cache_folders()
@@ -132,7 +103,7 @@ def cache_folder() -> str | None:
 
 
 def compiled_since(start_ns: int) -> int:
-    """Return how many compiled kernels were written since a time, in nanoseconds of the epoch."""
+    """Return the number of kernels written since a time, in nanoseconds of the epoch."""
     files = (file for folder in _cache_folders() for file in Path(folder).glob("*.nbc"))
     return sum(file.stat().st_mtime_ns >= start_ns for file in files)
 
@@ -143,7 +114,7 @@ def _cache_folders() -> set[str]:
 
 
 def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
-    """Return what ``compile_(cache)`` makes, without a cache where none can be written."""
+    """Return ``compile_(cache)``, without a cache where none can be written."""
     try:
         return compile_(True)
     except OSError:  # a full disk, or a folder that is not safe
@@ -162,12 +133,8 @@ def _check_folder(folder: str, source: str) -> None:
     Trusted are this user, root, and whoever owns the package or the root of the file system: their
     code runs here anyway.  A folder beside the package may be as open as that.
 
-    Raises
-    ------
-    ConfigError
-        If it is in ``NUMBA_CACHE_DIR``: the message names what is not safe, its owner and its mode.
-    PermissionError
-        If it is the usual one.
+    A ConfigError names what is not safe in ``NUMBA_CACHE_DIR``; a PermissionError, in the usual
+    folder, lets kernels be compiled without a cache.
     """
     if not hasattr(os, "geteuid"):
         return  # no owners and modes as POSIX has them

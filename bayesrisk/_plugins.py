@@ -21,17 +21,9 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
-    Parameters
-    ----------
-    kind : str
-        What they make, as messages call it; the entry-point group is ``bayesrisk.KINDs``.
-    own : mapping of str to str
-        The package's own, as ``module:attribute``, loaded when they are asked for.  Nothing
-        replaces them.
-    protocol : type
-        What everything made must follow.
-    needs : str
-        The protocol in words, for messages.
+    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``own`` has
+    the package's own as ``module:attribute``, loaded when they are asked for, and nothing replaces
+    them; whatever is made follows ``protocol``, which ``needs`` says in words.
     """
 
     def __init__(self, kind: str, *, own: Mapping[str, str], protocol: type, needs: str) -> None:
@@ -55,7 +47,7 @@ class Registry(Generic[T]):
         return sorted(points | set(self.own) | set(self._registered))
 
     def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
-        """Return what a name stands for, made with these arguments and checked."""
+        """Return the object of a name, made with these arguments and checked."""
         # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
         if not isinstance(name, str) or not (name in self.own or name in self._registered):
             check.choice(name, f"name of the {self.kind}", tuple(self.available()))
@@ -88,7 +80,7 @@ class Registry(Generic[T]):
         }
 
     def factory(self, name: str) -> Callable[..., T]:
-        """Return what makes the thing of a name."""
+        """Return the factory of a name."""
         check.choice(name, f"name of the {self.kind}", tuple(self.available()))
         return self._find(name)
 
@@ -107,7 +99,7 @@ class Registry(Generic[T]):
         return found
 
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
-        """Return what an entry point names, or warn and return None."""
+        """Return the factory that an entry point names, or warn and return None."""
         try:
             factory = point.load()
         except Exception as error:

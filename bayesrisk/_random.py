@@ -29,14 +29,8 @@ def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.
     NumPy itself takes nested sequences and other objects, of any size and depth, and some of them
     end the interpreter.
 
-    Parameters
-    ----------
-    seed : Generator, BitGenerator, SeedSequence or int
-        A generator is returned as it is; a whole number must be >= 0 and have at most 1024 bits.
-    name : str, default "rng"
-        How messages call it.
-    optional : bool, default False
-        Whether None is allowed: 128 bits of entropy of the operating system.
+    A generator is returned as it is; a whole number must be >= 0 and have at most 1024 bits; where
+    it is ``optional``, None stands for 128 bits of entropy of the operating system.
     """
     if isinstance(seed, np.random.Generator):
         return seed
@@ -89,27 +83,9 @@ def as_finished(
     early or not, what has not begun is cancelled and what has is awaited; the executor itself
     stays open.
 
-    Parameters
-    ----------
-    executor : concurrent.futures.Executor
-        Where the work is done.
-    task : callable
-        What is done.
-    items : iterable
-        With what.
-    failed : callable, optional
-        Takes an item whose task raised an error, and the error, and may go on by returning; by
-        default the error is raised.
-
-    Yields
-    ------
-    object
-        Results, in any order.
-
-    Raises
-    ------
-    WorkerError
-        If a worker of the executor, or what gives it work, ended before its work was done.
+    ``failed`` takes an item whose task raised an error, and the error, and may go on by returning;
+    without it the error is raised.  A WorkerError says that a worker of the executor, or what gives
+    it work, ended before its work was done.
     """
     waiting: dict[Future[Any], _T] = {}
     room: Callable[[], int] | None = getattr(executor, "room", None)

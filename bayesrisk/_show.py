@@ -1,4 +1,4 @@
-"""How results print: the answer first, at most ten lines, and as a small table in a notebook.
+"""Text and HTML of results: the answer first, at most ten lines; in a notebook a small table.
 
 A class decorated with :func:`displayed` prints what its method ``_answer`` says, a sentence a line;
 without one, a line of its fields, arrays as their shape and range.

@@ -317,7 +317,7 @@ def mapping(value: object, name: str) -> Mapping[Any, Any]:
 
 
 def items(value: object, name: str) -> list[Any]:
-    """Return what a sequence or another iterable holds; a text or a mapping is neither."""
+    """Return the items of a sequence or another iterable; a text or a mapping is neither."""
     _bounded(value, name)
     try:
         if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):

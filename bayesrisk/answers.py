@@ -83,13 +83,7 @@ class Belief:
             return _plain(np.asarray(np.log(self.ratio)))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each belief.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``prior``, ``posterior`` and ``ratio``.
-        """
+        """Return a frame of ``prior``, ``posterior`` and ``ratio``, a row for each belief."""
         columns = {"prior": self.prior, "posterior": self.posterior, "ratio": self.ratio}
         import pandas as pd  # slow to import
 
@@ -181,14 +175,8 @@ class Estimate(NDArrayOperatorsMixin):
 
         Parameters
         ----------
-        value : array_like
-            The estimate.
-        error : array_like
-            Its standard error, in [0, 1e300].
-        confidence : float
-            Confidence of the interval, in (0, 1).
-        method : str
-            How the value was found.
+        value, error, confidence, method
+            As the attributes; the standard error is at most 1e300.
         limits : tuple of float, default (-inf, inf)
             What the number cannot be below or above: the interval is cut there.
 
@@ -209,13 +197,7 @@ class Estimate(NDArrayOperatorsMixin):
         return cls(value, error, lower, upper, level, method)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each number.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``value``, ``error``, ``lower``, ``upper``, ``confidence`` and ``method``.
-        """
+        """Return a frame of the attributes, in their order, with a row for each number."""
         names = ("value", "error", "lower", "upper")
         import pandas as pd  # slow to import
 
@@ -229,11 +211,6 @@ class Estimate(NDArrayOperatorsMixin):
         ----------
         baseline : float
             What it is a multiple of, > 0, such as a prior.
-
-        Returns
-        -------
-        Estimate
-            Of the ratio, with the same confidence and method.
 
         Examples
         --------
@@ -251,18 +228,7 @@ class Estimate(NDArrayOperatorsMixin):
         )
 
     def columns(self, name: str) -> dict[str, FloatAnswer]:
-        """Return the numbers under the names that they have as columns of a frame.
-
-        Parameters
-        ----------
-        name : str
-            What is estimated.
-
-        Returns
-        -------
-        dict of str to float or ndarray
-            ``name``, ``name_error``, ``name_lower`` and ``name_upper``.
-        """
+        """Return the numbers as columns: ``name``, ``name_error``, ``_lower`` and ``_upper``."""
         check.text(name, "name")
         return {
             name: self.value,
@@ -276,7 +242,7 @@ class Estimate(NDArrayOperatorsMixin):
         return np.array(self.value, dtype=dtype)
 
     def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: Any) -> Any:
-        """Return what an operation gives for the value."""
+        """Return the result of an operation on the value."""
         values = [item.value if isinstance(item, Estimate) else item for item in inputs]
         return getattr(ufunc, method)(*values, **kwargs)
 

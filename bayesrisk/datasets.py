@@ -1,12 +1,12 @@
 """Small data sets that ship with the package: synthetic or published figures only."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -25,7 +25,7 @@ def _folder() -> Path:
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Return what is known of every sample: file, checksum, kind, source and licence."""
+    """Return file, checksum, kind, source and licence of every sample."""
     found: dict[str, dict[str, Any]] = json.loads(
         (_folder() / "catalogue.json").read_text(encoding="utf-8")
     )
@@ -33,17 +33,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 
 def names() -> list[str]:
-    """Return the names of the samples.
-
-    Returns
-    -------
-    list of str
-        Sorted names.
-
-    Raises
-    ------
-    OSError
-        If the installation is incomplete.
+    """Return the names of the samples, sorted.
 
     Examples
     --------
@@ -77,12 +67,9 @@ def path(name: str) -> Path:
     check.choice(name, "name", tuple(sorted(entries)))
     found = _folder() / str(entries[name]["file"])
     wanted = entries[name]["sha256"]
-    for file, known in (
-        {found / part: known for part, known in wanted.items()}
-        if isinstance(wanted, dict)
-        else {found: wanted}
-    ).items():
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    files = {"": wanted} if isinstance(wanted, str) else wanted
+    for file, known in ((found / part, known) for part, known in files.items()):
+        digest = _files.digest(file)
         if digest != known:
             raise DataError(
                 f"{file}: sha256 must be {known}, got {digest}; the installation is damaged"
@@ -91,17 +78,12 @@ def path(name: str) -> Path:
 
 
 def source(name: str) -> str:
-    """Return where a sample comes from and its licence.
+    """Return the source and the licence of a sample.
 
     Parameters
     ----------
     name : str
         One of :func:`names`.
-
-    Returns
-    -------
-    str
-        Source and licence, a sentence each.
     """
     known = catalogue()
     check.choice(name, "name", tuple(sorted(known)))
@@ -109,22 +91,12 @@ def source(name: str) -> str:
 
 
 def load(name: str) -> pd.DataFrame:
-    """Return a sample table as a data frame, codes as text.
+    """Return a sample table as a data frame: every column but ``count`` is text.
 
     Parameters
     ----------
     name : str
         One of :func:`names` whose file is a CSV table.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The table; every column but ``count`` is text.
-
-    Raises
-    ------
-    DataError
-        If its file is damaged.
 
     Examples
     --------
@@ -138,22 +110,12 @@ def load(name: str) -> pd.DataFrame:
 
 
 def load_microdata(name: str) -> "Microdata":
-    """Return a sample population: persons, households and blocks.
+    """Return a sample population, made up: persons, households and blocks.
 
     Parameters
     ----------
     name : str
         One of :func:`names` that is a folder of microdata.
-
-    Returns
-    -------
-    Microdata
-        The population; made up, it describes nobody.
-
-    Raises
-    ------
-    DataError
-        If a file of it is damaged.
 
     Examples
     --------

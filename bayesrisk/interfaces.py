@@ -62,4 +62,4 @@ class Attack(Protocol):
     name: str
 
     def run(self, release: "Release") -> object:
-        """Return what the release gives away; the same release gives the same answer."""
+        """Return the conclusions from a release; the same release gives the same answer."""

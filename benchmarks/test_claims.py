@@ -12,11 +12,11 @@ from targets import faster, seconds_each
 from bayesrisk import datasets as samples
 from bayesrisk import tabulate
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, resolve_options
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, encoded
 from bayesrisk.reconstruction.claims.search.lattice import matches
 from bayesrisk.reconstruction.claims.search.space import block_system
+from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.highs import HighsWarm, Sifted
-from bayesrisk.reconstruction.solvers.registry import make_solver
 from bayesrisk.tables import Workload
 
 
@@ -139,16 +139,16 @@ def test_large_blocks_beside_integer_programs(compare, size, times):
     search: the aim for ten is 100.
     """
     tables = block_of(size)
-    about = resolve_options(tables, ClaimOptions())
-    space = about.study.space
-    system = block_system(space, *next(about.blocks(tables)))
+    about = claim_problem(tables, ClaimOptions())
+    space = about.space
+    system = block_system(space, *next(about.blocks()))
     assert (np.diff(system.start) == 1).all()
     found = find_claims(tables, refuted=True)
     some = pd.concat(
         found.to_frame(status=status).sample(2, random_state=1)
         for status in ("verified", "refuted")
     )
-    (patterns, times_of), *_ = about.patterns(tables, some)
+    (patterns, times_of), *_ = encoded(about, some)
     matched = matches(space.codes[system.members], patterns) & space.eligible[system.members]
     solver = make_solver("highs", dive=False)
 

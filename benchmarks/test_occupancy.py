@@ -9,10 +9,9 @@ from oracles import occupancy as oracle
 from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
-from bayesrisk.reconstruction.occupancy import program as best
-from bayesrisk.reconstruction.occupancy.program import block_program
-from bayesrisk.reconstruction.solvers import Limits
-from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.reconstruction.occupancy import solutions as best
+from bayesrisk.reconstruction.occupancy.statistics import block_program
+from bayesrisk.reconstruction.solvers import Limits, make_solver
 
 #: Seconds of the processor, as everywhere: a busy machine changes them less.
 pytestmark = pytest.mark.benchmark(timer=time.process_time)

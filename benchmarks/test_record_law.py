@@ -71,7 +71,7 @@ def plain_enumeration(release, people):
 
 
 def test_points(compare):
-    """Every point of a block of 28 people; a call itself takes as long as 10^5 of them."""
+    """All record sets behind a block of 28 people, of which sums are weighed."""
     people, many = 12, 28
     asked = [RecordQuestion({"sex": [0], "age": [0]}, at_least=1)]
 
@@ -84,7 +84,6 @@ def test_points(compare):
     slow = plain_enumeration(small[0], people)
     assert abs(ours(small).answers["posterior"][0] - slow) < 1e-9
     points = math.comb(many + 7, 7)
-    assert ours(large).points == points
     compare(
         lambda: ours(large),
         lambda: plain_enumeration(small[0], people),
@@ -272,13 +271,13 @@ def test_steps_on_a_lattice(compare):
     slow = 300
 
     def twin():
-        state = (chain.rng, chain.lattice, chain.x, chain.sums, chain.work, chain.tally)
+        state = (chain.rng, chain.lattice, chain.x, chain.sums, chain.work)
         walk.py_func(*state, slow)
 
     chain.advance(10)
     other = copy.deepcopy(chain)
-    walk(chain.rng, chain.lattice, chain.x, chain.sums, chain.work, chain.tally, slow)
-    walk.py_func(other.rng, other.lattice, other.x, other.sums, other.work, other.tally, slow)
+    walk(chain.rng, chain.lattice, chain.x, chain.sums, chain.work, slow)
+    walk.py_func(other.rng, other.lattice, other.x, other.sums, other.work, slow)
     assert (chain.x == other.x).all()  # from the same random numbers
     sweeps = 200_000 // chain.sweep_size
     compare(

@@ -63,7 +63,7 @@ def leave_one_out(drawn):
 
 
 def test_average(compare):
-    from bayesrisk.risk.mechanism.average import _estimates
+    from bayesrisk.risk.mechanism.posterior import _estimates
 
     few, many = likelihood(SOME, 1), likelihood(DRAWS, 1)
     drawn = few.values[few.codes][:, :, 0]

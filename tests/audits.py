@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 SCHEMA = Schema(
@@ -15,6 +16,16 @@ WORKLOAD = Workload(
         ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
         ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
     },
+)
+
+SWAP = {
+    "swap_key": ["sex"], "unique_by": ["race"], "within": "tract", "unique_within": "tract",
+    "unit": "person",
+}  # fmt: skip
+#: Everybody who may ask; the linker knows the sex.
+EVERYBODY = tuple(
+    Adversary.named(name, known=["sex"] if name == "linker" else ())
+    for name in ("outsider", "linker", "insider", "knows-all-but-one")
 )
 
 

@@ -342,6 +342,9 @@ def nmf_folder(folder, rows):
 
 #: How a file of so many rows is made, and how many: few enough to be short, and more.
 MAKERS = {
+    "ipums-1940": (
+        lambda folder, rows: ipums_file(folder, rows, "EXT1940USCB.dat"), 2**20, 3 * 2**20,
+    ),
     "units": (units_file, 2**20, 3 * 2**20),
     "hud": (hud_file, 2**16, 2**18),
     "records-csv": (lambda folder, rows: records_file(folder, rows, "csv"), 2**23, 2**24),

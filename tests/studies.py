@@ -1,9 +1,8 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy, run
-from bayesrisk.experiments.claims import ClaimsStudy
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, run
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
-from bayesrisk.experiments.reconstruction import ReconstructionStudy
+from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy
 
 _RUN = ("workers", "executor", "shard", "resume", "progress")
 
@@ -11,6 +10,15 @@ _RUN = ("workers", "executor", "shard", "resume", "progress")
 def _into(study, given, folder, options):
     how = {name: options.pop(name) for name in _RUN if name in options}
     return run(study(given, **options), folder, **how)
+
+
+def contents(folder, *, but=()):
+    """Return the bytes of every file in a folder, by name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(word in path.name for word in but)
+    }
 
 
 def run_sweep(config, folder, **options):
@@ -37,7 +45,5 @@ def run_occupancy_attack(blocks, folder, **options):
     return _into(OccupancyAttackStudy, blocks, folder, options)
 
 
-def run_occupancy(config, folder=None, **options):
-    if folder is None:
-        return OccupancyStudy(config, **options).in_memory()
-    return _into(OccupancyStudy, config, folder, options).results
+def run_occupancy(study, folder=None, **options):
+    return study.in_memory() if folder is None else run(study, folder, **options).results

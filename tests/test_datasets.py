@@ -19,12 +19,6 @@ def damaged(tmp_path, monkeypatch):
     return folder
 
 
-def test_names_are_those_of_the_catalogue():
-    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
-    assert samples.names() == sorted(catalogue)
-    assert {"dare-county-28-21", "dare-county-sweep"} <= set(samples.names())
-
-
 @pytest.mark.parametrize("name", samples.names())
 def test_every_sample(name):
     file = samples.path(name)

@@ -12,7 +12,7 @@ from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep.document import parse_config
-from bayesrisk.reconstruction.claims.options import ClaimOptions
+from bayesrisk.reconstruction.claims.result import ClaimOptions
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)
@@ -69,18 +69,12 @@ def _view(value=1):
 CALLS = {
     "Attribute name": ("name", lambda v: br.tables.Attribute(v, 2)),
     "Attribute size": ("size", lambda v: br.tables.Attribute("sex", v)),
-    "Attribute first": ("first", lambda v: br.tables.Attribute("sex", 2, v)),
-    "Attribute labels": ("labels", lambda v: br.tables.Attribute("sex", 2, 0, v)),
     "Geography levels": ("levels", lambda v: br.tables.Geography("towns", v, (1, 3))),
-    "Geography widths": ("widths", lambda v: br.tables.Geography("towns", ("a", "b"), v)),
     "Schema attributes": ("attributes", lambda v: br.Schema("people", v, PLACES)),
-    "Schema geography": ("geography", lambda v: br.Schema("people", (SEX,), v)),
     "Table cells": ("cells", lambda v: br.tables.Table("sex", v, {})),
-    "Table factors": ("factors", lambda v: br.tables.Table("sex", ("men",), v)),
     "Workload schema": ("schema", lambda v: br.Workload(v, {("block", "sex"): TABLE})),
     "Workload tables": ("tables", lambda v: br.Workload(SCHEMA, v)),
     "Histogram schema": ("schema", lambda v: br.tables.Histogram(v, "block", ["100"], np.eye(1))),
-    "Histogram geoids": ("geoids", lambda v: br.tables.Histogram(SCHEMA, "block", v, np.eye(1))),
     "Histogram counts": ("counts", lambda v: br.tables.Histogram(SCHEMA, "block", ["100"], v)),
     "PublishedTables workload": ("workload", lambda v: br.PublishedTables(v, {}, {})),
     "PublishedTables geoids": ("geoids", lambda v: br.PublishedTables(WORKLOAD, v, {})),
@@ -88,47 +82,23 @@ CALLS = {
         "counts",
         lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, v),
     ),
-    "PublishedTables suppressed": (
-        "suppressed",
-        lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, TABLES.counts, v),
-    ),
-    "PublishedTables matrix": (
-        "counts",
-        lambda v: br.PublishedTables(WORKLOAD, TABLES.geoids, {("block", "sex"): v}),
-    ),
     "tabulate records": ("records", lambda v: br.tabulate(v, WORKLOAD)),
     "tabulate workload": ("workload", lambda v: br.tabulate(RECORDS, v)),
     "Records.from_frame": ("frame", lambda v: br.Records.from_frame(v, schema=SCHEMA)),
-    "Records.take": ("index", lambda v: RECORDS.take(v)),
     "Records.replace": ("age", lambda v: RECORDS.replace(age=v)),
     "MechanismSpec tables": ("tables", lambda v: br.MechanismSpec("identity", {}, v)),
-    "MechanismSpec others": (
-        "others",
-        lambda v: br.MechanismSpec("identity", {}, {}, v),
-    ),
     "Release diagnostics": ("diagnostics", lambda v: br.Release(SPEC, TABLES, v)),
     "match_records left": (
         "left",
         lambda v: br.reconstruction.match_records(v, COLUMNS, keys=[("block",)], rng=1),
     ),
-    "match_records keys": (
-        "keys",
-        lambda v: br.reconstruction.match_records(COLUMNS, COLUMNS, keys=v, rng=1),
-    ),
     "claims among": ("among", lambda v: br.reconstruction.find_claims(TABLES, among={"sex": v})),
-    "claims columns": ("columns", lambda v: br.reconstruction.find_claims(TABLES, columns=v)),
     "Statements frame": ("statements", lambda v: br.Statements(v)),
-    "Statements.concat statements": ("statements", lambda v: br.Statements.concat(v)),
     "Statements.summary thresholds": (
         "thresholds",
         lambda v: br.Statements(STATEMENTS).summary(thresholds=v),
     ),
-    "as_rv_discrete": (
-        "name",
-        lambda v: br.distributions.as_rv_discrete(br.DiscreteGaussian(sigma2=1.0), name=v),
-    ),
     "parse_config document": ("document", lambda v: parse_config(v, folder=".")),
-    "workload levels": ("levels", lambda v: br.Workload.named("pl94", levels=v)),
     "sample_tree nodes": (
         "node",
         lambda v: br.sample_tree(
@@ -139,32 +109,16 @@ CALLS = {
         "leaf_prior",
         lambda v: br.sample_tree(TREE, leaf_prior=v, rng=1, draws=4, warmup=1, chains=1),
     ),
-    "sample_tree leaf_prior(counts)": (
-        "leaf_prior",
-        lambda v: br.sample_tree(
-            TREE, leaf_prior=lambda counts: v, rng=1, draws=4, warmup=1, chains=1
-        ),
-    ),
-    "group_pmf_of i": ("i must", lambda v: HIERARCHY.group_pmf_of(v)),
     "Workload.select levels": ("levels", lambda v: WORKLOAD.select(levels=v)),
-    "Workload.select tables": ("tables", lambda v: WORKLOAD.select(tables=v)),
-    "Workload.select without": ("without", lambda v: WORKLOAD.select(without=v)),
     "Workload.sensitivity norm": ("norm", lambda v: WORKLOAD.sensitivity("add-remove", norm=v)),
     "Workload.from_dict values": ("workload", lambda v: br.Workload.from_dict(v)),
-    "Schema.from_dict values": ("schema", lambda v: br.Schema.from_dict(v)),
     "Table.incidence schema": ("schema", lambda v: TABLE.incidence(v, [0])),
-    "Table.incidence cells": ("cells", lambda v: TABLE.incidence(SCHEMA, v)),
     "Microdata.for_schema target": (
         "target",
         lambda v: br.tables.Microdata(persons=RECORDS).for_schema(v),
     ),
     "MechanismSpec.likelihood level": ("level", lambda v: SPEC.likelihood(v, "sex")),
-    "MechanismSpec.law table": ("table", lambda v: SPEC.law("block", v)),
     "RecordQuestion name": ("name", lambda v: br.inference.RecordQuestion({}, name=v)),
-    "Estimate.columns name": (
-        "name",
-        lambda v: br.Estimate(0.5, 0.0, 0.5, 0.5, confidence=0.95, method="exact").columns(v),
-    ),
     "split_by_place records": ("records", lambda v: split_by_place(v, "nowhere")),
     "ClaimOptions.given options": (
         "options",
@@ -174,15 +128,11 @@ CALLS = {
 #: Values that none of these arguments takes.
 WRONG = {
     "a number": lambda: 0.5,
-    "a whole number of 400 digits": lambda: 10**400,
     "a whole number that Python does not print": lambda: 10**5000,
-    "an array without an axis": lambda: np.array(1.5),
     "a masked entry": lambda: np.ma.masked,
     "a missing value": lambda: pd.NA,
-    "a type": lambda: int,
     "a view of 2**40 numbers": _view,
     "a list in itself": _cyclic,
-    "a deep list": _deep,
     "an iterator without end": lambda: iter(int, 1),
 }
 

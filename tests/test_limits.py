@@ -9,7 +9,6 @@ import two_level_questions as questions
 import bayesrisk as br
 from bayesrisk import _validation
 from bayesrisk._files import text as _parse
-from bayesrisk.distributions import finite
 from bayesrisk.distributions import sums as convolution
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling import tree as path_gibbs
@@ -25,7 +24,7 @@ ROWS = {
     "elements of an array": (_validation.MAX_ELEMENTS,),
     "items that are taken": (_validation.MAX_ITEMS,),
     "entries of a tabulated": (convolution.MAX_TABLE,),
-    "convolved or truncated": (finite.MAX_TABLE,),
+    "convolved or truncated": (convolution.MAX_TABLE,),
     "terms of a sum over": (_two_levels.MAX_TERMS,),
     "releases that an exact": (_two_level_grid.MAX_CELLS,),
     "probabilities in the messages": (_tree_engine.MAX_ENTRIES,),

@@ -10,11 +10,11 @@ import pytest
 from bayesrisk import _plugins
 from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
-from bayesrisk.experiments.runs.executors import REGISTRY as EXECUTORS
+from bayesrisk.experiments.runs.engine import REGISTRY as EXECUTORS
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.registry import REGISTRY as SOLVERS
+from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 ALL = [MECHANISMS, ATTACKS, EXECUTORS, SOLVERS]

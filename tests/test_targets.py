@@ -38,15 +38,11 @@ def test_the_number_that_a_target_is_about():
 @pytest.mark.parametrize(
     ("aim", "said"),
     [
-        (seconds_each(2.0, "county"), "at most 2 s a county"),
-        (seconds_each(50e-3, "block"), "at most 50 ms a block"),
         (seconds_each(5e-6, "record"), "at most 5 µs a record"),
         (seconds_each(100e-9, "cell"), "at most 100 ns a cell"),
         (lasting(0.3, "of processor"), "at most 300 ms of processor"),
-        (lasting(600), "at most 600 s"),
         (a_second(1e7, "points"), "at least 10 million points a second"),
         (as_long(1.5), "at most 1.5 times as long"),
-        (as_long(1), "at most as long"),
         (faster(1), "at most as long"),
         (faster(1000), "at least 1,000 times faster"),
     ],
@@ -59,10 +55,8 @@ def test_units_are_those_in_which_one_says_a_number(aim, said):
     ("value", "said"),
     [
         (0.0, "0 ns a block"),
-        (5.28e-6, "5.28 µs a block"),
         (0.0228, "22.8 ms a block"),
         (0.9999, "1 s a block"),
-        (50.2, "50.2 s a block"),
     ],
 )
 def test_a_time_is_said_in_the_part_of_a_second_that_fits(value, said):

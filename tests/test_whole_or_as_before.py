@@ -12,7 +12,12 @@ from writing_cases import STOP, commands, content, inputs, leftovers, run
 
 from bayesrisk._files import writing
 
-NAMES = list(commands(writing.Path()))
+#: A command for each way to write: a folder, one replaced, one by place, a run in shards, a file,
+#: and what only its owner may read.  Every command is in ``tests/fuzz/test_kills.py``.
+NAMES = [
+    *("tabulate-again", "simulate-nation", "release-by", "convert-file", "hierarchy"),
+    *("sweep", "report", "reidentify", "occupancy-figures"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +46,9 @@ def one_line(status, told):
     return told
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("tabulate-again", "report")])
 def test_a_full_disk(name, at, tmp_path, full):
     command = commands(at)[name]
-    if command.before is not None:
-        return  # the same command as without anything before; ``report`` below
     told = one_line(*run(*command.line(tmp_path / command.name)))
     assert "cannot be written: No space left on device" in told
     assert ".bayesrisk-" not in told
@@ -94,7 +97,7 @@ def test_folders_of_the_user_are_left_alone(at, tmp_path):
     assert outside.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["simulate", "hierarchy", "claims", "occupancy-study"])
+@pytest.mark.parametrize("name", ["simulate", "hierarchy", "claims"])
 def test_places_given_from_where_one_is(name, at, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = commands(at)[name]

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from bayesrisk import _files
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import main
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload, tabulate
 
@@ -78,7 +78,7 @@ def inputs(folder):
     people.to_parquet(folder / "truth.parquet", index=False)
     people[["block", "sex", "age", "person"]].to_parquet(folder / "known.parquet", index=False)
     people.drop(columns="person").to_parquet(folder / "people.parquet", index=False)
-    homes = synthetic_households(OccupancyConfig(seeds=(5,), blocks=4), 5)[0].households
+    homes = synthetic_households(OccupancyStudy(seeds=(5,), blocks=4), 5)[0].households
     homes.write(folder / "homes.parquet")
     tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
     run("tabulate", folder / "homes.parquet", "--schema", "household-occupancy", "--tables",

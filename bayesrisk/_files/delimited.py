@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from bayesrisk._files.text import named, shown
 from bayesrisk.exceptions import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Blocks are read here, and parsed from memory that is Arrow's own.  Given a stream of Python's,
 # Arrow reads ahead in a thread: where a process ends meanwhile, as after an error in the first
@@ -72,25 +75,25 @@ def csv_tables(
         yield table
 
 
-def csv_bytes(frame: Any) -> bytes:
+def csv_bytes(frame: "pd.DataFrame") -> bytes:
     """Return a data frame as CSV, in which no text is a formula.
 
     Names of protections and values of records come from others.  One that a spreadsheet would
     compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
     """
     texts = frame.select_dtypes(["object", "string", "category"])
-    guarded = {name: texts[name].astype(object).map(_guarded) for name in texts}
+    guarded = {str(name): texts[name].astype(object).map(_guarded) for name in texts}
     text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
     return text.encode()
 
 
-def _guarded(value: object) -> Any:
+def _guarded(value: object) -> object:
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
-def own_text(value: object) -> Any:
+def own_text(value: object) -> object:
     """Return a value of such a file as it was."""
     if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
         return value[1:]

@@ -38,7 +38,9 @@ class Bound:
     check: Callable[[Any], Any]
     drawn: dict[str, Any]
 
-    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, kind: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """Return the check as a schema of pydantic."""
         return core_schema.no_info_plain_validator_function(self.check)
 
@@ -54,7 +56,7 @@ def choice(options: Iterable[str], words: str = "") -> Bound:
     known = tuple(options)
     words = words or f"one of {', '.join(known)}"
 
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if not isinstance(value, str) or value not in known:
             raise refuse(words, indexed=False)
         return value
@@ -130,7 +132,7 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _names_are_known(cls, values: Any) -> Any:
+    def _names_are_known(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             raise refuse("a table", section=True)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
@@ -159,15 +161,17 @@ class Several:
 
     words = "a list with at least one entry"
 
-    def __init__(self, read: Any = None) -> None:
+    def __init__(self, read: object = None) -> None:
         self.read = read
 
-    def _check(self, value: Any) -> Any:
+    def _check(self, value: object) -> object:
         if not isinstance(value, list) or not value:
             raise refuse(self.words)
         return value
 
-    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, kind: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """Return the check before that of the entries."""
         entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
         return core_schema.no_info_before_validator_function(self._check, entries)
@@ -183,7 +187,7 @@ def whole(low: int, high: int) -> Bound:
     """Return the bound of a whole number; a truth value is none."""
     words = f"a whole number in [{low}, {high}]"
 
-    def check(value: Any) -> int:
+    def check(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise refuse(words, indexed=False)
         return value
@@ -205,7 +209,7 @@ class _Drawing(GenerateJsonSchema):
 
     def encode_default(self, dft: Any) -> Any:
         """Return a default as it is written in TOML: what has a name by its name."""
-        if isinstance(dft, list):
+        if isinstance(dft, (list, tuple)):
             return [getattr(entry, "name", entry) for entry in dft]
         return super().encode_default(dft)
 

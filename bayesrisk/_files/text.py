@@ -39,7 +39,7 @@ _FAULTS = (
 )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as a message quotes it: all of it, or its beginning."""
     try:
         text = repr(value)
@@ -83,7 +83,7 @@ def all_of(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_
 def read_bytes(
     file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
 ) -> bytes:
-    """Return what a small file holds."""
+    """Return the bytes of a small file."""
     called = name or str(file)
     with named(called, fault):
         if (size := file.stat().st_size) > most:
@@ -141,7 +141,7 @@ def _reason(error: Exception) -> str:
     return str(error)[:_WIDTH]
 
 
-def _problem(document: Any, *, numbers: bool = True) -> str | None:
+def _problem(document: object, *, numbers: bool = True) -> str | None:
     """Return the first unsupported value (not finite, too large, too deep), or None."""
     level, depth = [document], 0
     while level:

@@ -71,7 +71,7 @@ def sealed(document: Mapping[str, Any]) -> bytes:
     return (json.dumps({**plain, _SEAL: document_digest(plain)}, indent=1) + "\n").encode()
 
 
-def unsealed(document: Any) -> dict[str, Any]:
+def unsealed(document: object) -> dict[str, Any]:
     """Return a document without its seal; a ValueError says that it is not the one sealed.
 
     A document without one is taken as it is: it may have been written by hand.  So a reader must
@@ -193,21 +193,9 @@ def whole_file(
 ) -> Iterator[BinaryIO]:
     """Open a file that takes its place in one step, once all is written.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.  One that is there keeps its permissions.
-    private : bool, default False
-        Whether only the owner may read it (0600).
-    new : bool, default False
-        Whether a file that is there already is refused.
-    tidy : bool, default True
-        Whether leftovers of killed runs for this file are removed first (its folder is listed).
-
-    Yields
-    ------
-    file object
-        Where to write; nothing is left of it when something goes wrong.
+    One that is there keeps its permissions, or is refused where the file must be ``new``; a
+    ``private`` one is its owner's alone (0600); ``tidy`` removes leftovers of killed runs for this
+    file first (its folder is listed).  Nothing is left of it when something goes wrong.
     """
     target = Path(path)
     if tidy:
@@ -252,25 +240,11 @@ def whole_folder(
 ) -> Iterator[Path]:
     """Make a folder that takes its place once it is whole.
 
-    Parameters
-    ----------
-    path : path-like
-        The folder; its parents are made.
-    check : callable
-        Refuses, by an OutputError, a folder that must not be replaced; called with the path at
-        the start, and again before the step.  Whatever it lets pass is deleted after the step.
-    private : bool, default False
-        Whether only the owner may read what is in it (0700, files 0600).
-
-    Yields
-    ------
-    Path
-        A folder to fill.
-
-    Notes
-    -----
-    Where a folder is replaced, a kill between two renames leaves the old one in a hidden folder
-    and none in its place; the next start of the same output brings it back.
+    ``check`` refuses, by an OutputError, a folder that must not be replaced: it is called with the
+    path at the start, and again before the step, and whatever it lets pass is deleted after it.
+    Parents are made.  What is in a ``private`` one is its owner's alone (0700, files 0600).  Where
+    a folder is replaced, a kill between two renames leaves the old one in a hidden folder, and none
+    in its place; the next start of the same output brings it back.
     """
     shown = Path(path)
     with contextlib.ExitStack() as stack:

@@ -2,13 +2,14 @@
 
 from bayesrisk.accounting.budget import census_2020_budget, compose_rho, split_rho
 from bayesrisk.accounting.conversion import (
+    discrete_gaussian_delta,
+    discrete_gaussian_epsilon,
     epsilon_to_rho,
     rho_from_sigma2,
     rho_to_delta,
     rho_to_epsilon,
     sigma2_from_rho,
 )
-from bayesrisk.accounting.one_count import discrete_gaussian_delta, discrete_gaussian_epsilon
 
 __all__ = [
     "census_2020_budget",

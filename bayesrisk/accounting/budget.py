@@ -67,11 +67,6 @@ def compose_rho(*budgets: object) -> Fraction:
     *budgets : int, Fraction, Decimal, float or str
         Budgets of the releases, each >= 0; see :func:`exact_number`.
 
-    Returns
-    -------
-    Fraction
-        The total.
-
     References
     ----------
     Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.

@@ -1,5 +1,6 @@
-"""``bayesrisk occupancy``: which blocks must hold a household above the occupancy limit."""
+"""Attacks on published tables, and ``bayesrisk audit``, which judges protections by them."""
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -12,26 +13,41 @@ import typer
 from bayesrisk._files.text import shown
 from bayesrisk.cli.base import (
     MICRODATA,
+    SEED,
     TABLES,
     DialectOption,
     JsonOption,
+    OutputOption,
     QuietOption,
     RunOptions,
+    SchemaOption,
     SeedOption,
     SolverOption,
     TakenOption,
+    audit_settings_path,
+    called,
+    check_folder_names_its_own,
     data_path,
+    listed,
     names,
     number,
     optional_number,
     print_json,
     print_shards,
     progress,
+    record_path,
+    schema_of,
+    union_of_workloads,
 )
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    from bayesrisk.experiments import AuditStudy, Protection
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
+    from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
+    from bayesrisk.risk.audit import Adversary
+    from bayesrisk.tables import Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -39,7 +55,7 @@ if TYPE_CHECKING:
 
 def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    output: OutputOption,
     how: RunOptions,
     columns: Annotated[
         list[str] | None,
@@ -57,7 +73,7 @@ def claims(
     taken_as_true: TakenOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
-    from bayesrisk.experiments.claims import ClaimsStudy
+    from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
         data_path(tables, TABLES),
@@ -70,19 +86,12 @@ def claims(
         taken_as_true=taken_as_true,
     )
     summary = how.run(study, output, "claims")
-    if how.as_json:
-        print_json(summary.to_dict())
-        return
-    statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
-    typer.echo(
+    said = (
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
-        f"record, in {output}; blocks: {statuses}"
+        f"record, in {output}; blocks: {listed(summary.statuses)}"
     )
-    print_shards(summary)
-    for example in summary.examples:
-        typer.echo(f"  {example}")
-    for conflict in summary.conflicts:
-        typer.echo(f"  no records fit: {conflict}")
+    conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
+    how.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
 
 
 # -----------------------------------------------------------------------------
@@ -96,7 +105,7 @@ JOINT_NODES, JOINT_SECONDS = 100, 600
 
 def reconstruct(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    output: OutputOption,
     scope: Annotated[
         str, typer.Option(help="block: each block alone; tract: with its tract's tables.")
     ],
@@ -140,14 +149,8 @@ def reconstruct(
         taken_as_true=taken_as_true,
     )
     summary = how.run(study, output, "reconstruct")
-    if how.as_json:
-        print_json(summary.to_dict())
-        return
-    statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
-    typer.echo(f"{summary.records} records in {output}; blocks: {statuses}")
-    print_shards(summary)
-    for conflict in summary.conflicts:
-        typer.echo(f"  no records fit: {conflict}")
+    said = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
+    how.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
 def _seconds(text: str | None, *, joint: bool) -> float | None:
@@ -297,13 +300,13 @@ class StudyOptions:
     time_limit: LimitOption = None
 
     def synthetic(self) -> dict[str, Any]:
-        """Return what is said of synthetic households."""
+        """Return the settings of synthetic households that were given."""
         given = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
         return {name: value for name, value in given.items() if value is not None}
 
 
 def study(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    output: OutputOption,
     what: StudyOptions,
     how: RunOptions,
     households: Annotated[
@@ -320,8 +323,7 @@ def study(
     from bayesrisk import _validation as check
     from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
-    from bayesrisk.experiments.occupancy_report import write_occupancy_report
-    from bayesrisk.experiments.occupancy_study import OccupancyConfig
+    from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
 
     settings = what.synthetic()
@@ -330,7 +332,9 @@ def study(
     seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
     if what.protection:
         settings["protections"] = tuple(what.protection)
-    config = OccupancyConfig(
+    source, public = _households(households), _households(sample)
+    given = source if source is None or Partitions.there(source) else read_households(source)
+    made = OccupancyStudy(
         seeds=tuple(range(what.seed, what.seed + (seeds if households is None else 1))),
         solutions=what.solutions,
         noisy_solutions=what.noisy_solutions,
@@ -339,12 +343,11 @@ def study(
         hud=what.hud,
         open_end=not what.closed,
         time_limit=optional_number(what.time_limit, "time_limit"),
+        households=given,
+        sample=None if public is None else read_sample(public),
         **settings,
     )
-    source, public = _households(households), _households(sample)
-    given = source if source is None or Partitions.there(source) else read_households(source)
-    known = None if public is None else read_sample(public)
-    summary = how.run(OccupancyStudy(config, households=given, sample=known), output, "occupancy")
+    summary = how.run(made, output, "occupancy")
     if figures and summary.results is not None:
         write_occupancy_report(summary.results, output)
     _print(summary, output, as_json=how.as_json)
@@ -352,7 +355,7 @@ def study(
 
 @dataclass(frozen=True)
 class AttackOptions:
-    """How published statistics are read and attacked."""
+    """Options of the attack on published statistics."""
 
     level: Annotated[str, typer.Option(help="Level of published tables.")] = "block"
     hud: HudOption = "counts"
@@ -375,7 +378,7 @@ def attack(
             "block (.parquet)."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    output: OutputOption,
     what: AttackOptions,
     how: RunOptions,
     sample: SampleOption = None,
@@ -396,14 +399,10 @@ def attack(
         taken_as_true=what.taken_as_true,
     )
     summary = how.run(study, output, "occupancy")
-    if how.as_json:
-        print_json(summary.to_dict())
-        return
-    statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
-    typer.echo(f"{summary.blocks} blocks: {statuses}; in {Path(summary.folder) / 'blocks.parquet'}")
-    print_shards(summary)
-    for geoid, conflict in summary.conflicts:
-        typer.echo(f"  no households fit block {geoid}: {conflict}")
+    file = Path(summary.folder) / "blocks.parquet"
+    said = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
+    conflicts = (f"  no households fit block {at}: {text}" for at, text in summary.conflicts)
+    how.show(summary, [said], conflicts)
 
 
 def _households(given: Path | None) -> Path | None:
@@ -443,3 +442,251 @@ def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
             f"{row['infeasible']} infeasible; {'; '.join(parts)}"
         )
     typer.echo(f"results: {output}")
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk audit``: protections of a population judged on one scale.
+
+
+_ATTACKS = ("outsider", "linker", "knows-all-but-one")
+#: What is published, known and stated where nothing is said: redistricting tables of persons.
+_TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
+_GOAL = ("target_ratio", "quantile", "against", "steps")
+_KNOWN, _STATED = ("sex", "age"), ("race", "hisp")
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """Options of an audit: tables, protections, adversaries and their questions."""
+
+    protection: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
+            "repeated."
+        ),
+    ] = None
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="outsider, linker, insider or knows-all-but-one; may be repeated "
+            "[all but insider]."
+        ),
+    ] = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How they conclude: posterior, reconstruction, majority or claims; may be "
+            "repeated [posterior]."
+        ),
+    ] = None
+    known: Annotated[
+        list[str] | None,
+        typer.Option(help="Attribute that a linker knows of the target [sex,age]."),
+    ] = None
+    stated: Annotated[
+        list[str] | None,
+        typer.Option(help="Attribute that is to be learned [race,hisp; all that are not known]."),
+    ] = None
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(help="Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."),
+    ] = None
+    only: Annotated[list[str] | None, typer.Option(help="Table to publish [all].")] = None
+    schema: SchemaOption = None
+    targets: Annotated[
+        int | None, typer.Option(help="People who are asked about, drawn at random [200].")
+    ] = None
+    concentration: Annotated[
+        str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
+    ] = None
+    target_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="Find the weakest setting of each protection that is given without one (swapping) "
+            "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
+            "own record exceeds this for no more than 1 - quantile of people."
+        ),
+    ] = None
+    quantile: Annotated[
+        float | None, typer.Option(help="Share of people for whom it shall hold [0.99].")
+    ] = None
+    against: Annotated[
+        str | None, typer.Option(help="Adversary for whom it shall hold [the worst].")
+    ] = None
+    steps: Annotated[
+        int | None, typer.Option(help="Bisections of the range of each protection [6].")
+    ] = None
+    seed: Annotated[int | None, SEED] = None
+
+
+def audit(
+    population: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME; several "
+            "are judged side by side; or a TOML file with these settings."
+        ),
+    ],
+    output: OutputOption,
+    what: AuditOptions,
+    how: RunOptions,
+) -> None:
+    """Judge protections: what adversaries learn, and how much of it from people's own records."""
+    document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
+    files = [audit_settings_path(one) for one in population]
+    given: Any = population
+    if any(files):
+        from bayesrisk.cli.recipes import read_audit_file  # slow to import
+
+        if len(files) > 1 or files[0] is None:
+            raise ArgumentError("a file of settings must be the only population argument")
+        settings = read_audit_file(files[0])
+        if "population" not in settings:
+            raise ArgumentError(f"{files[0]}: population must be given")
+        given = settings.pop("population")
+        document = settings | document
+    populations = _populations(given)
+    _check_schema(populations, document.get("schema"))
+    study = _study(populations, document)
+    summary = how.run(study, output, "audit")
+    page = f"{summary.statements} statements; report: {output / 'report.html'}"
+    after = [f"Checks: {summary.checks}", page] if summary.complete else []
+    how.show(summary, summary.brief, after)
+
+
+def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
+    """Return one population, or several by their names."""
+    if isinstance(given, str):
+        return record_path(Path(given))
+    named: list[tuple[str, Any]]
+    if isinstance(given[0], Path):
+        if len(given) == 1:
+            return record_path(given[0])
+        named = [(_called(one), record_path(one)) for one in given]
+    else:
+        named = [(entry["name"], _source(entry)) for entry in given]
+    names = [name for name, _ in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"populations must have different names, got {shown(name)} twice; "
+                "[[population]] tables of a file of settings give names"
+            )
+    return dict(named)
+
+
+def _called(path: Path) -> str:
+    """Return the name of a file, a folder or a sample in results; a file's without its ending."""
+    path = path if path.name else path.resolve()
+    name = path.name if path.is_dir() else path.stem
+    return name.removeprefix("sample:")
+
+
+def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
+    if "records" in entry:
+        return record_path(Path(entry["records"]))
+    from bayesrisk.experiments.audit.populations import SimulatedPopulation
+    from bayesrisk.population import population_spec
+
+    changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
+    with called("name", "simulate"), called("n_blocks", "blocks"):
+        return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+
+
+def _check_schema(populations: Path | dict[str, Any], schema: str | None) -> None:
+    """Refuse a schema where no population is a file: all others name their own."""
+    sources = populations.values() if isinstance(populations, dict) else [populations]
+    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
+        check_folder_names_its_own(schema, None)
+
+
+def _study(population: Path | dict[str, Any], document: dict[str, Any]) -> "AuditStudy":
+    from bayesrisk.experiments import AuditStudy
+
+    workload = _workload(document)
+    attributes = workload.schema.names
+    known = document.get("known")
+    stated = document.get("stated")
+    known = names(known) if known else [a for a in _KNOWN if a in attributes]
+    for name in known:  # also where nobody who asks knows them
+        with called("attribute", "--known"):
+            workload.schema.attribute(name)
+    if stated:
+        stated = names(stated)
+    else:
+        stated = [a for a in _STATED if a in attributes] or [
+            a for a in attributes if a not in known
+        ]
+    schema = None
+    if document.get("schema"):
+        with called("name", "--schema"):
+            schema = schema_of(document["schema"])
+    return AuditStudy(
+        population,
+        workload,
+        protections=_protections(document.get("protection")),
+        adversaries=_adversaries(document.get("attack"), known),
+        stated=stated,
+        schema=schema,
+        targets=document.get("targets", 200),
+        concentration=optional_number(document.get("concentration"), "concentration"),
+        methods=_methods(document.get("method")),
+        seed=document.get("seed", 1),
+        goal=_goal(document),
+    )
+
+
+def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
+
+    given = {n: document[n] for n in _GOAL if document.get(n) is not None}
+    if given and "target_ratio" not in given:
+        raise ArgumentError(f"{', '.join(given)}: can only be given with a target ratio")
+    return ProtectionGoal(**given) if given else None
+
+
+def _workload(document: dict[str, Any]) -> "Workload":
+    tables = names(document.get("tables"))
+    only = names(document.get("only"))
+    if not tables:
+        tables, only = [_TABLES], only or list(_ONLY)
+    return union_of_workloads(tables, only=only)
+
+
+def _protections(given: list[Any] | None) -> list["Protection"]:
+    from bayesrisk.experiments import Protection
+    from bayesrisk.experiments.audit.populations import parse_protection
+
+    if not given:
+        raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
+
+    def protection(one: str | dict[str, Any]) -> Protection:
+        if isinstance(one, str):
+            return parse_protection(one)
+        name = one["mechanism"]
+        return Protection(one.get("name") or name, name, one.get("parameters", {}))
+
+    return [protection(one) for one in given]
+
+
+def _methods(given: list[str] | None) -> list[str]:
+    from bayesrisk._validation import choice
+    from bayesrisk.risk.audit import METHODS
+
+    found = names(given) or [METHODS[0]]
+    for name in found:
+        with called("method", "--method"):
+            choice(name, "method", METHODS)
+    return found
+
+
+def _adversaries(given: list[str] | None, known: list[str]) -> list["Adversary"]:
+    from bayesrisk.risk.audit import Adversary
+
+    found = []
+    for name in names(given) or list(_ATTACKS):
+        with called("name", "--attack"):
+            knows = known if name == "linker" else ()
+            found.append(Adversary.named(name, known=knows))
+    return found

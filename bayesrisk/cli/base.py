@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ from bayesrisk._files.text import IN_PIECES, shown
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
 
 if TYPE_CHECKING:
-    from bayesrisk.tables import Records, Schema, Workload
+    from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
@@ -159,7 +159,7 @@ class Command(TyperCommand):
 
 
 def _word(name: str, kind: str) -> str:
-    """Return what an option takes, in a word, or the choices that it has; nothing for a flag."""
+    """Return a word for the value of an option, or its choices; nothing for a flag."""
     if "|" in kind or not kind:
         return kind
     return _WORD_OF.get(name, _WORD_OF_TYPE.get(kind.lower(), "NAME"))
@@ -210,20 +210,25 @@ _SECONDS = 2.0
 Advance = Callable[[int, int | None], None]
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Print one JSON document."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def print_table(rows: list[dict[str, Any]], title: str) -> None:
-    """Print aligned columns, the same on a terminal and in a pipe."""
+def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
+    """Return a title and aligned columns, the same on a terminal and in a pipe."""
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
     lines = [[name.replace("_", " ") for name in rows[0]], *texts]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    typer.echo(title)
-    for line in lines:
-        cells = (text.rjust(width) for text, width in zip(line, widths, strict=True))
-        typer.echo("  " + "  ".join(cells))
+    return [
+        title,
+        *("  " + "  ".join(map(str.rjust, line, widths)) for line in lines),
+    ]
+
+
+def print_table(rows: list[dict[str, Any]], title: str) -> None:
+    """Print such lines."""
+    typer.echo("\n".join(table_lines(rows, title)))
 
 
 def print_shards(summary: Any) -> None:
@@ -344,6 +349,11 @@ DialectOption = Annotated[
         "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
     ),
 ]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
@@ -366,7 +376,7 @@ SensitivityOption = Annotated[
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a study runs: the same options for every command that runs one."""
+    """Options of a run: the same for every command that runs a study."""
 
     workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
     executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
@@ -406,6 +416,17 @@ class RunOptions:
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
 
+    def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
+        """Print what a run found: one JSON document, or lines before and after its parts."""
+        if self.as_json:
+            print_json(summary.to_dict())
+            return
+        for line in before:
+            typer.echo(line)
+        print_shards(summary)
+        for line in after:
+            typer.echo(line)
+
     @contextmanager
     def _executor(self) -> Iterator[Any]:
         """Provide the executor asked for: a name, or one on a scheduler."""
@@ -414,7 +435,7 @@ class RunOptions:
             return
         if self.executor not in (None, "dask"):
             raise ArgumentError(f"--scheduler goes with --executor dask, got {self.executor}")
-        from bayesrisk.experiments.runs.executors import DaskExecutor  # slow to import
+        from bayesrisk.experiments.runs.engine import DaskExecutor  # slow to import
 
         with DaskExecutor(self.workers, address=self.scheduler) as pool:
             yield pool
@@ -502,6 +523,11 @@ def sensitivity_of(text: str) -> float:
         ) from error
 
 
+def listed(counts: Mapping[str, object], between: str = " ") -> str:
+    """Return numbers and what they count on one line: ``3 solved, 1 infeasible``."""
+    return ", ".join(f"{count}{between}{name}" for name, count in counts.items())
+
+
 def names(texts: str | list[str] | None) -> list[str]:
     """Return names that may be repeated, and separated by commas."""
     parts = [texts] if isinstance(texts, str) else texts or []
@@ -547,16 +573,9 @@ _KINDS = {
 
 
 def data_path(given: Path, kind: str, part: str = "") -> Path:
-    """Return the path of the data that an argument names.
+    """Return the path of the data that an argument names, a file, a folder or ``sample:NAME``.
 
-    Parameters
-    ----------
-    given : Path
-        A file or folder, or ``sample:NAME``.
-    kind : str
-        What the command takes.
-    part : str, optional
-        File of a sample's folder, for a command that takes a file.
+    The command takes data of a ``kind``, or ``part``, a file of a sample's folder.
     """
     text = str(given)
     if not text.startswith(_PREFIX):
@@ -583,7 +602,7 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 @contextmanager
 def held_whole(instead: str) -> Iterator[None]:
-    """Say what to do instead where records are too many to be held whole."""
+    """Put advice into the error of records that are too many to be held whole."""
     try:
         yield
     except DataError as error:
@@ -650,6 +669,23 @@ def record_pieces(
     if coding is None:
         return iter_records(path, schema=about)
     return iter_record_form(path, dialect=coding, chunk=CHUNK)
+
+
+@contextmanager
+def split_records(
+    pieces: "Microdata | Iterator[Records]",
+    output: Path,
+    level: str,
+    places: str | list[str] | None = None,
+) -> Iterator[Path]:
+    """Provide records put down by place beside an output, and remove them at the end."""
+    from bayesrisk import _files
+    from bayesrisk.experiments.by_place import split_by_place
+
+    with _files.scratch_folder(output) as folder:
+        with called("level", "--by"), called("places", "--places"):
+            split_by_place(pieces, folder / "records", level=level, places=places)
+        yield folder / "records"
 
 
 def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:

@@ -23,13 +23,13 @@ from bayesrisk._files.text import read_toml
 from bayesrisk.exceptions import ConfigError
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise refuse("a text")
     return value
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise refuse("a table")
     return value

@@ -19,11 +19,13 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    SchemaOption,
     SeedOption,
     called,
     check_folder_names_its_own,
     data_path,
     held_whole,
+    listed,
     names,
     number,
     print_json,
@@ -33,6 +35,7 @@ from bayesrisk.cli.base import (
     record_pieces,
     rows_done,
     schema_of,
+    split_records,
     steps_done,
     union_of_workloads,
     warnings_as_lines,
@@ -99,7 +102,7 @@ def _lines(summary: "PopulationSummary") -> list[str]:
 def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
     """Return the summary as JSON; what is not known is null."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> object:
         return None if isinstance(value, float) and math.isnan(value) else value
 
     values = dataclasses.asdict(summary)
@@ -213,10 +216,7 @@ def tabulate(
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
     without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
-    schema: Annotated[
-        str | None,
-        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
-    ] = None,
+    schema: SchemaOption = None,
     geography: Annotated[
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
     ] = None,
@@ -234,6 +234,7 @@ def tabulate(
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     Microdata by place become tables by the same places.
     """
+    from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
     chosen = names(tables)
@@ -256,27 +257,14 @@ def tabulate(
             check_folder_names_its_own(schema, dialect)
             _by_place(source, wanted, output, how)
             return
-        _split(source, wanted, output, how, (schema, dialect), str(by))
+        pieces = _source(source, wanted, schema, dialect, rows_done(None))
+        with split_records(pieces, output, str(by)) as folder:
+            _by_place(folder, wanted, output, how)
         return
     how.refuse("goes with --by, or with microdata by place")
-    _whole(source, wanted, output, how, (schema, dialect), replace=replace)
-
-
-def _whole(
-    source: Path,
-    wanted: "Workload",
-    output: Path,
-    how: RunOptions,
-    codes: tuple[str | None, str | None],
-    *,
-    replace: bool,
-) -> None:
-    """Count records into one folder."""
-    from bayesrisk.tables import tabulate
-
     _check_output(output, replace=replace)
     with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
-        made = tabulate(_source(source, wanted, *codes, rows_done(advance)), wanted)
+        made = counted(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -288,28 +276,9 @@ def _whole(
     if how.as_json:
         print_json(summary)
         return
-    places = ", ".join(f"{n} of level {level}" for level, n in summary["places"].items())
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {places}")
+    typer.echo(f"places: {listed(summary['places'], ' of level ')}")
     typer.echo(f"{summary['rows']} counts are not zero")
-
-
-def _split(
-    source: Path,
-    wanted: "Workload",
-    output: Path,
-    how: RunOptions,
-    codes: tuple[str | None, str | None],
-    level: str,
-) -> None:
-    """Put records down by place beside the output, and count them."""
-    from bayesrisk.experiments.by_place import split_by_place
-
-    with _files.scratch_folder(output) as folder:
-        pieces = _source(source, wanted, *codes, rows_done(None))
-        with called("level", "--by"):
-            split_by_place(pieces, folder / "records", level=level)
-        _by_place(folder / "records", wanted, output, how)
 
 
 def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
@@ -317,13 +286,10 @@ def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -
     from bayesrisk.experiments.by_place import TabulationStudy
 
     done = how.run(TabulationStudy(source, wanted), output, "tabulate")
-    if how.as_json:
-        print_json(done.to_dict())
-        return
-    typer.echo(f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}")
+    said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
     if done.complete:
-        typer.echo(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    print_shards(done)
+        said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
+    how.show(done, said)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:
@@ -410,7 +376,9 @@ def first_look(
         held = _read(source, schema)
     found = first_look(held, keys=names(keys), sensitive=sensitive, max_size=max_size)
     if output is not None:
-        _write(found.to_frame(), output)
+        with _files.whole_file(output) as stream:
+            frame = found.to_frame()
+            frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     if not as_json:
         typer.echo("\n".join(found._answer()))
         return
@@ -465,21 +433,6 @@ def _frame(file: Path) -> "pd.DataFrame":
         empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
         held = pa.concat_tables([empty, *found]).to_pandas()
         return held
-
-
-def _write(frame: Any, output: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from bayesrisk import _files
-
-    with _files.whole_file(output) as stream:
-        pq.write_table(
-            pa.Table.from_pandas(frame, preserve_index=False),
-            stream,
-            compression="zstd",
-            write_page_checksum=True,
-        )
 
 
 # -----------------------------------------------------------------------------

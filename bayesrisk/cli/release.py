@@ -19,17 +19,19 @@ from bayesrisk.cli.base import (
     JsonOption,
     QuietOption,
     RunOptions,
+    SchemaOption,
     called,
     check_folder_names_its_own,
     data_path,
     held_whole,
+    listed,
     names,
     print_json,
-    print_shards,
     progress,
     record_path,
     record_pieces,
     rows_done,
+    split_records,
     steps_done,
     union_of_workloads,
 )
@@ -75,10 +77,7 @@ class WhatOptions:
     ] = None
     only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
     geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
-    schema: Annotated[
-        str | None,
-        typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
-    ] = None
+    schema: SchemaOption = None
     dialect: DialectOption = None
     places: Annotated[
         str | None,
@@ -94,7 +93,7 @@ class WhatOptions:
     ] = None
 
     def document(self) -> dict[str, Any]:
-        """Return what the file and the options say."""
+        """Return the settings of the file and of the options, which come first."""
         document: dict[str, Any] = {}
         if self.config is not None:
             from bayesrisk.cli.recipes import read_release_file  # slow to import
@@ -177,7 +176,10 @@ def release(
             raise ArgumentError("--places FILE goes with records that are not by place")
         _by_place(asked, source)
     else:
-        _split(asked, source, str(by))
+        pieces = _pieces(source, asked.document, workload)
+        listed_places = None if asked.places == _OCCUPIED else asked.places
+        with split_records(pieces, output, str(by), listed_places) as folder:
+            _by_place(asked, folder)
 
 
 @dataclass(frozen=True)
@@ -220,23 +222,12 @@ def _whole(asked: _Asked, source: Path) -> None:
     if how.as_json:
         print_json(summary)
         return
-    places = ", ".join(f"{count} at {name}" for name, count in summary["places"].items())
+    places = listed(summary["places"], " at ")
     typer.echo(f"{summary['tables']} tables ({places}) in {output}")
     if made.spec.places == _OCCUPIED:
         typer.echo(_EXACTLY)
-    _print(made.diagnostics)
-
-
-def _split(asked: _Asked, source: Path, level: str) -> None:
-    """Put records down by place beside the output, and release them place by place."""
-    from bayesrisk.experiments.by_place import split_by_place
-
-    with _files.scratch_folder(asked.output) as folder:
-        pieces = _pieces(source, asked.document, asked.workload)
-        listed = None if asked.places == _OCCUPIED else asked.places
-        with called("level", "--by"), called("places", "--places"):
-            split_by_place(pieces, folder / "records", level=level, places=listed)
-        _by_place(asked, folder / "records")
+    for line in _measured(made.diagnostics):
+        typer.echo(line)
 
 
 def _by_place(asked: _Asked, source: Path) -> None:
@@ -249,19 +240,15 @@ def _by_place(asked: _Asked, source: Path) -> None:
     with called("places", "--places"):
         done = how.run(study, output, "release")
     _warn(done.simulation)
-    if how.as_json:
-        print_json(done.to_dict())
-        return
+    lines = []
     if done.complete:
         finest = workload.levels[-1]
-        typer.echo(
+        lines.append(
             f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
-        if said:
-            typer.echo(_EXACTLY)
-    _print(done.diagnostics)
-    print_shards(done)
+        lines += [_EXACTLY] if said else []
+    how.show(done, [*lines, *_measured(done.diagnostics)])
 
 
 def _warn(simulation: bool) -> None:
@@ -269,9 +256,8 @@ def _warn(simulation: bool) -> None:
         typer.echo(_SIMULATION, err=True)
 
 
-def _print(diagnostics: Mapping[str, float]) -> None:
-    for name, value in diagnostics.items():
-        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
+def _measured(diagnostics: Mapping[str, float]) -> list[str]:
+    return [f"  {name.replace('_', ' ')} {value:.6g}" for name, value in diagnostics.items()]
 
 
 def _mechanism(name: str, parameters: Mapping[str, Any]) -> "Mechanism":
@@ -320,7 +306,7 @@ def _named(setting: str) -> tuple[list[str], str]:
     raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """Return a TOML value, or the text itself."""
     if "\n" in text or "\r" in text:
         return text
@@ -331,7 +317,7 @@ def _value(text: str) -> Any:
     return document["value"]
 
 
-def _listed(given: str | None, workload: "Workload") -> Any:
+def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:
     """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
     if given is None or given == _OCCUPIED:
         return given
@@ -344,7 +330,8 @@ def _listed(given: str | None, workload: "Workload") -> Any:
         codes = Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
-        return codes.tolist()
+        blocks: list[str] = codes.tolist()
+        return blocks
     about = workload.schema.geography
     own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
     pieces = iter_records(file, schema=Schema("places", (), own))
@@ -415,9 +402,9 @@ def verify_release(
         typer.echo("What is random came from entropy of the operating system, kept nowhere")
     else:
         typer.echo("Nothing in it is random: the same records would give the same release")
-    for name, value in about["diagnostics"].items():
-        typer.echo(f"  {name.replace('_', ' ')} {value:.6g}")
-    places = ", ".join(f"{count} at {level}" for level, count in about["places"].items())
+    for line in _measured(about["diagnostics"]):
+        typer.echo(line)
+    places = listed(about["places"], " at ")
     typer.echo("Published exactly:")
     typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
     alike: dict[tuple[bool, str, str], list[Any]] = {}
@@ -436,7 +423,7 @@ def verify_release(
 
 
 def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
-    """Return what a release says of itself and what it holds, every file checked."""
+    """Return the description and the contents of a release, every file checked."""
     from bayesrisk.release import MechanismSpec
     from bayesrisk.release.release import ReleaseIndex
 
@@ -504,7 +491,7 @@ def _is_random(law: "Likelihood") -> bool:
 
 
 def _words(law: "Likelihood", withheld: int) -> str:
-    """Return what a published count says of the true one."""
+    """Return the law of a published count given the true one, in words."""
     from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, SuppressedCounts
 
     if isinstance(law, NoiseSpec):
@@ -523,7 +510,7 @@ def _words(law: "Likelihood", withheld: int) -> str:
 
 def _others(folder: Path) -> list[str]:
     """Return the names of files that a release has no place for."""
-    from bayesrisk.release.likelihoods import RELEASE_FILE
+    from bayesrisk.release.release import RELEASE_FILE
     from bayesrisk.tables.exchange import GEOGRAPHIES, INDEX, MANIFEST, PARTITIONS, is_part
 
     own = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}

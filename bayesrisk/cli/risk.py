@@ -1,32 +1,44 @@
-"""``bayesrisk risk``: posterior, risk ratio and averages for released counts."""
+"""Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep``, ``hierarchy``, ``measurements``."""
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.cli.base import (
     SEED,
     SWEEPS,
     JsonOption,
+    OutputOption,
     QuietOption,
     RunOptions,
     SensitivityOption,
     called,
     data_path,
+    measurement_folder,
     number,
     optional_number,
     print_json,
     print_shards,
     print_table,
     progress,
+    rows_done,
     sensitivity_of,
+    table_lines,
+    warnings_as_lines,
 )
 from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from bayesrisk.distributions import FiniteLaw
+    from bayesrisk.experiments.runs.engine import RunSummary
+    from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
 _HEADS = {
     "correct_decision_probability": "found_if_in_cell",
@@ -198,7 +210,7 @@ def convert(
 
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
+    output: OutputOption,
     how: RunOptions,
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
@@ -232,3 +244,374 @@ def report(
         print_json({"report": str(page)})
     else:
         typer.echo(f"report: {page}")
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk hierarchy`` and ``hierarchy-table``: releases of two levels.
+
+
+_SHOWN = 1e-4  # smallest probability of a group count that is printed
+_MAX_GROUP = 2**24
+
+
+class Conditionals(StrEnum):
+    """Which conditionals the posterior belongs to."""
+
+    COHERENT = "coherent"
+    AS_PUBLISHED = "as-published"
+
+
+class SiblingNoise(StrEnum):
+    """Law of the noise in the siblings' total."""
+
+    APPROXIMATE = "approximate"
+    EXACT = "exact"
+
+
+def _group_prior(text: str) -> "FiniteLaw | None":
+    """Return the prior that ``flat`` or ``truncated:MAX`` names."""
+    from bayesrisk.distributions import FiniteLaw
+
+    kind, _, digits = text.partition(":")
+    if text == "flat":
+        return None
+    if kind != "truncated" or not digits.isascii() or not digits.isdigit():
+        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {shown(text)}")
+    count = int(digits) if len(digits) < 20 else 10**20
+    if count >= _MAX_GROUP:
+        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {shown(text)}")
+    return FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
+
+
+def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
+    """Return a single release as a JSON document."""
+    pmf = result.group_pmf
+    likely = pmf[pmf > _SHOWN]
+    settings = {
+        name: result.settings.arrays[name].item()
+        for name in ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity")
+    }
+    return {
+        **{name: getattr(result, name).item() for name in ("block", "group", "siblings")},
+        **settings,
+        "known_total": result.settings.known_total,
+        "conditionals": result.settings.conditionals,
+        "sibling_noise": result.settings.sibling_noise,
+        "prior": result.prior.item(),
+        "block_probability": result.block_probability.item(),
+        "target_probability": result.target_probability.item(),
+        "risk_ratio": float(result.risk_ratio),
+        "group_pmf": [
+            {"group_count": int(count), "probability": float(value)}
+            for count, value in zip(likely.index.to_numpy(), likely.to_numpy(), strict=True)
+        ],
+        "truncation_bound": float(result.truncation_bound),
+        "status": result.status,
+        "version": result.version,
+    }
+
+
+def _print_document(document: dict[str, Any]) -> None:
+    """Print a single release for people."""
+    names = {
+        "prior": "prior",
+        "block_probability": "after the block's count alone",
+        "target_probability": "after block, group and siblings",
+        "risk_ratio": "risk ratio",
+    }
+    typer.echo("Probability that the target has the characteristics:")
+    for name, text in names.items():
+        typer.echo(f"  {text:<32}{document[name]:>12.6g}")
+    typer.echo(f"Group count, probabilities above {_SHOWN:g}:")
+    for row in document["group_pmf"]:
+        typer.echo(f"  {row['group_count']:>8}{row['probability']:>12.6f}")
+    typer.echo(f"Truncation error: at most {document['truncation_bound']:.3g}")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Two levels: budgets, the prior of the group, and which posterior."""
+
+    rho_block: Annotated[str, typer.Option(help="zCDP budget of every block's count.")]
+    rho_group: Annotated[str, typer.Option(help="zCDP budget of the group's count.")]
+    group_prior: Annotated[
+        str, typer.Option(help="Prior of the group's count: flat or truncated:MAX.")
+    ] = "flat"
+    known_total: Annotated[
+        int | None, typer.Option(help="Count of the group that is published without noise.")
+    ] = None
+    sensitivity: SensitivityOption = "1"
+    conditionals: Annotated[
+        Conditionals, typer.Option(help="as-published only to reproduce printed numbers.")
+    ] = Conditionals.COHERENT
+    sibling_noise: Annotated[
+        SiblingNoise, typer.Option(help="Law of the noise in the siblings' total.")
+    ] = SiblingNoise.APPROXIMATE
+
+    def compute(self, *counts: Any, **settings: Any) -> Any:
+        """Return the posterior of releases."""
+        from bayesrisk.inference import hierarchical_posterior
+
+        return hierarchical_posterior(
+            *counts,
+            rho_block=number(self.rho_block, "rho_block"),
+            rho_group=number(self.rho_group, "rho_group"),
+            group_prior=_group_prior(self.group_prior),
+            known_total=self.known_total,
+            sensitivity=sensitivity_of(self.sensitivity),
+            conditionals=self.conditionals.value,
+            sibling_noise=self.sibling_noise.value,
+            **settings,
+        )
+
+
+def hierarchy(
+    block: Annotated[int, typer.Option(help="Noisy count of the block.")],
+    group: Annotated[int, typer.Option(help="Noisy count of the group.")],
+    siblings: Annotated[int, typer.Option(help="Total of the noisy counts of the other blocks.")],
+    n_siblings: Annotated[int, typer.Option(help="Number of the other blocks.")],
+    prior: Annotated[str, typer.Option(help="Prior of the target, 0.2 or 1/864.")],
+    model: ModelOptions,
+    known_count: Annotated[int, typer.Option(help="Others in the block known to count.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Posterior of a target given noisy counts of its block, its group and the other blocks."""
+    with warnings_as_lines():
+        result = model.compute(
+            block,
+            group,
+            siblings,
+            n_siblings=n_siblings,
+            prior=number(prior, "prior"),
+            known_count=known_count,
+        )
+        document = _document(result)
+    if as_json:
+        print_json(document)
+    else:
+        _print_document(document)
+
+
+def hierarchy_table(
+    releases: Annotated[
+        Path, typer.Argument(help="CSV or Parquet table with columns block, group, siblings.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV or Parquet file for the table.")
+    ],
+    model: ModelOptions,
+    n_siblings: Annotated[int | None, typer.Option(help="Number of the other blocks.")] = None,
+    prior: Annotated[str | None, typer.Option(help="Prior of the target, 0.2 or 1/864.")] = None,
+    known_count: Annotated[
+        int | None, typer.Option(help="Others in the block known to count; 0 if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Add the posterior of every release to a table of them."""
+    from bayesrisk.experiments.hierarchy import add_columns
+
+    settings = {
+        "n_siblings": n_siblings,
+        "prior": optional_number(prior, "prior"),
+        "known_count": known_count,
+    }
+    source, silent = data_path(releases, "hierarchies"), quiet or as_json
+    with (
+        progress(quiet=silent, title="hierarchy-table", unit="rows", patient=True) as bar,
+        warnings_as_lines(),
+    ):
+        rows, bound = add_columns(source, output, model.compute, settings, rows_done(bar))
+    if as_json:
+        print_json({"output": str(output), "rows": rows, "truncation_bound": bound})
+    else:
+        typer.echo(f"{rows} releases in {output}; truncation error at most {bound:.3g}")
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk measurements``: what a noisy measurement file says of every cell, or every count.
+
+
+_POSTERIORS = ("risk", "counts")
+_CURVE = "curve"  # of the summary: for the figure, too long to print
+
+
+@dataclass(frozen=True)
+class WhichOptions:
+    """Which counts are read, and what is asked of them."""
+
+    posterior: Annotated[
+        str, typer.Option(help="risk: of one person in every cell; counts: of every count.")
+    ] = "risk"
+    level: Annotated[str, typer.Option(help="Level of the spine.")] = "Block"
+    query: Annotated[
+        str | None, typer.Option(help="One query alone [risk: all together; counts: total].")
+    ] = None
+    budget: Annotated[str | None, typer.Option(help="Exact noise scales: pl94-us or pl94-pr.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class RiskOptions:
+    """Options of the adversary's knowledge, for the risk of every cell."""
+
+    prior: Annotated[
+        str | None, typer.Option(help="Risk: prior of the truth in every cell, 0.2 or 1/864.")
+    ] = None
+    known_count: Annotated[
+        int | None, typer.Option(help="Risk: others known to be in the cell [0].")
+    ] = None
+    exceeds: Annotated[
+        list[str], typer.Option(help="Risk: count cells above this ratio; may be repeated [1.5].")
+    ] = field(default_factory=list)
+
+
+def measurements(
+    folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
+    output: OutputOption,
+    which: WhichOptions,
+    risk: RiskOptions,
+    how: RunOptions,
+    top: Annotated[
+        str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
+    ] = None,
+) -> None:
+    """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
+    from bayesrisk import _validation as check
+
+    check.choice(which.posterior, "posterior", _POSTERIORS)
+    if output.suffix == ".parquet":
+        raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
+    with measurement_folder(folder) as place:
+        if which.posterior == "counts":
+            _counts(place, output, which, risk, how, top)
+        else:
+            _risk(place, output, which, risk, how, top)
+
+
+def _risk(
+    place: Path,
+    output: Path,
+    which: WhichOptions,
+    risk: RiskOptions,
+    how: RunOptions,
+    top: str | None,
+) -> None:
+    from bayesrisk.experiments import MeasurementsStudy
+
+    if risk.prior is None:
+        raise ArgumentError("--prior must be given for the risk of every cell")
+    if top is not None:
+        raise ArgumentError("--top belongs to --posterior counts")
+    study = MeasurementsStudy(
+        place,
+        prior=number(risk.prior, "prior"),
+        known_count=0 if risk.known_count is None else risk.known_count,
+        level=which.level,
+        query=which.query,
+        exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
+        budget=which.budget,
+    )
+    summary = how.run(study, output, "noisy measurements")
+    figures = _figures(summary, output) if summary.complete else []
+    if how.as_json:
+        document = summary.to_dict()
+        document["figures"] = [str(file) for file in figures]
+        print_json({name: value for name, value in document.items() if name != _CURVE})
+        return
+    _print_risk(summary, output)
+    if figures:
+        typer.echo(f"figure: {figures[0]}")
+    print_shards(summary)
+
+
+def _counts(
+    place: Path,
+    output: Path,
+    which: WhichOptions,
+    risk: RiskOptions,
+    how: RunOptions,
+    top: str | None,
+) -> None:
+    from bayesrisk.experiments import MeasurementCountsStudy
+
+    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
+    for name, value in given.items():
+        if value is not None:
+            raise ArgumentError(f"--{name} belongs to --posterior risk")
+    study = MeasurementCountsStudy(
+        place,
+        query="total" if which.query is None else which.query,
+        level=which.level,
+        top="State" if top is None else top,
+        budget=which.budget,
+    )
+    summary = how.run(study, output, "counts")
+    how.show(summary, _lines_of_counts(summary, output))
+
+
+def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
+    """Draw how many cells are above a ratio, beside the cells."""
+    import pandas as pd
+
+    from bayesrisk.plotting import plot_noisy_measurements, save_figure
+
+    thresholds = [row["risk_ratio"] for row in result.exceedance]
+    drawn = plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
+    return save_figure(drawn, output / "risk")
+
+
+def _print_risk(result: "RunSummary", output: Path) -> None:
+    """Print the summary for people."""
+    without = "" if not result.unmeasured else f"; {result.unmeasured} more have no noisy answer"
+    typer.echo(
+        f"{result.cells} cells of {result.units} units ({result.level}, {result.query}) in "
+        f"{output}{without}"
+    )
+    kinds = ", ".join(f"{cells} by {name}" for name, cells in result.settled.items())
+    typer.echo(f"cells whose count constraints fix: {kinds or 'none'}")
+    if result.ignored:
+        typer.echo(f"constraints with recodes not known, not used: {', '.join(result.ignored)}")
+    if result.combine:
+        typer.echo(f"cells about which several noisy values add up: {result.strengthened}")
+    if result.contradicted:
+        typer.echo(
+            f"cells in which constraints say that more than {result.known_count + 1} are: "
+            f"{result.contradicted}"
+        )
+    typer.echo(
+        f"Cells above a risk ratio, prior {result.prior:g}, beside what the noise alone gives if "
+        f"every true count is {result.known_count}, or {result.known_count + 1} "
+        "(+- standard deviation), those of them proved empty, and cells above with constraints:"
+    )
+    all_of = (f"all {result.known_count}", f"all {result.known_count + 1}")
+    names = ("risk ratio", "cells", *all_of, "proved empty", "with constraints")
+    widths = (12, 14, 26, 26, 14, 18)
+    lines: list[tuple[str, ...]] = [names]
+    for row in result.exceedance:
+        expected = [
+            f"{row[f'expected_{name}']:.6g} +- {row[f'error_{name}']:.3g}"
+            for name in ("known", "one_more")
+        ]
+        counts = (str(row["proved_empty"]), str(row["cells_with_constraints"]))
+        lines.append((f"{row['risk_ratio']:.6g}", str(row["cells"]), *expected, *counts))
+    for line in lines:
+        typer.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)))
+
+
+def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
+    """Return the summary for people."""
+    rows = [
+        {
+            "level": level,
+            "counts": number_of,
+            "known_exactly": result.exact[level],
+            "sd": result.sd[level],
+            "sd_of_own_noise": "-" if result.noise_sd[level] is None else result.noise_sd[level],
+        }
+        for level, number_of in result.counts.items()
+    ]
+    title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
+    cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
+    return [*(table_lines(rows, title) if rows else []), cut]

@@ -5,8 +5,8 @@ from .base import as_rv_discrete as as_rv_discrete
 from .discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from .discrete_laplace import Noise as Noise
-from .finite import FiniteLaw as FiniteLaw
-from .finite import TruncatedLaw as TruncatedLaw
+from .sums import FiniteLaw as FiniteLaw
+from .sums import TruncatedLaw as TruncatedLaw
 from .sums import as_finite as as_finite
 from .sums import convolve as convolve
 from .sums import sum_approximation as sum_approximation

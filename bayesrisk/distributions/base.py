@@ -1,18 +1,20 @@
 """Laws on the integers: SciPy's method names, derived from three of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed
-from bayesrisk._validation import FloatAnswer, IntAnswer
+from bayesrisk._random import Seed, generator
+from bayesrisk._validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
+_Measure = Callable[[FloatArray], FloatAnswer]
 _HALVINGS = 1100  # more than from the largest double to 1
 
 
@@ -51,18 +53,40 @@ class CountLaw(ABC):
     def entropy(self) -> FloatAnswer:
         """Return the entropy in nats."""
 
-    @abstractmethod
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
+        """Return draws of a shape that holds the parameters'; else a law has its own ``rvs``."""
+        raise NotImplementedError(f"{type(self).__name__} has no draws")
+
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
     ) -> IntAnswer:
-        """Draw values (simulation grade: not for protecting a real release)."""
+        """Draw values; simulation grade.
+
+        The draws follow the law to double precision but not against an attacker who studies
+        floating point or timing: protect real data with a vetted library (OpenDP, Google's
+        differential-privacy library).
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the draw; it must hold the parameters' shape, which is the default.
+        random_state : int, Generator or SeedSequence, optional
+            Source of randomness; the same seed gives the same draws.
+
+        Returns
+        -------
+        int or ndarray of int64
+            Draws.
+        """
+        shape = _whole_size(size, self.shape)
+        return self._draw(shape, generator(random_state, "random_state", optional=True))
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Shape of the broadcast parameters; ``()`` for a single law."""
 
-    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+    def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
         """Return about where the tail on ``side`` (-1 lower, +1 upper) weighs ``exp(log_tail)``."""
         spread = np.sqrt(-2.0 * log_tail) * np.asarray(self.std())
         return np.asarray(np.rint(np.asarray(self.mean()) + side * spread))
@@ -91,7 +115,8 @@ class CountLaw(ABC):
         """
         q = check.points(q, "q").astype(float)
         side = np.where(q > 0.5, 1.0, -1.0)
-        return check.answer(self._quantile(q, side, np.where(side > 0.0, 1.0 - q, q), self.cdf))
+        tail = np.where(side > 0.0, 1.0 - q, q)
+        return check.answer(self._quantile(q, side, tail, self.cdf))
 
     def isf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest x with P(X > x) <= q; NaN outside [0, 1]."""
@@ -99,8 +124,13 @@ class CountLaw(ABC):
         return check.answer(self._quantile(q, 1.0, q, lambda x: -np.asarray(self.sf(x)), sign=-1.0))
 
     def _quantile(
-        self, q: NDArray[Any], side: Any, tail: ArrayLike, measure: Any, sign: float = 1.0
-    ) -> Any:
+        self,
+        q: FloatArray,
+        side: FloatAnswer,
+        tail: ArrayLike,
+        measure: _Measure,
+        sign: float = 1.0,
+    ) -> FloatArray:
         """Return the smallest x with ``measure(x) >= sign * q``, for an increasing measure."""
         shape = check.broadcast(q=q, parameters=np.empty(self.shape, dtype=np.int8))
         low, high = (np.broadcast_to(np.asarray(s, float), shape) for s in self.support())
@@ -108,12 +138,12 @@ class CountLaw(ABC):
         ends = np.where(below, low - 1.0, np.where(above, high, np.nan))
         inside = np.broadcast_to((q > 0.0) & (q < 1.0), shape)
         if not inside.any():
-            return ends[()]
+            return ends
         log_tail = np.log(np.clip(np.where((q > 0.0) & (q < 1.0), tail, 0.5), 1e-308, 0.5))
         guess = np.broadcast_to(self._guess(log_tail, side), shape)
         target = np.where(inside, sign * q, sign * 0.5)
         found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
-        return np.where(inside, found, ends)[()]
+        return np.where(inside, found, ends)
 
     def median(self) -> FloatAnswer:
         """Return the smallest median."""
@@ -129,7 +159,7 @@ class CountLaw(ABC):
 class LocatedLaw(CountLaw):
     """A law on all integers, symmetric around an integer ``loc``."""
 
-    _loc: NDArray[np.int64]
+    _loc: IntArray
     _shape: tuple[int, ...]
 
     @property
@@ -142,11 +172,31 @@ class LocatedLaw(CountLaw):
         """Shape of the broadcast parameters."""
         return self._shape
 
-    def _centred(self, x: ArrayLike) -> NDArray[np.float64]:
+    def _centred(self, x: ArrayLike) -> FloatArray:
         """Return ``x - loc``, the difference of integers taken exactly."""
         values = check.points(x, "x")
         check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
         return np.asarray(values - self._loc, dtype=float)
+
+    @abstractmethod
+    def _tails(self, d: FloatArray, *, log: bool) -> FloatAnswer:
+        """Return P(X - loc > d), or its logarithm, for real d."""
+
+    def sf(self, x: ArrayLike) -> FloatAnswer:
+        """Return P(X > x)."""
+        return self._tails(self._centred(x), log=False)
+
+    def logsf(self, x: ArrayLike) -> FloatAnswer:
+        """Return log P(X > x)."""
+        return self._tails(self._centred(x), log=True)
+
+    def cdf(self, x: ArrayLike) -> FloatAnswer:
+        """Return P(X <= x), by symmetry P(X >= 2 loc - x)."""
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=False)
+
+    def logcdf(self, x: ArrayLike) -> FloatAnswer:
+        """Return log P(X <= x)."""
+        return self._tails(-np.floor(self._centred(x)) - 1.0, log=True)
 
     def support(self) -> tuple[FloatAnswer, FloatAnswer]:
         """Return minus and plus infinity: every integer has positive probability."""
@@ -157,7 +207,7 @@ class LocatedLaw(CountLaw):
         return np.broadcast_to(self._loc.astype(float), self._shape)[()]
 
 
-def single_law(law: Any, name: str = "law") -> CountLaw:
+def single_law(law: object, name: str = "law") -> CountLaw:
     """Return a law of one variable, or refuse what is none."""
     if not isinstance(law, CountLaw):
         raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
@@ -166,7 +216,7 @@ def single_law(law: Any, name: str = "law") -> CountLaw:
     return law
 
 
-def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a draw, checked against the shape of the parameters."""
     if size is None:
         return shape
@@ -187,8 +237,8 @@ def whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> tu
 
 
 def _first_true(
-    reached: Any, guess: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    reached: Callable[[FloatArray], BoolArray], guess: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
     """Return the smallest whole x in [low, high] for which the monotone ``reached(x)`` is true.
 
     Gallops away from the guess until the answer is bracketed, then bisects: about twice the
@@ -249,46 +299,33 @@ class NoiseLaw(Protocol):
 # A noise law behind SciPy's ``rv_discrete`` interface, for code that insists on it.
 
 
-class _Hooks:
-    """SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code."""
+def _hook(name: str) -> Callable[..., object]:
+    """Return a method of a law as the hook that SciPy calls for it."""
 
-    _law: CountLaw
+    def answer(adapter: Any, x: object) -> object:
+        return np.asarray(getattr(adapter._law, name)(x))
 
-    def _pmf(self, x: Any) -> Any:
-        return np.asarray(self._law.pmf(x))
+    return answer
 
-    def _logpmf(self, x: Any) -> Any:
-        return np.asarray(self._law.logpmf(x))
 
-    def _cdf(self, x: Any) -> Any:
-        return np.asarray(self._law.cdf(x))
+def _draw(adapter: Any, size: Any = None, random_state: Any = None) -> IntAnswer:
+    """Return draws; SciPy hands over a legacy RandomState unless it is given a Generator."""
+    if not isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.randint(2**31 - 1))
+    drawn: IntAnswer = adapter._law.rvs(size, random_state)
+    return drawn
 
-    def _logcdf(self, x: Any) -> Any:
-        return np.asarray(self._law.logcdf(x))
 
-    def _sf(self, x: Any) -> Any:
-        return np.asarray(self._law.sf(x))
-
-    def _logsf(self, x: Any) -> Any:
-        return np.asarray(self._law.logsf(x))
-
-    def _ppf(self, q: Any) -> Any:
-        return np.asarray(self._law.ppf(q))
-
-    def _isf(self, q: Any) -> Any:
-        return np.asarray(self._law.isf(q))
-
-    def _entropy(self) -> Any:
-        return self._law.entropy()
-
-    def _rvs(self, size: Any = None, random_state: Any = None) -> Any:
-        # SciPy hands over a legacy RandomState unless it is given a Generator.
-        if not isinstance(random_state, np.random.Generator):
-            random_state = int(random_state.randint(2**31 - 1))
-        return self._law.rvs(size, random_state)
-
-    def _stats(self) -> tuple[Any, Any, None, None]:
-        return self._law.mean(), self._law.var(), None, None
+#: SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code.
+_HOOKS = {
+    **{
+        f"_{name}": _hook(name)
+        for name in ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+    },
+    "_entropy": lambda adapter: adapter._law.entropy(),
+    "_rvs": _draw,
+    "_stats": lambda adapter: (adapter._law.mean(), adapter._law.var(), None, None),
+}
 
 
 def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
@@ -306,11 +343,6 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
     scipy.stats.rv_discrete
         Its ``loc`` argument shifts the law; there are no shape parameters.
 
-    Raises
-    ------
-    ArgumentError
-        If its parameters are arrays.
-
     Examples
     --------
     >>> from bayesrisk.distributions import DiscreteGaussian
@@ -323,6 +355,6 @@ def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
     from scipy import stats  # slow to import, seldom needed
 
     # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.
-    adapter = type("LawAdapter", (_Hooks, stats.rv_discrete), {"_law": law})
+    adapter = type("LawAdapter", (stats.rv_discrete,), {**_HOOKS, "_law": law})
     low, high = law.support()
     return adapter(a=float(low), b=float(high), name=name)

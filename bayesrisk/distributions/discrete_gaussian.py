@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator
-from bayesrisk._validation import FloatAnswer, IntAnswer
+from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels as _kernels
-from bayesrisk.distributions.base import LocatedLaw, whole_size
+from bayesrisk.distributions.base import LocatedLaw
 
 # The tail is summed term by term below this scale and by Euler-Maclaurin above it, as long as
 # one step changes the log-weight by less than _FLAT.
@@ -48,7 +47,7 @@ def _midpoint_coefficients() -> list[float]:
 MIDPOINT = _midpoint_coefficients()
 
 
-def _series(sigma2: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _series(sigma2: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return c and s with Z = c (1 + s), Z = sum over j of exp(-j**2 / (2 sigma2)).
 
     The direct series for 1 / (2 sigma2) >= pi, its Poisson dual below: five terms suffice.
@@ -61,21 +60,21 @@ def _series(sigma2: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return np.where(direct, 1.0, np.pi / rho), series
 
 
-def normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+def normaliser(sigma2: FloatArray) -> FloatArray:
     """Return Z, to a few ulp; sigma2 >= 1e-100."""
     square, series = _series(sigma2)
-    result: NDArray[np.float64] = np.sqrt(square) * (1.0 + series)
+    result: FloatArray = np.sqrt(square) * (1.0 + series)
     return result
 
 
-def log_normaliser(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_normaliser(sigma2: FloatArray) -> FloatArray:
     """Return log Z, to a few ulp."""
     square, series = _series(sigma2)
-    result: NDArray[np.float64] = 0.5 * np.log(square) + np.log1p(series)
+    result: FloatArray = 0.5 * np.log(square) + np.log1p(series)
     return result
 
 
-def _variance(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
+def _variance(sigma2: FloatArray) -> FloatArray:
     """Return the variance, -d log Z / d rho, from whichever series of Z does not cancel."""
     rho = 0.5 / sigma2
     terms = [_kernels.gaussian_weight(float(j), np.minimum(sigma2, 0.5)) for j in range(8)]
@@ -86,11 +85,11 @@ def _variance(sigma2: NDArray[np.float64]) -> NDArray[np.float64]:
     loss = 2.0 * sum(j * j * terms[j] for j in range(3, 0, -1)) * dual_rate
     loss = loss / (1.0 + 2.0 * sum(terms[3:0:-1]))
     # dual: Z = sqrt(pi / rho) D, so var = 1 / (2 rho) - D' / D with D' / D = loss / rho.
-    result: NDArray[np.float64] = np.where(rho >= 1.0, direct, sigma2 * (1.0 - 2.0 * loss))
+    result: FloatArray = np.where(rho >= 1.0, direct, sigma2 * (1.0 - 2.0 * loss))
     return result
 
 
-def _smooth_ratio(middle: Any, sigma2: Any) -> Any:
+def _smooth_ratio(middle: FloatArray, sigma2: FloatArray) -> FloatArray:
     """Sum over j >= middle + 1/2 of w(j), divided by w(middle): Euler-Maclaurin at midpoints.
 
     The first term left out is below 2 (_FLAT / 2 pi)**20 = 1e-22 of the sum.
@@ -103,10 +102,10 @@ def _smooth_ratio(middle: Any, sigma2: Any) -> Any:
         total = total + coefficient * hermite
         for n in (2 * k - 1, 2 * k):
             before, hermite = hermite, slope * hermite - n * before / sigma2
-    return total
+    return np.asarray(total)
 
 
-def _upper_tail(first: Any, sigma2: Any, *, log: bool) -> Any:
+def _upper_tail(first: FloatArray, sigma2: FloatArray, *, log: bool) -> FloatArray:
     """Return the sum (or its logarithm) of w(j) over j >= first, for first >= 1."""
     first, sigma2 = np.broadcast_arrays(first, sigma2)
     summed = (sigma2 < _SUM_BELOW) | (first > _FLAT * sigma2)
@@ -118,8 +117,8 @@ def _upper_tail(first: Any, sigma2: Any, *, log: bool) -> Any:
         ratio[summed] = _kernels.tail_ratio(first[summed], sigma2[summed])
         ratio[~summed] = _smooth_ratio(reference[~summed], sigma2[~summed])
     if log:
-        return np.log(ratio) - reference * (reference / (2.0 * sigma2))
-    return ratio * _kernels.gaussian_weight(reference, sigma2)
+        return np.asarray(np.log(ratio) - reference * (reference / (2.0 * sigma2)))
+    return np.asarray(ratio * _kernels.gaussian_weight(reference, sigma2))
 
 
 class DiscreteGaussian(LocatedLaw):
@@ -184,11 +183,6 @@ class DiscreteGaussian(LocatedLaw):
             changes one record of a histogram (the convention of the 2020 Census).
         loc : array_like of int, default 0
             Centre.
-
-        Returns
-        -------
-        DiscreteGaussian
-            The law with ``sigma2 = sensitivity**2 / (2 rho)``.
         """
         with np.errstate(over="ignore"):
             sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
@@ -219,7 +213,7 @@ class DiscreteGaussian(LocatedLaw):
         weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
         return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
 
-    def _tails(self, d: NDArray[np.float64], *, log: bool) -> Any:
+    def _tails(self, d: FloatArray, *, log: bool) -> FloatAnswer:
         """Return P(X - loc > d), or its logarithm, for real d; the small side is computed."""
         with np.errstate(invalid="ignore"):
             first = np.floor(d) + 1.0
@@ -238,23 +232,7 @@ class DiscreteGaussian(LocatedLaw):
                 other = 1.0 - small
                 limits = np.where(upper, 0.0, 1.0)
         value = np.where(finite, np.where(upper, small, other), limits)
-        return np.where(np.isnan(d), np.nan, value)[()]
-
-    def sf(self, x: ArrayLike) -> FloatAnswer:
-        """Return P(X > x)."""
-        return check.answer(self._tails(self._centred(x), log=False))
-
-    def logsf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X > x)."""
-        return check.answer(self._tails(self._centred(x), log=True))
-
-    def cdf(self, x: ArrayLike) -> FloatAnswer:
-        """Return P(X <= x), by symmetry P(X >= 2 loc - x)."""
-        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=False))
-
-    def logcdf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X <= x)."""
-        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=True))
+        return check.answer(np.where(np.isnan(d), np.nan, value))
 
     def var(self) -> FloatAnswer:
         """Return the variance, which is below ``sigma2``."""
@@ -265,33 +243,11 @@ class DiscreteGaussian(LocatedLaw):
         value = self._log_z + _variance(self._sigma2) / (2.0 * self._sigma2)
         return np.broadcast_to(value, self._shape)[()]
 
-    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+    def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
         centred = -np.sqrt(self._sigma2) * special.ndtri_exp(log_tail)
         return np.asarray(self._loc + np.rint(side * centred), dtype=float)
 
-    def rvs(
-        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> IntAnswer:
-        """Draw values; simulation grade.
-
-        The draws follow the law to double precision but not against an attacker who studies
-        floating point or timing: protect real data with a vetted library (OpenDP, Google's
-        differential-privacy library).
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            Shape of the draw; it must hold the parameters' shape, which is the default.
-        random_state : int, Generator or SeedSequence, optional
-            Source of randomness; the same seed gives the same draws.
-
-        Returns
-        -------
-        int or ndarray of int64
-            Draws.
-        """
-        shape = whole_size(size, self._shape)
-        rng = generator(random_state, "random_state", optional=True)
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
         sigma2 = self._sigma2.ravel()
         if sigma2.size > 1:
             sigma2 = np.broadcast_to(self._sigma2, shape).ravel()

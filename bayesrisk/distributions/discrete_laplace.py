@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator
 from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
-from bayesrisk.distributions.base import LocatedLaw, whole_size
+from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
@@ -63,7 +62,7 @@ class DiscreteLaplace(LocatedLaw):
         *,
         loc: ArrayLike = 0,
     ) -> Self:
-        """Return the noise law that spends ``epsilon`` of pure DP on a count.
+        """Return the noise that spends ``epsilon`` of pure DP, ``scale = sensitivity / epsilon``.
 
         Parameters
         ----------
@@ -73,11 +72,6 @@ class DiscreteLaplace(LocatedLaw):
             L1 sensitivity: 1 for add-or-remove neighbours, 2 for a changed record.
         loc : array_like of int, default 0
             Centre.
-
-        Returns
-        -------
-        DiscreteLaplace
-            The law with ``scale = sensitivity / epsilon``.
         """
         budget = check.real_array(epsilon, "epsilon", lower=0.0, bounds="()")
         delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
@@ -109,7 +103,7 @@ class DiscreteLaplace(LocatedLaw):
             value = self._peak * np.exp(-np.abs(d) / self._scale)
             return np.where(d == np.rint(d), value, np.where(np.isnan(d), np.nan, 0.0))[()]
 
-    def _tails(self, d: NDArray[np.float64], *, log: bool) -> Any:
+    def _tails(self, d: FloatArray, *, log: bool) -> FloatAnswer:
         """Return P(X - loc > d), or its logarithm, for real d."""
         with np.errstate(invalid="ignore", under="ignore"):
             whole = np.floor(d)
@@ -120,23 +114,7 @@ class DiscreteLaplace(LocatedLaw):
                 value = np.where(upper, -steps - np.log(self._odds), np.log1p(-small))
             else:
                 value = np.where(upper, small, 1.0 - small)
-        return np.where(np.isnan(d), np.nan, value)[()]
-
-    def sf(self, x: ArrayLike) -> FloatAnswer:
-        """Return P(X > x)."""
-        return check.answer(self._tails(self._centred(x), log=False))
-
-    def logsf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X > x)."""
-        return check.answer(self._tails(self._centred(x), log=True))
-
-    def cdf(self, x: ArrayLike) -> FloatAnswer:
-        """Return P(X <= x)."""
-        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=False))
-
-    def logcdf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X <= x)."""
-        return check.answer(self._tails(-np.floor(self._centred(x)) - 1.0, log=True))
+        return check.answer(np.where(np.isnan(d), np.nan, value))
 
     def var(self) -> FloatAnswer:
         """Return the variance, ``1 / (2 sinh(1 / 2b)**2)``."""
@@ -150,29 +128,11 @@ class DiscreteLaplace(LocatedLaw):
             value = self._rate / np.sinh(self._rate) - np.log(self._peak)
         return np.broadcast_to(value, self._shape)[()]
 
-    def _guess(self, log_tail: NDArray[np.float64], side: Any) -> NDArray[np.float64]:
+    def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
         steps = np.maximum(-np.log(self._odds) - log_tail, 0.0) * self._scale
         return np.asarray(self._loc + np.rint(side * steps), dtype=float)
 
-    def rvs(
-        self, size: int | tuple[int, ...] | None = None, random_state: Seed | None = None
-    ) -> IntAnswer:
-        """Draw values; simulation grade (see :meth:`DiscreteGaussian.rvs`).
-
-        Parameters
-        ----------
-        size : int or tuple of int, optional
-            Shape of the draw; it must hold the parameters' shape, which is the default.
-        random_state : int, Generator or SeedSequence, optional
-            Source of randomness; the same seed gives the same draws.
-
-        Returns
-        -------
-        int or ndarray of int64
-            Draws.
-        """
-        shape = whole_size(size, self._shape)
-        rng = generator(random_state, "random_state", optional=True)
+    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
         # The difference of two geometric variables of the same rate.
         first = np.floor(rng.standard_exponential(shape) * self._scale)
         second = np.floor(rng.standard_exponential(shape) * self._scale)

@@ -1,7 +1,7 @@
 """Compiled inner loops of the noise laws.  Nothing here checks its arguments."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -274,14 +274,15 @@ FLAT = LogTable(0, np.empty(0))
 
 
 def log_table(
-    law: Any, name: str, *, negative: bool = False, largest: int | None = None
+    law: object, name: str, *, negative: bool = False, largest: int | None = None
 ) -> LogTable:
     """Return the table of a single law, from its first count >= 0 to its last, or to ``largest``.
 
     With ``negative`` mass on negative counts is left out; else it is refused.
     """
-    low, high = (float(end) for end in single_law(law, name).support())
-    if low < 0.0 and not negative and float(law.cdf(-1)) > 0.0:
+    single = single_law(law, name)
+    low, high = (float(end) for end in single.support())
+    if low < 0.0 and not negative and float(single.cdf(-1)) > 0.0:
         raise ArgumentError(f"{name} must give no mass to negative counts, got {shown(law)}")
     first, last = max(low, 0.0), high if largest is None else min(high, float(largest))
     if not last - first < MAX_ENTRIES:
@@ -291,7 +292,7 @@ def log_table(
         )
     if last >= first:
         values = np.arange(int(first), int(last) + 1)
-        log_pmf = np.atleast_1d(np.asarray(law.logpmf(values), dtype=np.float64))
+        log_pmf = np.atleast_1d(np.asarray(single.logpmf(values), dtype=np.float64))
         if np.isfinite(log_pmf).any():
             return LogTable(int(first), log_pmf)
     most = "" if largest is None else f" and <= {largest}"

@@ -6,7 +6,7 @@ May import everything but ``cli``; writes only inside the folder it is given.
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.measurement_counts import MeasurementCountsStudy, measurement_posterior
 from bayesrisk.experiments.measurement_risk import MeasurementsStudy
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, OccupancyStudy
+from bayesrisk.experiments.occupancy_study import OccupancyStudy
 from bayesrisk.experiments.runs.engine import run
 from bayesrisk.experiments.sweep.document import load_config
 from bayesrisk.experiments.sweep.report import write_report
@@ -16,7 +16,6 @@ __all__ = [
     "AuditStudy",
     "MeasurementCountsStudy",
     "MeasurementsStudy",
-    "OccupancyConfig",
     "OccupancyStudy",
     "Protection",
     "load_config",

@@ -43,8 +43,7 @@ from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.population.simulate import Nation
 from bayesrisk.population.summary import population_sums, summary_of_sums
 from bayesrisk.release import MechanismSpec, Release
-from bayesrisk.release.likelihoods import RELEASE_FILE
-from bayesrisk.release.release import place_document, release_document
+from bayesrisk.release.release import RELEASE_FILE, place_document, release_document
 from bayesrisk.tables import (
     Geography,
     Microdata,
@@ -148,12 +147,12 @@ def _tables(
         if not isinstance(piece, (Records, Microdata)):
             raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
         data = as_microdata(piece)
-        units = {unit: getattr(data, unit) for unit in _UNITS if getattr(data, unit) is not None}
-        for unit, part in units.items():
-            yield unit, part.schema, part.table
+        for unit in _UNITS:
+            if (part := getattr(data, unit)) is not None:
+                schema = part.schema
+                yield unit, schema, part.table
         if data.blocks is not None:
-            about = next(iter(units.values())).schema
-            yield _BLOCKS, about, pa.Table.from_pandas(data.blocks, preserve_index=False)
+            yield _BLOCKS, schema, pa.Table.from_pandas(data.blocks, preserve_index=False)
 
 
 def _listed(places: ArrayLike, geography: Geography, schemas: Mapping[str, Schema]) -> pa.Table:
@@ -226,17 +225,18 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
 # Microdata by place as studies read them: a part at a time, and the same ones all along.
 
 
+@functools.lru_cache(maxsize=1)
 def open_index(records: str | Path) -> Partitions:
     """Return the index of microdata by place; the last one is kept."""
     source = Path(records)
     if not Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
-    return _index(str(source))
+    return Partitions.read(source, "microdata")
 
 
 def forget_index() -> None:
     """Forget what this process keeps of microdata."""
-    _index.cache_clear()
+    open_index.cache_clear()
 
 
 def level_of_parts(index: Partitions, workload: Workload) -> str:
@@ -258,11 +258,6 @@ def read_place(records: str | Path, shard: int, digest: str) -> tuple[str, Micro
         raise DataError(f"{records}: must not change while it is read")
     code = index.codes[shard]
     return code, Microdata.read(index.checked(code))
-
-
-@functools.lru_cache(maxsize=1)
-def _index(folder: str) -> Partitions:
-    return Partitions.read(Path(folder), "microdata")
 
 
 def check_reach(mechanism: Mechanism, workload: Workload, level: str, *, whole: str) -> None:
@@ -413,6 +408,8 @@ class TabulationStudy(Study):
     records: str | Path
     workload: Workload
 
+    caches: ClassVar = (open_index,)
+
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Digests of microdata and workload, the level of the parts, and their number."""
@@ -483,10 +480,6 @@ class TabulationStudy(Study):
         """Return the number of places of a complete run; else 0."""
         places = Partitions.read(folder.path, "tables").sizes.sum() if complete else 0
         return {"places": int(places)}
-
-    def close(self) -> None:
-        """Forget the index of the microdata."""
-        forget_index()
 
 
 class _ReleaseFolder(PlaceFolder):
@@ -626,19 +619,19 @@ class ReleaseStudy(TabulationStudy):
 
     def _about(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
         """Return the spec that all parts have, public facts of all, and if one is simulated."""
-        rows = folder.frame("release").to_dict("records") if self.shards else []
-        if not rows:
+        rows = folder.frame("release") if self.shards else pd.DataFrame()
+        if rows.empty:
             raise DataError(f"{self.records}: must have at least one part")
-        spec = rows[0]["spec"]
-        for shard, row in enumerate(rows):
-            if row["spec"] != spec:
-                raise DataError(
-                    f"{folder.path}: parts must have one spec, got another one in shard {shard}"
-                )
-        parts = [json.loads(row["diagnostics"]) for row in rows]
-        facts = _diagnostics(parts, getattr(self.mechanism, "totals", ()))
-        simulation = any(row["simulation"] for row in rows)
-        return MechanismSpec.from_dict(json.loads(spec)), facts, simulation
+        spec = rows["spec"][0]
+        others = np.flatnonzero(rows["spec"] != spec)
+        if others.size:
+            raise DataError(
+                f"{folder.path}: parts must have one spec, got another one in shard {others[0]}"
+            )
+        facts = _diagnostics(
+            rows["diagnostics"].map(json.loads).tolist(), getattr(self.mechanism, "totals", ())
+        )
+        return MechanismSpec.from_dict(json.loads(spec)), facts, bool(rows["simulation"].any())
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of places, whether it is a simulation, and public facts."""
@@ -677,8 +670,7 @@ class NationStudy(Study):
     A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
     :meth:`Microdata.read` reads as a whole.  The summary has ``population``, a
     :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.
-    Memory: one
-    county in every worker.
+    Memory: one county in every worker.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from bayesrisk import _files
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.parquet import check_kinds, read_batches
 from bayesrisk._files.text import named, shown
-from bayesrisk._validation import MAX_COUNT
+from bayesrisk._validation import MAX_COUNT, BoolArray, FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError
 
@@ -37,29 +37,12 @@ def add_columns(
     settings: Mapping[str, Any],
     progress: Callable[[int], None] | None = None,
 ) -> tuple[int, float]:
-    """Write the table ``source`` to ``output`` with posterior columns.
+    """Write a table with posterior columns; return its rows and their largest truncation bound.
 
-    Parameters
-    ----------
-    source : pathlib.Path
-        CSV or Parquet file with columns ``block``, ``group`` and ``siblings`` and, unless they are
-        among the settings, ``n_siblings``, ``prior`` and (optional) ``known_count``.
-    output : pathlib.Path
-        CSV or Parquet file to be made; it must not exist.
-    compute : callable
-        ``hierarchical_posterior`` with the settings that no table holds.
-    settings : mapping
-        ``n_siblings``, ``prior`` and ``known_count`` where they are the same in every row, else
-        None.
-    progress : callable, optional
-        Called with the number of rows of each piece that is done.
-
-    Returns
-    -------
-    rows : int
-        Rows written.
-    truncation_bound : float
-        Largest of their bounds.
+    ``source`` has columns ``block``, ``group`` and ``siblings`` and, unless they are among the
+    settings (None where they differ by row), ``n_siblings``, ``prior`` and (optional)
+    ``known_count``; ``output`` is new.  ``compute`` is ``hierarchical_posterior`` with the settings
+    that no table holds; ``progress`` is called with the number of rows of each piece.
     """
     ending = _ending(output, "output")
     _ending(source, "releases")
@@ -93,7 +76,7 @@ def _read(file: Path) -> Iterator[pd.DataFrame]:
         yield table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _refuse(bad: Any, values: pd.Series, file: Path, start: int, bound: str) -> None:
+def _refuse(bad: BoolArray, values: pd.Series, file: Path, start: int, bound: str) -> None:
     """Name the first bad value by row and column, if there is one."""
     if bad.any():
         row = int(bad.argmax())
@@ -103,7 +86,7 @@ def _refuse(bad: Any, values: pd.Series, file: Path, start: int, bound: str) -> 
         )
 
 
-def _whole_numbers(values: pd.Series, file: Path, start: int) -> Any:
+def _whole_numbers(values: pd.Series, file: Path, start: int) -> IntArray:
     """Return counts as whole numbers."""
     name = str(values.name)
     low = _LOWEST.get(name, -MAX_COUNT)
@@ -118,7 +101,7 @@ def _whole_numbers(values: pd.Series, file: Path, start: int) -> Any:
     return number.astype(np.int64)
 
 
-def _probabilities(values: pd.Series, file: Path, start: int) -> Any:
+def _probabilities(values: pd.Series, file: Path, start: int) -> FloatArray:
     """Return priors, which may be written as fractions."""
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
     numbers = np.full(len(distinct), np.nan)

@@ -36,13 +36,15 @@ from bayesrisk.readers.dialects import (
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage.agreement import AgreementSums, ReidentificationSums, compare_with_truth
-from bayesrisk.risk.linkage.majority import (
+from bayesrisk.risk.linkage.reidentification import (
     checked_variability,
     condensed,
+    link_targets,
     majority_inference,
+    race_ethnicity_counts,
+    targets_of,
     unique_sums,
 )
-from bayesrisk.risk.linkage.reidentification import link_targets, race_ethnicity_counts, targets_of
 from bayesrisk.risk.linkage.without_record import inference_without_record
 from bayesrisk.tables.exchange import Partitions
 
@@ -61,16 +63,8 @@ _TEXTS = ("block", "geoid_block", "person", "pik")  # whatever they look like
 class PersonFile:
     """Checked persons of a file, or of microdata by place, read a county at a time.
 
-    Of a data set by place the part that was read last is held; a file is one part.
-
-    Attributes
-    ----------
-    counties : tuple of str
-        Counties with anybody in them, sorted.
-    digest : str
-        SHA-256 that tells the persons from others.
-    name : str
-        The path, for messages.
+    ``counties`` with anybody in them are sorted.  Of a data set by place the part that was read
+    last is held; a file is one part.
     """
 
     def __init__(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import MAX_COUNT
+from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -63,7 +62,7 @@ class MeasurementSource:
     level: str
     query: str
     n_cells: int
-    target: NDArray[np.int64] | None
+    target: IntArray | None
     atoms: Atoms
 
     @property
@@ -83,7 +82,7 @@ class MeasurementSource:
         """Levels around that of the units, coarse to fine."""
         return self.nmf.levels[: self.nmf.levels.index(self.level)]
 
-    def known_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def known_cells(self) -> tuple[IntArray, IntArray]:
         """Return the cell of the query and the atom of every cell of a histogram that is known."""
         if self.target is None or self.atoms.of_cell is None:
             raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
@@ -98,15 +97,13 @@ class MeasurementSource:
         """Return the characters of a geocode of a level; 0 for the nation."""
         return self.nmf.widths.get(level, 0)
 
-    def answers(self, level: str, units: NDArray[np.str_]) -> QueryRows | None:
+    def answers(self, level: str, units: TextArray) -> QueryRows | None:
         """Return the noisy answers to the query in a range of sorted units, if there are any."""
         width = self.width(level)
         low, high = str(units[0])[:width], str(units[-1])[:width]
         return rows_between(self.nmf, level, "DPQuery", low, high, (self.query,)).get(self.query)
 
-    def check_listed(
-        self, level: str, answered: NDArray[np.str_], listed: NDArray[np.str_]
-    ) -> None:
+    def check_listed(self, level: str, answered: TextArray, listed: TextArray) -> None:
         """Refuse noisy answers of units that the constraints of the folder leave out."""
         missing = np.setdiff1d(answered, listed)
         if missing.size:
@@ -117,9 +114,9 @@ class MeasurementSource:
 
     def bounds(
         self,
-        units: NDArray[np.str_],
+        units: TextArray,
         level: str,
-        target: NDArray[np.int64] | None,
+        target: IntArray | None,
         *,
         around: bool = True,
     ) -> CellBounds:
@@ -127,8 +124,15 @@ class MeasurementSource:
 
         With ``around`` the constraints of the units around them count too.
         """
-        if target is None or not units.size:
-            return _no_bounds(units.size, self.n_cells, self.atoms.size)
+        if target is None or not units.size:  # cells of which nothing is known
+            return CellBounds(
+                np.zeros(units.size, dtype=np.int64),
+                np.zeros((1, self.n_cells), dtype=np.int64),
+                np.full((1, self.n_cells), MAX_COUNT),
+                np.full((1, self.n_cells), -1, dtype=np.int16),
+                (),
+                np.ones((1, self.atoms.size), dtype=np.bool_),
+            )
         rows = []
         # Its own constraints first: of two that say the same, they are named.
         for other in reversed(self.nmf.levels[: self.nmf.levels.index(level) + 1]):
@@ -139,28 +143,6 @@ class MeasurementSource:
             constraints = rows_between(self.nmf, other, "Constraint", low, high)
             rows.append(("" if other == level else f"{other} ", width, constraints))
         return cell_bounds(self.atoms, target, units, rows, f"{self.nmf.folder}: {level}")
-
-
-def _no_bounds(units: int, cells: int, atoms: int) -> CellBounds:
-    """Return the bounds of cells of which nothing is known."""
-    return CellBounds(
-        np.zeros(units, dtype=np.int64),
-        np.zeros((1, cells), dtype=np.int64),
-        np.full((1, cells), MAX_COUNT),
-        np.full((1, cells), -1, dtype=np.int16),
-        (),
-        np.ones((1, atoms), dtype=np.bool_),
-    )
-
-
-def _budget(name: str, universe: str) -> pd.DataFrame:
-    """Return the production budget of a name, which must be of the folder's product."""
-    check.choice(name, "budget", _BUDGETS)
-    product, region = name.split("-")
-    if not universe.startswith(product):
-        raise ArgumentError(f"budget must be that of the folder's product, {universe}, got {name}")
-    kind = universe.removeprefix(f"{product}-")
-    return census_2020_budget(product, region=region.upper(), universe=kind)
 
 
 def _finest(nmf: NoisyMeasurements, asked: dict[str, tuple[str, ...]], level: str) -> str:
@@ -182,7 +164,15 @@ def read_source(
     """Return a folder for one query, by default the one with most cells."""
     nmf = NoisyMeasurements.open(folder)
     if budget is not None:
-        nmf = NoisyMeasurements.open(folder, budget=_budget(budget, nmf.universe.name))
+        product, region = check.choice(budget, "budget", _BUDGETS).split("-")
+        universe = nmf.universe.name
+        if not universe.startswith(product):
+            raise ArgumentError(
+                f"budget must be that of the folder's product, {universe}, got {budget}"
+            )
+        kind = universe.removeprefix(f"{product}-")
+        rho = census_2020_budget(product, region=region.upper(), universe=kind)
+        nmf = NoisyMeasurements.open(folder, budget=rho)
     check.choice(level, "level", nmf.levels)
     asked = definitions(nmf, level, "DPQuery")
     name = _finest(nmf, asked, level) if query is None else query
@@ -211,28 +201,27 @@ def read_source(
 _kept = functools.lru_cache(maxsize=1)(read_source)  # the shards of a run all read one folder
 
 
-def open_source(
-    measurements: Any, level: str, query: str | None, budget: str | None
-) -> MeasurementSource:
-    """Return the same from checked arguments, kept until :func:`forget_source`."""
-    folder = check.path(measurements, "measurements")
-    check.text(level, "level")
-    if query is not None:
-        check.text(query, "query")
-    if budget is not None:
-        check.choice(budget, "budget", _BUDGETS)
-    return _kept(str(folder), level, query, budget)
+@dataclass(frozen=True)
+class NoisyStudy(Study):
+    """A study of one folder of noisy measurements, and of the units of one level."""
 
+    measurements: str | Path
+    _: KW_ONLY
+    query: str | None = None
+    level: str = "Block"
+    budget: str | None = None
 
-def forget_source() -> None:
-    """Forget the folder that was read last."""
-    _kept.cache_clear()
+    caches: ClassVar[Sequence[Any]] = (_kept,)
+    summary: ClassVar = True
 
-
-def summary_file(shards: int, facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return ``summary.json`` of a complete run, without how the run came to it."""
-    document = {"shards": shards, "complete": True, **facts}
-    return {"summary.json": (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()}
+    def _source(self) -> MeasurementSource:
+        folder = check.path(self.measurements, "measurements")
+        check.text(self.level, "level")
+        if self.query is not None:
+            check.text(self.query, "query")
+        if self.budget is not None:
+            check.choice(self.budget, "budget", _BUDGETS)
+        return _kept(str(folder), self.level, self.query, self.budget)
 
 
 # -----------------------------------------------------------------------------
@@ -246,7 +235,7 @@ class Spine:
         self.source = source
         below = "" if top == "US" else unit
         levels = source.nmf.levels
-        self.units: dict[str, NDArray[np.str_]] = {}
+        self.units: dict[str, TextArray] = {}
         for level in levels[levels.index(top) : levels.index(source.level) + 1]:
             units, _ = units_between(source.nmf, level, below, below)
             if units.size:
@@ -259,7 +248,7 @@ class Spine:
 
     def trees(self, first: int, last: int) -> Iterator[tuple[Tree, pd.DataFrame]]:
         """Yield the tree of each cell, and its table with the level of each node."""
-        levels = list(self.units)
+        levels, nmf = list(self.units), self.source.nmf
         parts = [
             (level, self._parents(above, level), self._evidence(level))
             for above, level in zip((None, *levels), levels, strict=False)
@@ -280,19 +269,16 @@ class Spine:
                 }
                 tables.append(pd.DataFrame(columns))
             frame = pd.concat(tables, ignore_index=True)
-            yield self._tree(cell, frame), frame
-
-    def _tree(self, cell: int, frame: pd.DataFrame) -> Tree:
-        """Return the tree of a cell; name the cell and the constraints if bounds contradict."""
-        nmf = self.source.nmf
-        try:
-            return Tree.from_frame(frame)
-        except DataError as error:
-            names = {name for level in nmf.levels for name in definitions(nmf, level, "Constraint")}
-            raise DataError(
-                f"{nmf.folder}: query {self.source.query}, cell {cell}, constraints "
-                f"{', '.join(sorted(names)) or 'none'}: {error}"
-            ) from error
+            try:
+                tree = Tree.from_frame(frame)
+            except DataError as error:
+                stated = (definitions(nmf, level, "Constraint") for level in nmf.levels)
+                names = ", ".join(sorted(set().union(*stated)))
+                raise DataError(
+                    f"{nmf.folder}: query {self.source.query}, cell {cell}, constraints "
+                    f"{names or 'none'}: {error}"
+                ) from error
+            yield tree, frame
 
     def _parents(self, above: str | None, level: str) -> NDArray[np.object_]:
         """Return the unit of the level above that holds each; None for the top."""
@@ -311,7 +297,7 @@ class Spine:
             )
         return codes.astype(object)
 
-    def _evidence(self, level: str) -> tuple[NDArray[np.int64], NDArray[np.float64], CellBounds]:
+    def _evidence(self, level: str) -> tuple[IntArray, FloatArray, CellBounds]:
         """Return noisy counts, scales (NaN for no answer) and bounds of a level."""
         source, units = self.source, self.units[level]
         noisy = np.zeros((units.size, source.n_cells), dtype=np.int64)
@@ -384,11 +370,6 @@ def measurement_posterior(
         Posterior of every unit, by geocode; all units add up, and keep within exact totals and
         bounds.
 
-    Raises
-    ------
-    DataError
-        If a row breaks the format, or constraints contradict each other.
-
     Notes
     -----
     Memory: about 2 KiB for each unit of the finest level.
@@ -421,7 +402,7 @@ def measurement_posterior(
 
 
 @dataclass(frozen=True)
-class MeasurementCountsStudy(Study):
+class MeasurementCountsStudy(NoisyStudy):
     """The posterior of the counts of one query in every place, for :func:`run`.
 
     Every cell of the query has a tree of its own, from the top level to the finest, and
@@ -451,12 +432,6 @@ class MeasurementCountsStudy(Study):
     budget : {"pl94-us", "pl94-pr"}, optional
         Production budget: exact scales of the noise, instead of those found from variances.
 
-    Raises
-    ------
-    DataError
-        When it runs: if a row breaks the format, a unit lies in none of the level above, or
-        constraints contradict each other; unit and constraints are named.
-
     Notes
     -----
     Memory: a tree, about 2 KiB for each unit of the finest level below one of the top level, and
@@ -474,12 +449,9 @@ class MeasurementCountsStudy(Study):
     (3, True)
     """
 
-    measurements: str | Path
     _: KW_ONLY
     query: str = "total"
-    level: str = "Block"
     top: str = "State"
-    budget: str | None = None
 
     layout = Layout(
         "run on the counts of noisy measurements", kinds=("tally", "counts"), merged=("counts",)
@@ -488,6 +460,7 @@ class MeasurementCountsStudy(Study):
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
         """Checked settings, the digest of the folder, and unit and range of cells of each shard."""
+        check.text(self.query, "query")
         source = _check_levels(self._source(), self.top)
         parts = []
         for state in states_of(source.nmf, self.top):
@@ -508,10 +481,6 @@ class MeasurementCountsStudy(Study):
             "version": __version__,
         }
 
-    def _source(self) -> MeasurementSource:
-        check.text(self.query, "query")
-        return open_source(self.measurements, self.level, self.query, self.budget)
-
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""
         unit, first, last = self.config["parts"][shard]
@@ -527,37 +496,28 @@ class MeasurementCountsStudy(Study):
             "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
         }
 
-    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the facts as JSON."""
-        return summary_file(self.shards, self.facts(folder, complete=True))
-
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return numbers of counts, and standard deviations, by level."""
-        rows: dict[Any, dict[Any, Any]] = {}
         finished, bound = folder.finished(), 0.0
+        rows: dict[Any, dict[Any, Any]] = {}
         if finished:
             tally = folder.frame("tally", finished)
-            bound = float(tally["truncation_bound"].max())
-            total = tally.drop(columns="truncation_bound").groupby("level").sum()
-            sums: dict[Any, dict[Any, Any]] = total.to_dict(orient="index")
+            bound = float(tally.pop("truncation_bound").max())
+            sums: dict[Any, dict[Any, Any]] = tally.groupby("level").sum().to_dict(orient="index")
             rows = {level: sums[level] for level in self._source().nmf.levels if level in sums}
-        sd = {level: float(np.sqrt(row["variance"] / row["n"])) for level, row in rows.items()}
-        noise_sd = {
-            level: float(np.sqrt(row["noise"] / row["measured"])) if row["measured"] else None
-            for level, row in rows.items()
-        }
         return {
             **{name: self.config[name] for name in ("query", "level", "top")},
             "counts": {level: int(row["n"]) for level, row in rows.items()},
             "exact": {level: int(row["exact"]) for level, row in rows.items()},
-            "sd": sd,
-            "noise_sd": noise_sd,
+            "sd": {
+                level: float(np.sqrt(row["variance"] / row["n"])) for level, row in rows.items()
+            },
+            "noise_sd": {
+                level: float(np.sqrt(row["noise"] / row["measured"])) if row["measured"] else None
+                for level, row in rows.items()
+            },
             "truncation_bound": bound,
         }
-
-    def close(self) -> None:
-        """Forget the folder."""
-        forget_source()
 
 
 _TYPES = {

@@ -16,24 +16,17 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.measurement_counts import (
-    MeasurementSource,
-    forget_source,
-    open_source,
-    summary_file,
-)
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -66,11 +59,8 @@ _TALLY = pa.schema({"name": pa.string(), "cells": pa.int64()}.items())
 
 
 def same_count(
-    target: NDArray[np.int64],
-    other: NDArray[np.int64],
-    live: NDArray[np.bool_],
-    elsewhere: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    target: IntArray, other: IntArray, live: BoolArray, elsewhere: BoolArray
+) -> tuple[IntArray, IntArray]:
     """Return cells of a query, and the cells of another one that count the same people.
 
     ``target`` and ``other`` are for every cell of the histogram the cell of either query, -1 for
@@ -99,11 +89,11 @@ class CellSurroundings(NamedTuple):
     for ``place * atoms + atom`` how many of the units can have somebody in the atom.
     """
 
-    units: NDArray[np.str_]
+    units: TextArray
     listed: bool
-    keys: dict[str, NDArray[np.int64]]
-    counts: dict[str, NDArray[np.int64]]
-    places: dict[str, NDArray[np.str_]]
+    keys: dict[str, IntArray]
+    counts: dict[str, IntArray]
+    places: dict[str, TextArray]
 
 
 @functools.lru_cache(maxsize=1)
@@ -117,8 +107,8 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     if listed:
         answered, _ = units_between(source.nmf, source.level, state, state, ("DPQuery",))
         source.check_listed(source.level, answered, units)
-    places: dict[str, NDArray[np.str_]] = {}
-    broken: NDArray[np.str_] = np.empty(0, dtype="U1")
+    places: dict[str, TextArray] = {}
+    broken: TextArray = np.empty(0, dtype="U1")
     for level in reversed(source.above if combine and listed else ()):
         if level == "US":
             continue
@@ -137,8 +127,8 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
         empty = np.setdiff1d(known, mine)
         broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))
         places[level] = np.setdiff1d(known, broken)
-    keys: dict[str, NDArray[np.int64]] = {}
-    counts: dict[str, NDArray[np.int64]] = {}
+    keys: dict[str, IntArray] = {}
+    counts: dict[str, IntArray] = {}
     if places and source.target is not None:
         unit, atom = _live_atoms(source, units)
         for level, complete in places.items():
@@ -150,9 +140,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     return CellSurroundings(units, listed, keys, counts, places)
 
 
-def _live_atoms(
-    source: MeasurementSource, units: NDArray[np.str_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, IntArray]:
     """Return the pairs of a unit and an atom in which somebody of it can be."""
     owners, atoms = [], []
     for start in range(0, units.size, _CHUNK):
@@ -168,9 +156,9 @@ def _others(
     source: MeasurementSource,
     near: CellSurroundings,
     level: str,
-    codes: NDArray[np.str_],
-    live: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    codes: TextArray,
+    live: BoolArray,
+) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
     place = place_of(codes.astype(f"U{source.width(level)}"), near.places[level])
@@ -197,10 +185,10 @@ class Evidence:
 
     def add(
         self,
-        units: NDArray[np.int64],
-        cells: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        sigma2: NDArray[np.float64],
+        units: IntArray,
+        cells: IntArray,
+        counts: IntArray,
+        sigma2: FloatArray,
     ) -> None:
         """Add one noisy value for each of some units and cells: (y - k - 1/2) / sigma2."""
         index = np.ix_(units, cells)
@@ -211,7 +199,7 @@ class Evidence:
 def combined_evidence(
     source: MeasurementSource,
     near: CellSurroundings,
-    units: NDArray[np.str_],
+    units: TextArray,
     bounds: CellBounds,
     known: int,
 ) -> Evidence:
@@ -222,7 +210,7 @@ def combined_evidence(
     labelled = functools.cache(functools.partial(cell_labels, source.nmf.universe))
 
     @functools.lru_cache(maxsize=_KEPT)
-    def pairs(answers: tuple[str, ...], pattern: bytes) -> tuple[NDArray[np.int64], ...]:
+    def pairs(answers: tuple[str, ...], pattern: bytes) -> tuple[IntArray, ...]:
         labels = labelled(answers)
         if labels is None:
             return _NO_CELLS, _NO_CELLS
@@ -266,16 +254,16 @@ class _Cells:
     values and the constraints, NaN where more people are in the cell than the adversary knows.
     """
 
-    units: NDArray[np.str_]
-    counts: NDArray[np.int64]
-    measured: NDArray[np.bool_]
-    alone: NDArray[np.float64]
-    joint: NDArray[np.float64]
+    units: TextArray
+    counts: IntArray
+    measured: BoolArray
+    alone: FloatArray
+    joint: FloatArray
     evidence: Evidence
     bounds: CellBounds
 
     @property
-    def settled(self) -> NDArray[np.bool_]:
+    def settled(self) -> BoolArray:
         """In which cells of each pattern constraints leave one count."""
         return np.equal(self.bounds.upper, self.bounds.lower)
 
@@ -337,8 +325,8 @@ def _joint(
     known_count: int,
     bounds: CellBounds,
     evidence: Evidence,
-    alone: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    alone: FloatArray,
+) -> FloatArray:
     """Return posterior and ratio given all values and the constraints; NaN where k is wrong."""
     joint = np.empty_like(alone)
     # Where the query's own value is all there is, numbers without constraints hold to the bit.
@@ -360,7 +348,7 @@ def _joint(
 
 
 @dataclass(frozen=True)
-class MeasurementsStudy(Study):
+class MeasurementsStudy(NoisyStudy):
     r"""Posterior and risk ratio of every unit and cell of noisy measurements, for :func:`run`.
 
     .. math:: \pi(y) = \operatorname{expit}\Big(\operatorname{logit} p
@@ -408,13 +396,6 @@ class MeasurementsStudy(Study):
     units_per_shard : int, optional
         Units of a shard; by default enough for about a million cells.
 
-    Raises
-    ------
-    DataError
-        When it runs: if a row breaks the format (file, row and column are named), constraints
-        contradict each other (unit and constraints are named), or a unit that has a noisy answer
-        is missing from the constraints.
-
     Notes
     -----
     Where constraints leave no room for the target (an upper bound of at most k) the posterior is
@@ -436,16 +417,13 @@ class MeasurementsStudy(Study):
     (True, True)
     """
 
-    measurements: str | Path
     _: KW_ONLY
     prior: float
     known_count: int = 0
-    level: str = "Block"
-    query: str | None = None
     exceeds: Sequence[float] = (1.5,)
-    budget: str | None = None
     units_per_shard: int | None = None
 
+    caches: ClassVar = (*NoisyStudy.caches, surroundings)
     layout = Layout(
         "run on noisy measurements", kinds=("counted", "tally", "risk"), merged=("risk",)
     )
@@ -476,9 +454,6 @@ class MeasurementsStudy(Study):
             "shards": len(ranges),
             "version": __version__,
         }
-
-    def _source(self) -> MeasurementSource:
-        return open_source(self.measurements, self.level, self.query, self.budget)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
@@ -512,10 +487,6 @@ class MeasurementsStudy(Study):
             "tally": pa.table([list(tally), list(tally.values())], schema=_TALLY),
             "risk": cells.table(),
         }
-
-    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return the facts as JSON."""
-        return summary_file(self.shards, self.facts(folder, complete=True))
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of units and cells in the finished shards."""
@@ -553,11 +524,6 @@ class MeasurementsStudy(Study):
             "exceedance": exceedance,
             "curve": _rows(tables.exceedance(np.geomspace(1.0, top, _CURVE).tolist())),
         }
-
-    def close(self) -> None:
-        """Forget the folder and the units around."""
-        forget_source()
-        surroundings.cache_clear()
 
 
 def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:

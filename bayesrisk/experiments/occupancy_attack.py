@@ -6,20 +6,22 @@ Reads published statistics, and a public sample, and nothing else.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.text import shown
+from bayesrisk._files.text import named, shown
+from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables
@@ -31,18 +33,16 @@ from bayesrisk.reconstruction import (
     occupancy_statistics,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 
 SCHEMA = "household-occupancy"
-_HUD = ("children", "bedrooms", "subsidised")
-_SAMPLE = ["size", "race_ethnicity", "children"]
-_KIND = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
-_ERRORS = ("none", "absolute", "squared")  # of reconstructions
-_SHOWN = 5  # conflicts that a summary quotes
-_SCALE = 0.1  # noise of the objectives of several solutions, in nats
+_HUD = {"children", "bedrooms", "subsidised"}
+_SIMULATED = {"tenure", *_HUD}  # columns of ``household-dhc``, and HUD's
+SAMPLED = ["size", "race_ethnicity", "children"]
+HOUSEHOLD = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
 
 # -----------------------------------------------------------------------------
 # Files of households.
@@ -55,9 +55,9 @@ def read_households(path: str | Path) -> Records:
     ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
     """
     columns = _columns(path)
-    if _simulated(columns):
+    if set(columns) >= _SIMULATED:
         return Records.read(path, schema=Schema.named("household-dhc"))
-    if {"race_ethnicity", *_HUD} <= set(columns):
+    if set(columns) >= {"race_ethnicity", *_HUD}:
         return Records.read(path, schema=Schema.named(SCHEMA))
     raise DataError(
         f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
@@ -71,19 +71,14 @@ def read_sample(path: str | Path) -> pd.DataFrame:
     The Parquet file has those columns, or households such as ``bayesrisk simulate`` writes.
     """
     columns = _columns(path)
-    if "race_ethnicity" not in columns and _simulated(columns):
+    if "race_ethnicity" not in columns and set(columns) >= _SIMULATED:
         homes = Microdata(None, read_households(path), None).for_schema(Schema.named(SCHEMA))
-        return homes.to_frame()[_SAMPLE]
-    for name in _SAMPLE:
+        return homes.to_frame()[SAMPLED]
+    for name in SAMPLED:
         if name not in columns:
             raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
     weight = ["weight"] if "weight" in columns else []
-    return read_frame(Path(path), dict.fromkeys([*_SAMPLE, *weight], ("number",)))
-
-
-def _simulated(columns: list[str]) -> bool:
-    """Return whether these are columns of ``household-dhc``, and HUD's."""
-    return {"tenure", *_HUD} <= set(columns)
+    return read_frame(Path(path), dict.fromkeys([*SAMPLED, *weight], ("number",)))
 
 
 def _columns(path: str | Path) -> list[str]:
@@ -158,11 +153,12 @@ class OccupancyAttackStudy(Study):
         """Checked settings, and the digests of statistics and sample."""
         size = check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
-        check.choice(self.error, "error", _ERRORS)
+        check.choice(self.error, "error", ("none", "absolute", "squared"))
         check.flag(self.taken_as_true, "taken_as_true")
         limit = self.time_limit
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        smoothing = check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         if Path(self.blocks).is_dir():
             source = open_tables(self.blocks)
             check.choice(self.level, "level", source.workload.levels)
@@ -179,31 +175,22 @@ class OccupancyAttackStudy(Study):
             shards = -(-len(_statistics(str(self.blocks), digest)) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
-        return {
+        return asdict(self) | {
             "blocks": digest,
             "sample": None if self.sample is None else _digest(self.sample),
-            "level": self.level,
-            "hud": self.hud,
             "open_end": bool(self.open_end),
-            "error": self.error,
-            "solutions": self.solutions,
-            "smoothing": check.scalar(
-                self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]"
-            ),
+            "smoothing": smoothing,
             "seed": check.integer(self.seed, "seed", lower=0),
             "time_limit": limit,
-            "blocks_per_shard": size,
             "shards": shards,
             "version": __version__,
-            "taken_as_true": self.taken_as_true,
         }
 
     def shard_statistics(self, shard: int) -> OccupancyStatistics:
         """Return the statistics of the blocks of a shard."""
         digest, size = self.config["blocks"], self.blocks_per_shard
         if Path(self.blocks).is_dir():
-            tables = open_tables(self.blocks, digest).shard(shard, self.level, size)
-            return self._of_tables(tables)
+            return self._of_tables(open_tables(self.blocks, digest).shard(shard, self.level, size))
         statistics = _statistics(str(self.blocks), digest)
         return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
 
@@ -232,62 +219,50 @@ class OccupancyAttackStudy(Study):
         return Layout("run of the occupancy attack", kinds=kinds, merged=kinds)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return blocks, and with a sample households, of a shard."""
-        statistics = self.shard_statistics(shard)
-        detection = detect_occupancy(
-            statistics, open_end=bool(self.open_end), time_limit=self.config["time_limit"]
-        )
-        frames = {"blocks": detection.to_frame()}
-        if self._law is not None:
-            rng = np.random.default_rng([self.config["seed"], shard])
-            frames = self._households(statistics, detection, self._law, rng)
-        return {kind: arrow_table(frame) for kind, frame in frames.items()}
-
-    def _households(
-        self,
-        statistics: OccupancyStatistics,
-        detection: OccupancyDetection,
-        law: HouseholdLaw,
-        rng: np.random.Generator,
-    ) -> dict[str, pd.DataFrame]:
-        """Return blocks, and households of reconstructions of blocks with a violation, as means."""
-        violation, several = np.flatnonzero(detection.violation), self.solutions > 1
+        """Return blocks, and with a sample the households of those with a violation, as means."""
+        statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
+        detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
+        blocks = detection.to_frame()
+        if self._law is None:
+            return {"blocks": arrow_table(blocks)}
+        several = self.solutions > 1
         made = reconstruct_occupancy(
             statistics.take(detection.violation),
-            law,
-            rng=rng,
+            self._law,
+            rng=np.random.default_rng([self.seed, shard]),
             count=self.solutions,
             method="perturbed" if several else "exact",
-            scale=_SCALE if several else None,
+            scale=0.1 if several else None,  # in nats
             error=self.error,
-            time_limit=self.config["time_limit"],
+            time_limit=limit,
         )
         homes = made.to_frame().assign(households=made.households / made.solutions[made.block])
-        mean = homes.groupby(["block", *_KIND], sort=True)["households"].sum().reset_index()
+        homes = homes.groupby(["block", *HOUSEHOLD], sort=True)["households"].sum().reset_index()
         order = ["block", "violation", "households"]
-        mean = mean.sort_values(order, ascending=[True, False, False], kind="stable")
-        codes = dict.fromkeys(_KIND[:-1], np.int64)
-        total = np.bincount(made.block, made.households * made.violation, minlength=violation.size)
-        n = len(statistics)
-        solutions, violations = np.zeros(n, np.int64), np.full(n, np.nan)
-        status = np.full(n, Status.NOT_RUN, dtype=object)
-        solutions[violation], status[violation] = made.solutions, made.status
-        per_solution = total / np.maximum(made.solutions, 1)
-        violations[violation] = np.where(made.solutions > 0, per_solution, np.nan)
-        blocks = detection.to_frame().assign(
-            solutions=solutions, reconstruction=list(status), violations=violations
+        homes = homes.sort_values(order, ascending=[True, False, False], kind="stable")
+        homes = homes.astype(
+            dict.fromkeys(HOUSEHOLD, np.int64) | {"block": "str", "violation": bool}
         )
-        mean = mean.astype({**codes, "block": "str", "violation": bool})
-        return {"blocks": blocks, "households": mean}
+        n = len(statistics)
+        columns: dict[str, NDArray[Any]] = {
+            "solutions": np.zeros(n, np.int64),
+            "reconstruction": np.full(n, Status.NOT_RUN, dtype=object),
+            "violations": np.full(n, np.nan),
+        }
+        found = (made.solutions, made.status, mean_violations(made))
+        for column, values in zip(columns.values(), found, strict=True):
+            column[detection.violation] = values
+        blocks = blocks.assign(**columns)
+        return {"households": arrow_table(homes), "blocks": arrow_table(blocks)}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
-        """Return counts of blocks, and the first conflicts."""
+        """Return counts of blocks, and the first five conflicts."""
         statuses: Counter[str] = Counter()
         conflicts: list[tuple[str, str]] = []
         for shard in folder.finished():
             blocks = folder.read_part(shard, "blocks").to_pandas()
             statuses.update(blocks["status"].tolist())
-            wrong = blocks[blocks["status"] == Status.INFEASIBLE].head(_SHOWN - len(conflicts))
+            wrong = blocks[blocks["status"] == Status.INFEASIBLE].head(5 - len(conflicts))
             conflicts += list(zip(wrong["block"], wrong["conflict"], strict=True))
         return {
             "blocks": statuses.total(),
@@ -302,13 +277,18 @@ class OccupancyAttackStudy(Study):
         forget_tables()
 
 
+def mean_violations(made: OccupancyReconstruction) -> FloatArray:
+    """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
+    total = np.bincount(made.block, made.households * made.violation, minlength=made.geoids.size)
+    mean: FloatArray = np.full(total.shape, np.nan)
+    np.divide(total, made.solutions, out=mean, where=made.solutions > 0)
+    return mean
+
+
 def _digest(path: str | Path) -> str:
     """Return the SHA-256 of a file."""
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+    with named(str(path)):
+        return _files.digest(path)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,16 +1,16 @@
-"""The reconstruction of records behind published tables as a study, in shards of places.
+"""Studies that read published tables and nothing else, in shards of places.
 
-Reads published tables and nothing else.
+The reconstruction of the records behind the tables, and the claims that must be true of them.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,19 +23,26 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
-from bayesrisk.reconstruction import Reconstruction, reconstruct, record_form, solution_variability
-from bayesrisk.reconstruction.records.reconstruction import checked_nodes
+from bayesrisk.reconstruction import (
+    Claims,
+    Reconstruction,
+    claim_sentences,
+    find_claims,
+    reconstruct,
+    record_form,
+    solution_variability,
+)
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
-from bayesrisk.release.likelihoods import RELEASE_FILE
-from bayesrisk.release.release import ReleaseIndex
+from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.published import assumed_true, joined
@@ -59,7 +66,7 @@ class TableSource:
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder, self._about = folder, _index_of(folder)
         self._part = functools.lru_cache(maxsize=1)(self._read)
-        self._starts: dict[tuple[str, int], IntArray] = {}
+        self.starts = functools.cache(self._starts)
         if self._about is None:
             tables = self._part(0)
             self._places = tables.geoids[tables.workload.levels[-1]]
@@ -116,19 +123,15 @@ class TableSource:
         """Return the tables of some places, for questions about all of them."""
         return self._part(0)
 
-    def starts(self, unit: str, blocks_per_shard: int) -> IntArray:
+    def _starts(self, unit: str, blocks_per_shard: int) -> IntArray:
         """Return the number of the first block of every shard."""
-        key = (unit, blocks_per_shard)
-        if key not in self._starts:
-            if unit == self.workload.levels[-1]:
-                starts = np.arange(0, self.blocks, blocks_per_shard)
-            else:
-                units = self.workload.schema.geography.ancestors(self._places, unit)
-                first = np.unique(units, return_index=True)[1]
-                firsts = (np.cumsum(self._sizes) - self._sizes)[first]
-                starts = firsts[np.diff(firsts // blocks_per_shard, prepend=-1) != 0]
-            self._starts[key] = starts
-        return self._starts[key]
+        if unit == self.workload.levels[-1]:
+            return np.arange(0, self.blocks, blocks_per_shard)
+        units = self.workload.schema.geography.ancestors(self._places, unit)
+        first = np.unique(units, return_index=True)[1]
+        firsts = (np.cumsum(self._sizes) - self._sizes)[first]
+        starts: IntArray = firsts[np.diff(firsts // blocks_per_shard, prepend=-1) != 0]
+        return starts
 
     def shard(self, number: int, unit: str, blocks_per_shard: int) -> PublishedTables:
         """Return the tables of the blocks of a shard, and of the places up to the unit around."""
@@ -154,7 +157,7 @@ class TableSource:
         return joined(pieces)
 
 
-def _around(tables: PublishedTables, blocks: Any, levels: list[str]) -> PublishedTables:
+def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> PublishedTables:
     """Return the tables of the places around some blocks, of some levels."""
     geography = tables.workload.schema.geography
     rows = {}
@@ -194,7 +197,7 @@ def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
 
 _BATCH = 2**16  # rows that are read at a time
 #: Scopes of the solution variability.
-VARIABILITIES = ("block", "tract-bounds", "tract-joint")
+_VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
 
 def _layout(*, variability: bool) -> Layout:
@@ -208,16 +211,9 @@ def _layout(*, variability: bool) -> Layout:
 class ReconstructionOutput:
     """Results of a finished reconstruction.
 
-    Attributes
-    ----------
-    config : dict
-        Settings of the run, with the digest of its tables.
-    records : pandas.DataFrame
-        Reconstructed records.
-    blocks : pandas.DataFrame
-        Population, status, deviation and conflict of every block.
-    variability : pandas.DataFrame or None
-        Bounds of the solution variability, if it was asked for.
+    Settings of the run with the digest of its tables; reconstructed records; population, status,
+    deviation and conflict of every block; and bounds of the solution variability, if it was asked
+    for.
     """
 
     config: dict[str, Any]
@@ -295,7 +291,7 @@ class RowsByPlace:
 _SHARDS = 64  # least number of shards by default
 _MOST_BLOCKS = 250  # of such a shard
 _TRACT = "tract"
-_SHOWN = 5  # conflicts that a summary quotes
+_SHOWN = 5  # conflicts, and sentences, that a summary quotes
 
 
 def shard_size(blocks: int) -> int:
@@ -305,6 +301,35 @@ def shard_size(blocks: int) -> int:
     workers waiting for the last one.  Only the number of blocks counts, never that of workers.
     """
     return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
+
+
+def _checked_source(study: ReconstructionStudy | ClaimsStudy) -> tuple[TableSource, int]:
+    """Return the tables of a study, and the blocks of a shard; refuse tables of no place."""
+    if study.blocks_per_shard is not None:
+        check.integer(study.blocks_per_shard, "blocks_per_shard", lower=1)
+    if not isinstance(study.solver, str):
+        raise ArgumentError(f"solver must be a name, got {shown(study.solver)}")
+    source = open_tables(study.tables)
+    if not source.blocks:
+        finest = source.workload.levels[-1]
+        raise DataError(f"{study.tables}: must have tables of at least one {finest}")
+    return source, study.blocks_per_shard or shard_size(source.blocks)
+
+
+def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
+    """Return how many blocks have each status, and the first conflicts."""
+    statuses: Counter[str] = Counter()
+    conflicts: list[str] = []
+    for shard in folder.finished():
+        blocks = folder.read_part(shard, "blocks")
+        statuses.update(blocks.column("status").to_pylist())
+        conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
+        conflicts = conflicts[:_SHOWN]
+    return {
+        "statuses": dict(sorted(statuses.items())),
+        "conflicts": conflicts,
+        "taken_as_true": taken_as_true,
+    }
 
 
 @dataclass(frozen=True)
@@ -329,7 +354,7 @@ class ReconstructionStudy(Study):
     variability : str, optional
         ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability.
     solver : str, default "highs"
-        See :func:`~bayesrisk.reconstruction.solvers.registry.make_solver`.
+        See :func:`~bayesrisk.reconstruction.solvers.model.make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for a component; none by default.
     node_limit : int, optional
@@ -355,27 +380,23 @@ class ReconstructionStudy(Study):
     blocks_per_shard: int | None = None
     taken_as_true: bool = False
 
+    caches: ClassVar = (_open,)
+
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The checked fields, the digest of the tables, and the level that keeps together."""
         if self.variability is not None:
-            check.choice(self.variability, "variability", VARIABILITIES)
-        limit, nodes = self.time_limit, checked_nodes(self.node_limit, str(self.solver))
+            check.choice(self.variability, "variability", _VARIABILITIES)
+        source, size = _checked_source(self)
+        make_solver(self.solver)
+        limit, nodes = self.time_limit, checked_nodes(self.node_limit, self.solver)
         if limit is not None:
             limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
         if nodes is not None and self.variability is None:
             raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
-        if self.blocks_per_shard is not None:
-            check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
-        if not isinstance(self.solver, str):
-            raise ArgumentError(f"solver must be a name, got {shown(self.solver)}")
-        make_solver(self.solver)
-        source = open_tables(self.tables)
         levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
-        if not source.blocks:
-            raise DataError(f"{self.tables}: must have tables of at least one {levels[-1]}")
-        unit, size = self._unit(levels), self.blocks_per_shard or shard_size(source.blocks)
+        unit = self._unit(levels)
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         return {
@@ -434,27 +455,158 @@ class ReconstructionStudy(Study):
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
-        statuses: Counter[str] = Counter()
-        conflicts: list[str] = []
-        for shard in folder.finished():
-            blocks = folder.read_part(shard, "blocks")
-            statuses.update(blocks.column("status").to_pylist())
-            conflicts += [text for text in blocks.column("conflict").to_pylist() if text]
-            conflicts = conflicts[:_SHOWN]
         records = folder.path / "records.parquet"
         return {
             "records": pq.read_metadata(records).num_rows if complete else 0,
-            "statuses": dict(sorted(statuses.items())),
-            "conflicts": tuple(conflicts),
-            "taken_as_true": self.config["taken_as_true"],
+            **_block_facts(folder, self.config["taken_as_true"]),
         }
-
-    def close(self) -> None:
-        """Forget the tables."""
-        forget_tables()
 
 
 def _records(made: Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
     frame = record_form(made)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
+
+
+# The claims study.
+
+#: Names of statuses in files, where they are other words.
+_STORED = {Status.INFEASIBLE: "contradictory"}
+#: Options of :func:`find_claims`.
+_OPTIONS = (
+    "columns",
+    "max_columns",
+    "structural_rules",
+    "tenure",
+    "solver",
+    "time_limit",
+    "taken_as_true",
+)
+
+
+@dataclass(frozen=True)
+class ClaimsStudy(Study):
+    """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
+
+    A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
+    ``summary.json``.  Its summary has, as facts, ``claims`` and ``singletons`` (verified claims,
+    and those about one record, that no table states itself), ``statuses`` (blocks of each),
+    ``coverage`` (records that such claims describe, by number of columns), ``examples`` (claims
+    about one record with most columns, in words), ``conflicts`` (published cells that contradict)
+    and ``taken_as_true``.  Memory: in every worker the tables, or of tables by place one part and
+    the index, and the claims of one shard.
+
+    Parameters
+    ----------
+    tables : path-like
+        Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
+        as :class:`TabulationStudy` does.
+    columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true : object
+        As for :func:`find_claims`; the time limit is for each block.
+    blocks_per_shard : int, optional
+        Blocks of a shard; by default enough for about 64 shards, and at most 250.
+    """
+
+    tables: str | Path
+    _: KW_ONLY
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    solver: str = "highs"
+    time_limit: float | None = None
+    blocks_per_shard: int | None = None
+    taken_as_true: bool = False
+
+    caches: ClassVar = (_open,)
+    summary: ClassVar = True
+    layout = Layout(
+        "run of claims",
+        kinds=("claims", "coverage", "examples", "blocks"),
+        merged=("claims", "blocks"),
+    )
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """The configuration: everything is checked that can be before a folder is made."""
+        source, size = _checked_source(self)
+        options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
+        options["columns"] = None if self.columns is None else tuple(self.columns)
+        about = claim_problem(source.sample(), ClaimOptions(**options))
+        options["taken_as_true"] = about.taken_as_true
+        return {
+            "tables": source.digest,
+            **options,
+            "blocks_per_shard": size,
+            "shards": -(-source.blocks // size),
+            "version": __version__,
+        }
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return claims, coverage, examples and blocks of a shard."""
+        config = self.config
+        source = open_tables(self.tables, config["tables"])
+        finest = source.workload.levels[-1]
+        some = source.shard(shard, finest, config["blocks_per_shard"])
+        claims = find_claims(some, **{name: config[name] for name in _OPTIONS})
+        kinds = []
+        for kind, singletons in (("singleton", True), ("any", False)):
+            covered = claims.covered(singletons=singletons)
+            totals = covered.groupby("columns")[["covered", "claims"]].sum().reset_index()
+            kinds.append(totals.assign(kind=kind))
+        return {
+            "claims": arrow_table(claims.claims),
+            "coverage": arrow_table(pd.concat(kinds, ignore_index=True)),
+            "examples": arrow_table(_examples(claims)),
+            "blocks": arrow_table(claims.blocks.replace({"status": _STORED})),
+        }
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return counts of claims and blocks."""
+        shards = folder.finished()
+        coverage = _coverage(folder.frame("coverage", shards)) if shards else []
+        about = _block_facts(folder, self.config["taken_as_true"])
+        return {
+            "claims": sum(line["claims"] for line in coverage),
+            "singletons": sum(line["singleton_claims"] for line in coverage),
+            "statuses": about.pop("statuses"),
+            "coverage": coverage,
+            "examples": _best(folder.frame("examples", shards)) if shards else [],
+            **about,
+        }
+
+
+def _examples(claims: Claims) -> pd.DataFrame:
+    """Return the claims about one record with most columns, in words."""
+    frame = claims.to_frame(readable="here")
+    single = frame[frame["multiplicity"] == 1].nlargest(_SHOWN, "n_columns")
+    return pd.DataFrame(
+        {
+            "place": single[claims.level].to_numpy(dtype=object),
+            "columns": single["n_columns"].to_numpy(),
+            "sentence": np.array(claim_sentences(claims, single), dtype=object),
+        }
+    )
+
+
+def _best(examples: pd.DataFrame) -> list[str]:
+    """Return the sentence with most columns of each of a few places."""
+    best = examples.sort_values("columns", ascending=False, kind="stable")
+    best = best.drop_duplicates("place").head(_SHOWN)
+    pairs = zip(best["place"], best["sentence"], strict=True)
+    return [f"{place}: {sentence}" if place else sentence for place, sentence in pairs]
+
+
+def _coverage(parts: pd.DataFrame) -> list[dict[str, int]]:
+    """Return records described and claims, of singletons and of all, by number of columns."""
+    names = {
+        "singleton_records": ("covered", "singleton"),
+        "singleton_claims": ("claims", "singleton"),
+        "records": ("covered", "any"),
+        "claims": ("claims", "any"),
+    }
+    frame = parts.groupby(["kind", "columns"]).sum().unstack("kind")
+    return [
+        {"columns": int(str(columns)), **{name: int(line[key]) for name, key in names.items()}}
+        for columns, line in frame.iterrows()
+    ]

@@ -35,7 +35,7 @@ from bayesrisk.risk.linkage.agreement import (
     agreement_layout,
     agreement_rates,
 )
-from bayesrisk.risk.linkage.majority import MajorityInference, quantile_table, unique_table
+from bayesrisk.risk.linkage.reidentification import MajorityInference, quantile_table, unique_table
 from bayesrisk.risk.linkage.without_record import PANELS, without_record_means
 
 # -----------------------------------------------------------------------------
@@ -99,12 +99,9 @@ def _abridged(table: pd.DataFrame) -> pd.DataFrame:
     counts = [c for c in table if table[c].dtype.kind in "iu"]
     if "block_size" in table and counts:
         table = table[(table[counts] != 0).any(axis=1)]
-    percentages = {
-        str(c): table[c].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}").astype("str")
-        for c in table
-        if str(c).endswith(_PERCENT)
-    }
-    table = table.assign(**percentages)
+    for name in [c for c in table if str(c).endswith(_PERCENT)]:
+        text = table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}")
+        table = table.assign(**{str(name): text.astype("str")})
     if "left_out_ratio" in table:
         table = html.rounded(table)
     return table.head(_ROWS)
@@ -167,14 +164,13 @@ _RATES = [
     "left_out_ratio_upper", "baseline_precision", "baseline_guesser", "precision_ratio",
 ]  # fmt: skip
 #: Columns of the rates in the page, and their heads there.
+_SHOWN = [
+    "source", "attacker_records", "putative", "confirmed", "precision", "precision_lower",
+    "precision_upper", "left_out", "left_out_ratio", "left_out_ratio_lower",
+    "left_out_ratio_upper", "baseline_precision", "precision_ratio", "recall_confirmed",
+]  # fmt: skip
 _HEADS = {
-    "source": "source",
     "attacker_records": "persons",
-    "putative": "putative",
-    "confirmed": "confirmed",
-    "precision": "precision",
-    "precision_lower": "precision_lower",
-    "precision_upper": "precision_upper",
     "left_out": "guesser without the record",
     "left_out_ratio": "ratio",
     "left_out_ratio_lower": "ratio_lower",
@@ -376,7 +372,7 @@ def _attacker(
     """Return the section of one attacker: rates of the records, beside those of the guessers."""
     mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
     overall = mine[mine["block_size"] == "All"]
-    everybody = overall.loc[overall["panel"] == "all", list(_HEADS)].rename(columns=_HEADS)
+    everybody = overall.loc[overall["panel"] == "all", _SHOWN].rename(columns=_HEADS)
     caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"
     figures = []
     number = links.attackers.index(attacker) + 1

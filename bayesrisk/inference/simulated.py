@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
@@ -34,7 +35,7 @@ MAX_VALUES = 2**27  # int64 numbers kept: 1 GB
 _CHUNKS = 64  # pieces of work handed to an executor
 
 
-def whole(value: ArrayLike, name: str) -> NDArray[np.int64]:
+def whole(value: ArrayLike, name: str) -> IntArray:
     """Return counts or symbols as int64."""
     array = check.as_array(value, name)
     if array.dtype.kind in "iu" and array.size:
@@ -53,13 +54,13 @@ class Work:
     common: bool
     seed: int
 
-    def __call__(self, streams: range) -> tuple[int, NDArray[np.int64]]:
+    def __call__(self, streams: range) -> tuple[int, IntArray]:
         """Return the draws of some streams: their number, and counts of the cells."""
         parts = [self._draw(i) for i in streams]
         _same_cells(parts)
         return streams.start, np.concatenate(parts, axis=1)
 
-    def _draw(self, stream: int) -> NDArray[np.int64]:
+    def _draw(self, stream: int) -> IntArray:
         size = min(self.batch, self.draws - stream * self.batch)
         rows = []
         for hypothesis in range(self.hypotheses):
@@ -70,14 +71,14 @@ class Work:
         return np.stack(rows)
 
 
-def _same_cells(drawn: list[NDArray[np.int64]]) -> None:
+def _same_cells(drawn: list[IntArray]) -> None:
     """Refuse observations of different widths."""
     widths = sorted({part.shape[-1] for part in drawn})
     if len(widths) > 1:
         raise ShapeError(f"simulate must observe the same cells every time, got {widths} cells")
 
 
-def _drawn(value: ArrayLike, size: int) -> NDArray[np.int64]:
+def _drawn(value: ArrayLike, size: int) -> IntArray:
     drawn = whole(value, "simulate's result")
     if drawn.ndim == 1:
         drawn = drawn[:, None]
@@ -88,7 +89,7 @@ def _drawn(value: ArrayLike, size: int) -> NDArray[np.int64]:
     return drawn
 
 
-def run(work: Work, executor: Executor | None, progress: Progress | None) -> NDArray[np.int64]:
+def run(work: Work, executor: Executor | None, progress: Progress | None) -> IntArray:
     """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
     check.function(progress, "progress")
     if executor is not None and not isinstance(executor, Executor):
@@ -99,7 +100,7 @@ def run(work: Work, executor: Executor | None, progress: Progress | None) -> NDA
     step = max(1, -(-n_streams // _CHUNKS))
     pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]
     found: Any = map(work, pieces) if executor is None else as_finished(executor, work, pieces)
-    drawn: dict[int, NDArray[np.int64]] = {}
+    drawn: dict[int, IntArray] = {}
     done = kept = 0
     for start, part in found:
         drawn[start] = part
@@ -148,12 +149,12 @@ class SimulatedPosterior:
         Root of the random streams.
     """
 
-    prior: NDArray[np.float64]
-    posterior: NDArray[np.float64]
-    error: NDArray[np.float64]
-    risk_ratio: NDArray[np.float64]
-    risk_ratio_error: NDArray[np.float64]
-    seen: NDArray[np.int64]
+    prior: FloatArray
+    posterior: FloatArray
+    error: FloatArray
+    risk_ratio: FloatArray
+    risk_ratio_error: FloatArray
+    seen: IntArray
     draws: int
     smoothing: float
     seed: int
@@ -191,16 +192,16 @@ class SimulatedLikelihood:
         Version of bayesrisk.
     """
 
-    values: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    codes: NDArray[np.int64]
+    values: IntArray
+    counts: IntArray
+    codes: IntArray
     draws: int
     smoothing: float
     streams: str
     seed: int
     version: str = __version__
 
-    def probability(self, observation: ArrayLike) -> NDArray[np.float64]:
+    def probability(self, observation: ArrayLike) -> FloatArray:
         """Return the smoothed probability of one release under each hypothesis."""
         total = self.draws + self.smoothing * (len(self.values) + 1)
         return np.asarray((self._seen(observation) + self.smoothing) / total, dtype=np.float64)
@@ -244,12 +245,11 @@ class SimulatedLikelihood:
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
         """Return the likelihood of some of the cells under some of the hypotheses."""
-        rows = check.count_array(
-            hypotheses, "hypotheses", lower=0, upper=len(self.counts) - 1
-        ).reshape(-1)
-        columns = check.count_array(
-            cells, "cells", lower=0, upper=self.values.shape[1] - 1
-        ).reshape(-1)
+        last = {"hypotheses": len(self.counts) - 1, "cells": self.values.shape[1] - 1}
+        rows, columns = (
+            check.count_array(value, name, lower=0, upper=last[name]).reshape(-1)
+            for name, value in (("hypotheses", hypotheses), ("cells", cells))
+        )
         drawn = self.values[self.codes[rows]][:, :, columns]
         return _counted(drawn, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
 
@@ -262,15 +262,13 @@ class SimulatedLikelihood:
         found = np.flatnonzero((self.values == wanted).all(axis=1))
         return int(found[0]) if found.size else len(self.values)
 
-    def _seen(self, observation: ArrayLike) -> NDArray[np.int64]:
+    def _seen(self, observation: ArrayLike) -> IntArray:
         index = self._index(observation)
         if index == len(self.values):
             return np.zeros(len(self.counts), dtype=np.int64)
         return self.counts[:, index]
 
-    def _log_covariance(
-        self, observation: ArrayLike, seen: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _log_covariance(self, observation: ArrayLike, seen: IntArray) -> FloatArray:
         """Return the covariance of the logarithms of the estimated probabilities.
 
         Variances hold the pseudo-count, so that a value never seen has an error too.
@@ -285,7 +283,7 @@ class SimulatedLikelihood:
         return covariance
 
 
-def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> NDArray[np.float64]:
+def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> FloatArray:
     """Return a pmf over the hypotheses."""
     prior = check.probability_vector(prior_pmf, "prior_pmf")
     if prior.shape != (hypotheses,):
@@ -334,17 +332,9 @@ def simulated_likelihood(
     Returns
     -------
     SimulatedLikelihood
-        Counts, and the draws they come from.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**27 numbers would have to be kept.
-
-    Notes
-    -----
-    Estimates of a posterior given one value are pulled towards the prior, by about
-    ``smoothing / count`` of the logarithm of a likelihood.
+        Counts, and the draws they come from: at most 2**27 numbers.  Estimates of a posterior given
+        one value are pulled towards the prior, by about ``smoothing / count`` of the logarithm of a
+        likelihood.
 
     Examples
     --------
@@ -378,14 +368,10 @@ def simulated_likelihood(
     return _counted(drawn, smoothing=alpha, streams=streams, seed=work.seed)
 
 
-def _counted(
-    drawn: NDArray[np.int64], *, smoothing: float, streams: str, seed: int
-) -> SimulatedLikelihood:
+def _counted(drawn: IntArray, *, smoothing: float, streams: str, seed: int) -> SimulatedLikelihood:
     cells = drawn.shape[2]
-    if cells == 1:
-        values, codes = np.unique(drawn.ravel(), return_inverse=True)
-    else:
-        values, codes = np.unique(drawn.reshape(-1, cells), axis=0, return_inverse=True)
+    rows = drawn.ravel() if cells == 1 else drawn.reshape(-1, cells)
+    values, codes = np.unique(rows, axis=0, return_inverse=True)
     codes = codes.reshape(drawn.shape[:2]).astype(np.int64, copy=False)
     counts = np.stack([np.bincount(row, minlength=len(values)) for row in codes])
     return SimulatedLikelihood(

@@ -253,7 +253,7 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
 
     @abstractmethod
     def _prepare(self, microdata: Microdata, workload: Workload) -> P:
-        """Return what releases of records with a list of places share."""
+        """Return the part of releases of listed places that does not depend on chance."""
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -291,23 +291,11 @@ class TableMechanism(PreparingMechanism["PreparedTables"]):
 
 @dataclass(frozen=True, eq=False)
 class PreparedTables(BasePrepared):
-    """Releases of one truth by a mechanism that looks at its tables alone.
+    """Releases of one truth by a mechanism that looks at its tables alone."""
 
-    It holds the confidential counts: it belongs to the custodian.
-
-    Attributes
-    ----------
-    spec : MechanismSpec
-        Spec of the releases.
-    mechanism : TableMechanism
-        What protects.
-    truth : PublishedTables
-        True counts.
-    """
-
-    spec: MechanismSpec
+    spec: MechanismSpec  # of the releases
     mechanism: TableMechanism
-    truth: PublishedTables
+    truth: PublishedTables  # the true counts
 
     def _draw(self, rng: np.random.Generator) -> Protected:
         return self.mechanism._protect_tables(self.truth, rng)
@@ -318,7 +306,7 @@ def census_level(level: str) -> str:
     return "nation" if level == "US" else level.lower()
 
 
-def positive(value: Any, name: str) -> Fraction:
+def positive(value: object, name: str) -> Fraction:
     """Return an exact number > 0."""
     number = exact_number(value, name)
     if number <= 0:
@@ -326,11 +314,18 @@ def positive(value: Any, name: str) -> Fraction:
     return number
 
 
-def positive_parts(value: Any, name: str) -> dict[str, Fraction]:
-    """Return exact numbers > 0 by name, at least one."""
-    if not check.mapping(value, name):
+def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
+    """Return a mapping that is not empty."""
+    found = check.mapping(value, name)
+    if not found:
         raise ArgumentError(f"{name} must not be empty")
-    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in value.items()}
+    return found
+
+
+def positive_parts(value: object, name: str) -> dict[str, Fraction]:
+    """Return exact numbers > 0 by name, at least one."""
+    parts = filled_mapping(value, name).items()
+    return {str(key): positive(part, f"{name}[{key!r}]") for key, part in parts}
 
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:

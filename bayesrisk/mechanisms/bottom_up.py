@@ -24,17 +24,19 @@ from bayesrisk.mechanisms.base import (
     positive_parts,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
-from bayesrisk.tables import Microdata, PublishedTables, Table, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
+from bayesrisk.tables.published import row_sums
 
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
 
+Key = tuple[str, str]
 Rows = sparse.csr_array
 
 
 @dataclass(frozen=True)
 class Roles:
-    """How each table of a workload comes about."""
+    """Tables of a workload by origin: measured, scaled, derived or exact."""
 
     measured: tuple[str, ...]  # tables that get noise
     # those of them in whose cells every record is exactly once: scaled to the universe
@@ -53,7 +55,8 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
             raise ArgumentError(
                 f"universe and exact must name tables of the workload, got {shown(name)}"
             )
-    rows = _rows(workload, tables)
+    cells = different_cells(workload.schema, list(tables.values()))
+    rows = {name: table.incidence(workload.schema, cells) for name, table in tables.items()}
     if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):
         raise ArgumentError(
             f"universe must be one cell that counts every record, got {shown(universe)}"
@@ -74,33 +77,25 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
     return Roles(measured, kept, derived, tuple(dict.fromkeys((universe, *exact))))
 
 
-def _rows(workload: Workload, tables: Mapping[str, Table]) -> dict[str, Rows]:
-    """Return every table over the kinds of records that the tables tell apart."""
-    cells = different_cells(workload.schema, list(tables.values()))
-    return {name: table.incidence(workload.schema, cells) for name, table in tables.items()}
-
-
 def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str, IntArray] | None:
-    """Return the first split table that a table is a function of, and the function."""
-    found = ((source, _function(rows[source], rows[name])) for source in split)
-    return next(((source, matrix) for source, matrix in found if matrix is not None), None)
+    """Return the first split table whose cell a table depends on alone, and the function M.
+
+    M has ``table = M @ source``.
+    """
+    target = rows[name]
+    for source in split:
+        cell = sparse.csc_array(rows[source]).indices
+        used, first = np.unique(cell, return_index=True)
+        matrix = np.zeros((target.shape[0], rows[source].shape[0]), dtype=np.int64)
+        matrix[:, used] = target[:, first].toarray()
+        if not sparse.csr_array(sparse.csr_array(matrix) @ rows[source] - target).count_nonzero():
+            return source, matrix
+    return None
 
 
 def _is_split(rows: Rows) -> bool:
     """Return whether every record is in exactly one cell."""
     return bool(np.all(rows.sum(axis=0) == 1))
-
-
-def _function(source: Rows, target: Rows) -> IntArray | None:
-    """Return M with ``target = M @ source`` if the target is a function of the source's cell."""
-    cell = sparse.csc_array(source).indices
-    first = np.full(source.shape[0], -1, dtype=np.int64)
-    first[cell[::-1]] = np.arange(cell.size)[::-1]
-    matrix = np.zeros((target.shape[0], source.shape[0]), dtype=np.int64)
-    used = first >= 0
-    matrix[:, used] = target[:, first[used]].toarray()
-    difference = sparse.csr_array(sparse.csr_array(matrix) @ source - target)
-    return None if difference.count_nonzero() else matrix
 
 
 def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
@@ -121,15 +116,6 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
     return scaled
 
 
-def largest_changes(workload: Workload, tables: Sequence[str], kind: str) -> dict[str, int]:
-    """Return the square of how far one record can move each table of the smallest places."""
-    level = workload.levels[-1]
-    return {
-        name: workload.select(levels=[level], tables=[name]).largest_change(kind, norm=2)
-        for name in tables
-    }
-
-
 def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
     """Check bounds, and that what is published above is published at the finest level."""
     finest = workload.at(workload.levels[-1])
@@ -141,17 +127,14 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
     for name, bound in bounds.items():
         if name not in found.measured or name in found.split or bound not in finest:
             raise ArgumentError(
-                f"bounds must map measured tables that are not scaled to tables, "
-                f"got {shown(name)}: "
-                f"{bound!r}"
+                "bounds must map measured tables that are not scaled to tables, "
+                f"got {shown(name)}: {bound!r}"
             )
         if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
             raise ArgumentError(
                 f"bounds must be of tables of one cell, got {shown(name)}: {shown(bound)}"
             )
 
-
-Key = tuple[str, str]
 
 _ALLOCATIONS = ("das-2020", "uniform")
 #: Share c of a strategy query over the cells that add up to one count, times the product's rho.
@@ -247,8 +230,8 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         *,
         sensitivity: str,
         allocation: str | None = None,
-        rho: Any = None,
-        budget: Mapping[str, Any] | None = None,
+        rho: object = None,
+        budget: Mapping[str, object] | None = None,
         universe: str | None = None,
         exact: Sequence[str] | None = None,
         bounds: Mapping[str, str] | None = None,
@@ -256,9 +239,8 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         check.choice(sensitivity, "sensitivity", (*SENSITIVITIES, _PAPER))
         if (allocation is None) == (budget is None):
             raise ArgumentError(
-                f"exactly one of allocation and budget must be given, "
-                f"got allocation={shown(allocation)}"
-                f" and budget={shown(budget)}"
+                "exactly one of allocation and budget must be given, "
+                f"got allocation={shown(allocation)} and budget={shown(budget)}"
             )
         if allocation is not None:
             check.choice(allocation, "allocation", _ALLOCATIONS)
@@ -318,9 +300,11 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             if name not in found.measured:
                 raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
         paper = self._sensitivity == _PAPER
-        squares = largest_changes(
-            workload, found.measured, "change-one" if paper else self._sensitivity
-        )
+        kind, finest = "change-one" if paper else self._sensitivity, workload.levels[-1:]
+        squares = {  # of how far one record can move each table of the smallest places
+            name: workload.select(levels=finest, tables=[name]).largest_change(kind, norm=2)
+            for name in found.measured
+        }
         scales = {
             name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
         }
@@ -370,51 +354,32 @@ class _BottomUpPlan:
 
 @dataclass(frozen=True, eq=False)
 class PreparedBottomUp(BasePrepared):
-    """A bottom-up release of one truth, ready to be drawn many times.
+    """A bottom-up release of one truth, ready to be drawn many times."""
 
-    It holds the confidential counts: it belongs to the custodian.
-
-    Attributes
-    ----------
-    spec : MechanismSpec
-        Spec of the releases.
-    plan : object
-        Roles of the tables.
-    truth : PublishedTables
-        True counts.
-    """
-
-    spec: MechanismSpec
+    spec: MechanismSpec  # of the releases
     plan: _BottomUpPlan
-    truth: PublishedTables
+    truth: PublishedTables  # the true counts
 
-    def _finest(self, rng: np.random.Generator) -> dict[str, IntArray]:
-        """Return the post-processed tables of the smallest places."""
-        level = self.plan.workload.levels[-1]
-        about = self.plan.roles
-        found = {n: self.truth.counts[level, n].toarray() for n in about.exact}
-        totals = found[about.exact[0]][:, 0]
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        workload, about, geoids = self.plan.workload, self.plan.roles, self.truth.geoids
+        level = workload.levels[-1]
+        # The tables of the smallest places: noise, zeros for negative counts, scaling, bounds.
+        finest = {n: self.truth.counts[level, n].toarray() for n in about.exact}
+        totals = finest[about.exact[0]][:, 0]
         for name in about.measured:
             noisy = self.truth.counts[level, name].toarray()
             noisy += DiscreteGaussian(self.plan.scales[name]).rvs(noisy.shape, rng)
             clipped = np.maximum(noisy, 0)
-            found[name] = scale_to(clipped, totals, rng) if name in about.split else clipped
+            finest[name] = scale_to(clipped, totals, rng) if name in about.split else clipped
         for name, (source, matrix) in about.derived.items():
-            found[name] = found[source] @ matrix.T
+            finest[name] = finest[source] @ matrix.T
         for name, bound in self.plan.bounds.items():
-            found[name] = np.minimum(found[name], found[bound])
-        return found
-
-    def _draw(self, rng: np.random.Generator) -> Protected:
-        finest = self._finest(rng)
-        workload, geoids = self.plan.workload, self.truth.geoids
-        places = geoids[workload.levels[-1]]
-        counts: dict[Key, sparse.csr_array] = {}
-        for level in workload.levels:
-            row = np.searchsorted(geoids[level], workload.schema.geography.ancestors(places, level))
-            for name in workload.at(level):
-                sums = np.zeros((geoids[level].size, finest[name].shape[1]), dtype=np.int64)
-                np.add.at(sums, row, finest[name])
-                counts[level, name] = sparse.csr_array(sums)
+            finest[name] = np.minimum(finest[name], finest[bound])
+        counts: dict[Key, Rows] = {}
+        for coarse in workload.levels:
+            above = workload.schema.geography.ancestors(geoids[level], coarse)
+            place = np.searchsorted(geoids[coarse], above)
+            for name in workload.at(coarse):
+                counts[coarse, name] = row_sums(Rows(finest[name]), place, geoids[coarse].size)
         tables, spent = replace(self.truth, counts=counts), {"rho": float(self.plan.spent)}
         return Protected(tables, self.spec, spent)

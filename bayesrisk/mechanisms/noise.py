@@ -21,12 +21,13 @@ from bayesrisk.mechanisms.base import (
     Protected,
     TableMechanism,
     census_level,
+    filled_mapping,
     most_cells,
     positive,
     positive_parts,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec
-from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables import PublishedTables, Workload
 
 # Budgets of a noise mechanism: one exact fraction for each table at each level.
 
@@ -36,7 +37,13 @@ Budgets = dict[tuple[str, str], Fraction]
 
 
 def resolve_budgets(
-    *, budgets: Any, total: Any, level_shares: Any, table_shares: Any, allocation: Any, name: str
+    budgets: object,
+    total: object,
+    level_shares: object,
+    table_shares: object,
+    allocation: object,
+    *,
+    name: str,
 ) -> Budgets:
     """Return the budget of every table from whichever of the three forms is given.
 
@@ -60,17 +67,10 @@ def resolve_budgets(
     return _shared(positive(total, name), level_shares, table_shares)
 
 
-def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
-    if not check.mapping(value, name):
-        raise ArgumentError(f"{name} must not be empty")
-    found: Mapping[Any, Any] = value
-    return found
-
-
-def _nested(value: Any, name: str) -> Budgets:
+def _nested(value: object, name: str) -> Budgets:
     """Return ``{level: {table: budget}}`` or ``{(level, table): budget}``, flat and exact."""
     flat: Budgets = {}
-    for key, item in _mapping(value, name).items():
+    for key, item in filled_mapping(value, name).items():
         if isinstance(key, tuple) and len(key) == 2:
             flat[str(key[0]), str(key[1])] = positive(item, f"{name}[{key!r}]")
             continue
@@ -79,11 +79,11 @@ def _nested(value: Any, name: str) -> Budgets:
     return flat
 
 
-def _shared(total: Fraction, level_shares: Any, table_shares: Any) -> Budgets:
+def _shared(total: Fraction, level_shares: object, table_shares: object) -> Budgets:
     """Return total times share of the level times share of the table in it."""
     levels = positive_parts(level_shares, "level_shares")
     _at_most_one(levels, "level_shares")
-    tables = _mapping(table_shares, "table_shares")
+    tables = filled_mapping(table_shares, "table_shares")
     if any(isinstance(item, Mapping) for item in tables.values()):
         by_level = _nested(tables, "table_shares")
         if {level for level, _ in by_level} != set(levels):
@@ -107,10 +107,10 @@ def _at_most_one(shares: Mapping[str, Fraction], name: str) -> None:
         raise ArgumentError(f"{name} must sum to at most 1, got {whole}")
 
 
-def _census(allocation: Any, total: Any) -> Budgets:
+def _census(allocation: object, total: object) -> Budgets:
     """Return a production allocation of 2020, rescaled where a total is given."""
     choice = {"product": allocation} if isinstance(allocation, str) else allocation
-    choice = {**_mapping(choice, "allocation")}
+    choice = {**filled_mapping(choice, "allocation")}
     for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
         raise ArgumentError(f"allocation may hold product, region and universe, got {shown(key)}")
     if "product" not in choice:
@@ -136,7 +136,8 @@ class _NoiseMechanism(TableMechanism):
     _unit: ClassVar[str]  # of the budgets
     _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
 
-    def __init__(self, budgets: Budgets, *, sensitivity: str, overlap: Any) -> None:
+    def __init__(self, sensitivity: str, overlap: int | Mapping[str, int], *stated: object) -> None:
+        budgets = resolve_budgets(*stated, name=self._unit)
         check.choice(sensitivity, "sensitivity", tuple(SENSITIVITIES))
         self._budgets = budgets
         self._overlap = _overlaps(overlap, budgets)
@@ -171,21 +172,21 @@ class _NoiseMechanism(TableMechanism):
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
         check.instance(workload, Workload, "workload")
-        actual: dict[str, tuple[Table, int]] = {}  # tables are mostly alike at all levels
-        for (level, name), table in workload.tables.items():
+        for level, name in workload.tables:
             if (level, name) not in self._budgets:
                 raise ArgumentError(
                     f"budgets must hold every table of the workload, got none for table "
                     f"{name!r} at level {level!r}"
                 )
-            if name not in actual or actual[name][0] != table:
-                actual[name] = table, most_cells(workload.schema, table, norm=self._norm)
-            cells, stated = actual[name][1], self._overlap[level, name]
-            if cells > stated:
-                raise ArgumentError(
-                    f"overlap of table {name!r} at level {level!r} must be >= {cells}, the cells "
-                    f"that one record counts in, got {stated}"
-                )
+        for table, levels in workload.distinct():
+            cells = most_cells(workload.schema, table, norm=self._norm)
+            for level in levels:
+                if cells > self._overlap[level, table.name]:
+                    raise ArgumentError(
+                        f"overlap of table {table.name!r} at level {level!r} must be >= {cells}, "
+                        f"the cells that one record counts in, "
+                        f"got {self._overlap[level, table.name]}"
+                    )
 
 
 class DiscreteGaussianMechanism(_NoiseMechanism):
@@ -245,22 +246,15 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         self,
         *,
         sensitivity: str,
-        budgets: Mapping[Any, Any] | None = None,
-        rho: Any = None,
-        level_shares: Mapping[str, Any] | None = None,
-        table_shares: Mapping[str, Any] | None = None,
+        budgets: Mapping[Any, object] | None = None,
+        rho: object = None,
+        level_shares: Mapping[str, object] | None = None,
+        table_shares: Mapping[str, object] | None = None,
         allocation: str | Mapping[str, str] | None = None,
         overlap: int | Mapping[str, int] = 1,
     ) -> None:
-        parts = resolve_budgets(
-            budgets=budgets,
-            total=rho,
-            level_shares=level_shares,
-            table_shares=table_shares,
-            allocation=allocation,
-            name="rho",
-        )
-        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+        stated = budgets, rho, level_shares, table_shares, allocation
+        super().__init__(sensitivity, overlap, *stated)
 
     @staticmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
@@ -306,31 +300,24 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
         self,
         *,
         sensitivity: str,
-        budgets: Mapping[Any, Any] | None = None,
-        epsilon: Any = None,
-        level_shares: Mapping[str, Any] | None = None,
-        table_shares: Mapping[str, Any] | None = None,
+        budgets: Mapping[Any, object] | None = None,
+        epsilon: object = None,
+        level_shares: Mapping[str, object] | None = None,
+        table_shares: Mapping[str, object] | None = None,
         allocation: str | Mapping[str, str] | None = None,
         overlap: int | Mapping[str, int] = 1,
     ) -> None:
         if allocation is not None and epsilon is None:
             raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
-        parts = resolve_budgets(
-            budgets=budgets,
-            total=epsilon,
-            level_shares=level_shares,
-            table_shares=table_shares,
-            allocation=allocation,
-            name="epsilon",
-        )
-        super().__init__(parts, sensitivity=sensitivity, overlap=overlap)
+        stated = budgets, epsilon, level_shares, table_shares, allocation
+        super().__init__(sensitivity, overlap, *stated)
 
     @staticmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
         return Fraction(moved) / budget
 
 
-def _overlaps(overlap: Any, budgets: Budgets) -> dict[tuple[str, str], int]:
+def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:
     """Return the overlap of every budgeted table."""
     if not isinstance(overlap, Mapping):
         number = check.integer(overlap, "overlap", lower=1, upper=2**20)

@@ -50,12 +50,12 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
 
 
 def available_mechanisms() -> list[str]:
-    """Return the names of the mechanisms that can be chosen.
+    """Return the names of the mechanisms that can be chosen, sorted.
 
     Returns
     -------
     list of str
-        Sorted names.
+        The package's own, registered ones, and those of plug-ins.
 
     Examples
     --------
@@ -89,12 +89,7 @@ def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
 
 
 def mechanism_dial(name: str) -> Dial | None:
-    """Return the parameter of a mechanism that a search may turn.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`available_mechanisms`.
+    """Return the parameter of a mechanism of this name that a search may turn.
 
     Examples
     --------

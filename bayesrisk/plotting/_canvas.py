@@ -4,30 +4,36 @@ Colours are Okabe and Ito's, safe for colour-blind readers, and every line also 
 marker for print.
 """
 
+import functools
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes as Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from numpy.typing import ArrayLike
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 # Okabe and Ito (2008), without yellow, which vanishes on paper.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 _DASHES: list[Any] = ["-", (0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", "--"]
-_MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.spines.top": False,
@@ -35,17 +41,33 @@ _STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "grid.alpha": 0.25,
     "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "legend.title_fontsize": 8.0,
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "bayesrisk",
 }
 
 
-def style() -> Any:
+def style() -> AbstractContextManager[None]:
     """Return the context in which every figure is drawn and written."""
     return mpl.rc_context(_STYLE)
 
 
+def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a function draw in the style of every figure."""
+
+    @functools.wraps(draw)
+    def drawn(*given: _P.args, **named: _P.kwargs) -> _T:
+        with style():
+            return draw(*given, **named)
+
+    return drawn
+
+
+#: Lines of what is known without the numbers drawn: a blind guess, certainty, no release.
+GREY: dict[str, Any] = {"color": "0.35", "linewidth": 1.0}
+DOTTED = GREY | {"linestyle": (0, (1, 1))}
 _WRITTEN = 200  # pixels to an inch of a file
 _SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how much finer it is
 
@@ -106,7 +128,7 @@ def _whole(drawn: Drawn, name: str) -> Figure:
     return figure
 
 
-def as_text(name: Any) -> str:
+def as_text(name: object) -> str:
     """Return somebody's name for a thing as text that means only itself.
 
     A dollar sign would begin mathematics, control characters have no glyph (and no place in SVG),
@@ -139,9 +161,9 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
 
 def look(i: int, *, marked: bool = False) -> dict[str, Any]:
     """Return colour and dash of the line of a number, and its marker."""
-    found = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
+    found = {"color": COLOURS[i % len(COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
     if marked:
-        found |= {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 4.0}
+        found |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4.0}
     return found
 
 
@@ -169,7 +191,7 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
     at = {n: check.scalar(rho, "budgets", lower=0.0, bounds="()") for n, rho in named.items()}
     before = 0.0
     for name, rho in sorted(at.items(), key=lambda item: item[1]):
-        axes.axvline(rho, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
+        axes.axvline(rho, linestyle=(0, (2, 2)), zorder=0, **GREY)
         right = before > rho / 4.0
         axes.annotate(
             as_text(name).replace(", ", ",\n"),
@@ -190,7 +212,7 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
 
 def ratio_axis(axes: Axes, values: pd.Series) -> None:
     """Mark the ratio 1, nothing learned; use a logarithmic axis where ratios spread widely."""
-    axes.axhline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    axes.axhline(1.0, zorder=0, **GREY)
     finite = values[(values > 0.0) & np.isfinite(values)]
     spread = float(finite.max() / finite.min()) if len(finite) else 1.0
     if spread > 20.0:
@@ -225,9 +247,22 @@ def logarithmic(axes: Axes, *values: pd.Series) -> None:
     axes.set_xticks([], minor=True)
 
 
-def colour_and_marker(number: int) -> tuple[str, str]:
-    """Return the colour and the marker of the line of a number."""
-    return _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+def point(i: int) -> dict[str, Any]:
+    """Return colour and marker of the points of a number."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def reach(value: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> list[list[float]]:
+    """Return the lengths of the error bars below and above values."""
+    middle, low, high = (np.asarray(part, dtype=float) for part in (value, lower, upper))
+    return [np.maximum(middle - low, 0.0).tolist(), np.maximum(high - middle, 0.0).tolist()]
+
+
+def named_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Put names along the axis across, one for each whole number from 0."""
+    axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
+    axes.tick_params(axis="x", labelsize=8.0, length=0.0)
+    axes.grid(visible=False, axis="x")
 
 
 def panels(
@@ -264,10 +299,14 @@ def panel(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def legend_outside(
-    within: Panels, handles: Any, labels: Any, *, side: str = "lower", **look: Any
+    within: Panels,
+    handles: Sequence[Artist],
+    labels: Sequence[str],
+    *,
+    side: str = "lower",
+    **look: Any,
 ) -> None:
     """Add a legend beside the panels of our own figure, inside the last panel of another's."""
-    look = {"fontsize": 8.0, "title_fontsize": 8.0} | look
     if isinstance(within[0], _Panel):
         place: Any = f"outside {side} center"
         figure_of(within).legend(handles, labels, loc=place, **look)
@@ -275,11 +314,20 @@ def legend_outside(
         within[-1].legend(handles, labels, **look)
 
 
+def named_once(within: Panels) -> tuple[list[Artist], list[str]]:
+    """Return handles and labels of a legend for all panels, each label once."""
+    found: dict[str, Artist] = {}
+    for axes in within:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    return list(found.values()), list(found)
+
+
 def legend(axes: Axes, *, smallest_first: bool = False) -> None:
     """Add a legend in the order in which the lines lie above each other."""
     handles, labels = axes.get_legend_handles_labels()
     step = -1 if smallest_first else 1
-    axes.legend(handles[::step], labels[::step], title="prior", fontsize=8.0, title_fontsize=8.0)
+    axes.legend(handles[::step], labels[::step], title="prior")
 
 
 def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> list[Path]:

@@ -9,24 +9,13 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import (
-    Axes,
-    Panels,
-    Where,
-    legend_outside,
-    logarithmic,
-    look,
-    pair,
-    panel,
-    panels,
-    require,
-    style,
-)
+from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 # -----------------------------------------------------------------------------
 # Figures of verified claims: how many places have one, and how surprising they are.
 
 
+@canvas.styled
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
@@ -49,32 +38,31 @@ def plot_claims(
         a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
         points lie beyond (Figures 2b, 2c, 3b and 3c).
     """
-    require(coverage, ("columns", "claims"), "coverage")
+    canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
         raise ArgumentError("priors must have at least one frame, got none")
     for frame in priors.values():
-        require(frame, ("n_columns", "prior"), "priors")
+        canvas.require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
-    with style():
-        left, *others = every = panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
-        _places(left, coverage)
-        for axes, (name, frame) in zip(others, priors.items(), strict=True):
-            _boxes(axes, frame, name)
-        top = max(float(frame["prior"].max()) for frame in priors.values())
-        for axes in others:
-            axes.set_ylim(-0.02 * top, 1.05 * top)
-        for axes in (left, *others):
-            axes.set_xticks(range(1, most + 1))
-            axes.set_xlim(0.4, most + 0.6)
-            axes.grid(visible=False, axis="x")
-            axes.set_xlabel("columns of the claim")
-        return every
+    left, *others = every = canvas.panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
+    _places(left, coverage)
+    for axes, (name, frame) in zip(others, priors.items(), strict=True):
+        _boxes(axes, frame, name)
+    top = max(float(frame["prior"].max()) for frame in priors.values())
+    for axes in others:
+        axes.set_ylim(-0.02 * top, 1.05 * top)
+    for axes in (left, *others):
+        axes.set_xticks(range(1, most + 1))
+        axes.set_xlim(0.4, most + 0.6)
+        axes.grid(visible=False, axis="x")
+        axes.set_xlabel("columns of the claim")
+    return every
 
 
 def _places(axes: Axes, coverage: pd.DataFrame) -> None:
     some = coverage.assign(some=coverage["claims"] > 0).groupby("columns")["some"]
     counts = some.sum()
-    axes.bar(counts.index, counts.to_numpy(), color=canvas._COLOURS[0], width=0.75)
+    axes.bar(counts.index, counts.to_numpy(), color=canvas.COLOURS[0], width=0.75)
     for x, y in counts.items():
         axes.annotate(
             f"{int(y)}", (float(str(x)), float(y)), xytext=(0, 1), textcoords="offset points",
@@ -96,7 +84,7 @@ def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
         positions=list(groups),
         widths=0.6,
         manage_ticks=False,
-        medianprops={"color": canvas._COLOURS[1], "linewidth": 1.6},
+        medianprops={"color": canvas.COLOURS[1], "linewidth": 1.6},
         flierprops={"marker": ".", "markersize": 2.0, "alpha": 0.35, "markeredgecolor": "0.3"},
         **thin,
     )
@@ -124,6 +112,7 @@ def _name(protection: str) -> str:
     return _NAMES.get(protection, canvas.as_text(protection))
 
 
+@canvas.styled
 def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw precision and recall of blocks said to hold a violation, by protection.
 
@@ -140,33 +129,29 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         Bars are intervals; the short lines are blind guesses of as many blocks.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
-    require(frame, ("protection", "infeasible_as", *wanted))
-    names = list(dict.fromkeys(frame["protection"].tolist()))
-    with style():
-        both = pair(ax, height=3.4)
-        for axes, measure in zip(both, _MEASURES, strict=True):
-            _intervals(axes, frame, names, measure)
-        # Intervals may be anywhere in a panel, and each protection has its own.
-        legend_outside(both, *both[0].get_legend_handles_labels(), ncols=2)
-        return both
+    canvas.require(frame, ("protection", "infeasible_as", *wanted))
+    names = frame["protection"].unique().tolist()
+    both = canvas.pair(ax, height=3.4)
+    for axes, measure in zip(both, _MEASURES, strict=True):
+        _intervals(axes, frame, names, measure)
+    # Intervals may be anywhere in a panel, and each protection has its own.
+    canvas.legend_outside(both, *both[0].get_legend_handles_labels(), ncols=2)
+    return both
 
 
 def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) -> None:
     """Draw one measure, protections along the axis, a mark for each reading."""
-    readings = list(dict.fromkeys(frame["infeasible_as"].tolist()))
+    readings = frame["infeasible_as"].unique().tolist()
     for i, reading in enumerate(readings):
         rows = frame[frame["infeasible_as"] == reading].set_index("protection").loc[names]
-        value = rows[measure].to_numpy(float)
-        low, high = (rows[f"{measure}_{end}"].to_numpy(float) for end in ("lower", "upper"))
+        value, low, high = (rows[f"{measure}{end}"] for end in ("", "_lower", "_upper"))
         place = np.arange(len(names)) + 0.26 * (i - 0.5 * (len(readings) - 1))
-        error = [np.maximum(value - low, 0.0).tolist(), np.maximum(high - value, 0.0).tolist()]
         text = "not counted" if reading == "apart" else "counted as violations"
         axes.errorbar(
             place,
             value,
-            yerr=error,
-            color=canvas._COLOURS[i],
-            marker=canvas._MARKERS[i],
+            yerr=canvas.reach(value, low, high),
+            **canvas.point(i),
             linestyle="none",
             markersize=5.0,
             capsize=2.5,
@@ -175,12 +160,11 @@ def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) 
         blind = rows[f"{measure}_baseline"].to_numpy(float)
         axes.hlines(blind, place - 0.11, place + 0.11, color="0.35", linewidth=1.2)
     axes.plot([], [], color="0.35", linewidth=1.2, label="blind guess")
-    axes.set_xticks(range(len(names)), [_name(n) for n in names], rotation=25, ha="right")
-    axes.tick_params(axis="x", labelsize=8.0, length=0.0)
-    axes.grid(visible=False, axis="x")
+    canvas.named_ticks(axes, [_name(n) for n in names])
     axes.set(ylim=(-0.03, 1.05), ylabel=f"{measure}, blocks")
 
 
+@canvas.styled
 def plot_occupancy_linkage(
     frame: pd.DataFrame, *, key: str, unique: bool, against: str = "recall", ax: Where = None
 ) -> Panels:
@@ -204,32 +188,32 @@ def plot_occupancy_linkage(
     array of matplotlib.axes.Axes
         Left precision, with the rate of violations (a blind guess); right the match rate.
     """
-    require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
-    check.choice(key, "key", tuple(dict.fromkeys(frame["key"].tolist())))
+    canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
+    check.choice(key, "key", tuple(frame["key"].unique()))
     check.choice(against, "against", ("recall", "k"))
     rows = frame[(frame["key"] == key) & (frame["unique"] == check.flag(unique, "unique"))]
     if rows.empty:
         raise ArgumentError(f"frame must have a row with key {key!r} and unique {unique}, got none")
-    names = list(dict.fromkeys(rows["protection"].tolist()))
-    with style():
-        left, right = both = pair(ax, height=3.4)
-        for i, name in enumerate(names):
-            own = rows[rows["protection"] == name].sort_values("k")
-            left.plot(own[against], own["precision"], label=_name(name), **look(i))
-            right.plot(own["k"], own["match_rate"], **look(i))
-        left.axhline(float(rows["baseline"].iloc[0]), color="0.35", linewidth=1.0, zorder=0)
-        left.plot([], [], color="0.35", linewidth=1.0, label="blind guess")
-        what = "unique households" if unique else "households"
-        left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {what}")
-        right.set(ylim=(-0.03, 1.03), xlabel="k, entries of the ranking", ylabel="match rate")
-        for axes, shown in ((right, "match_rate"), (left, "precision")):
-            # A study may have linked nobody: then there is nothing to scale.
-            if (axes is right or against == "k") and rows[shown].notna().any():
-                logarithmic(axes, rows["k"])
-        legend_outside(both, *left.get_legend_handles_labels(), ncols=4)
-        return both
+    names = rows["protection"].unique().tolist()
+    left, right = both = canvas.pair(ax, height=3.4)
+    for i, name in enumerate(names):
+        own = rows[rows["protection"] == name].sort_values("k")
+        left.plot(own[against], own["precision"], label=_name(name), **canvas.look(i))
+        right.plot(own["k"], own["match_rate"], **canvas.look(i))
+    left.axhline(float(rows["baseline"].iloc[0]), zorder=0, **canvas.GREY)
+    left.plot([], [], label="blind guess", **canvas.GREY)
+    what = "unique households" if unique else "households"
+    left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {what}")
+    right.set(ylim=(-0.03, 1.03), xlabel="k, entries of the ranking", ylabel="match rate")
+    for axes, shown in ((right, "match_rate"), (left, "precision")):
+        # A study may have linked nobody: then there is nothing to scale.
+        if (axes is right or against == "k") and rows[shown].notna().any():
+            canvas.logarithmic(axes, rows["k"])
+    canvas.legend_outside(both, *left.get_legend_handles_labels(), ncols=4)
+    return both
 
 
+@canvas.styled
 def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | None = None) -> Axes:
     """Draw reconstructed against true violations of every block.
 
@@ -247,29 +231,24 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     matplotlib.axes.Axes
         One point for each block said to hold a violation; the line is equality.
     """
-    require(frame, ("protection", "violations", "reconstructed"))
-    check.choice(protection, "protection", tuple(dict.fromkeys(frame["protection"].tolist())))
+    canvas.require(frame, ("protection", "violations", "reconstructed"))
+    check.choice(protection, "protection", tuple(frame["protection"].unique()))
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
-    with style():
-        axes = panel(ax, 3.7, 3.3)
-        points: dict[str, Any] = {
-            "linestyle": "none",
-            "marker": "o",
-            "markersize": 4.0,
-            "alpha": 0.5,
-        }
-        axes.plot(rows["violations"], rows["reconstructed"], color=canvas._COLOURS[0], **points)
-        # Noise can make far more violations than there are: each axis has its own scale.
-        axes.axline((0.0, 0.0), slope=1.0, color="0.35", linewidth=1.0, zorder=0)
-        axes.locator_params(axis="x", integer=True)
-        axes.set(
-            xlabel="households in violation",
-            ylabel="mean of the reconstructions",
-            title=_name(protection),
-        )
-        return axes
+    axes = canvas.panel(ax, 3.7, 3.3)
+    points: dict[str, Any] = {"linestyle": "none", "markersize": 4.0, "alpha": 0.5}
+    axes.plot(rows["violations"], rows["reconstructed"], **canvas.point(0), **points)
+    # Noise can make far more violations than there are: each axis has its own scale.
+    axes.axline((0.0, 0.0), slope=1.0, zorder=0, **canvas.GREY)
+    axes.locator_params(axis="x", integer=True)
+    axes.set(
+        xlabel="households in violation",
+        ylabel="mean of the reconstructions",
+        title=_name(protection),
+    )
+    return axes
 
 
+@canvas.styled
 def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the distribution of solution variability over blocks and over households.
 
@@ -285,32 +264,31 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     array of matplotlib.axes.Axes
         Cumulative shares, left of blocks, right of households, for each set of attributes.
     """
-    require(frame, ("attributes", "share", "households"))
+    canvas.require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
-    with style():
-        left, right = both = pair(ax, height=3.1)
-        for i, name in enumerate(dict.fromkeys(kept["attributes"].tolist())):
-            rows = kept[kept["attributes"] == name].sort_values("share")
-            share = rows["share"].to_numpy(float)
-            weights = (np.ones(len(rows)), rows["households"].to_numpy(float))
-            for axes, weight in zip((left, right), weights, strict=True):
-                below = np.cumsum(weight) / weight.sum()
-                axes.step(
-                    np.concatenate([[0.0], share]),
-                    np.concatenate([[0.0], below]),
-                    where="post",
-                    label=f"{name} attributes",
-                    **look(i),
-                )
-        for axes, what in ((left, "blocks"), (right, "households")):
-            axes.set(
-                xlim=(-0.02, 1.02),
-                ylim=(-0.02, 1.02),
-                xlabel="at most this share of records may differ",
-                ylabel=f"share of {what}",
+    left, right = both = canvas.pair(ax, height=3.1)
+    for i, name in enumerate(kept["attributes"].unique()):
+        rows = kept[kept["attributes"] == name].sort_values("share")
+        share = rows["share"].to_numpy(float)
+        weights = (np.ones(len(rows)), rows["households"].to_numpy(float))
+        for axes, weight in zip((left, right), weights, strict=True):
+            below = np.cumsum(weight) / weight.sum()
+            axes.step(
+                np.concatenate([[0.0], share]),
+                np.concatenate([[0.0], below]),
+                where="post",
+                label=f"{name} attributes",
+                **canvas.look(i),
             )
-        left.legend(fontsize=8.0)
-        return both
+    for axes, what in ((left, "blocks"), (right, "households")):
+        axes.set(
+            xlim=(-0.02, 1.02),
+            ylim=(-0.02, 1.02),
+            xlabel="at most this share of records may differ",
+            ylabel=f"share of {what}",
+        )
+    left.legend()
+    return both
 
 
 # -----------------------------------------------------------------------------
@@ -329,6 +307,7 @@ def _guesser(i: int) -> dict[str, Any]:
     return {"color": "0.4", "linestyle": ("--", ":")[i % 2], "marker": ("x", "+")[i % 2]}
 
 
+@canvas.styled
 def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the precision of re-identification by block size, guessers in grey.
 
@@ -345,59 +324,47 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision with its intervals on the left; on the right its ratio to what a
         guesser reaches without the target's record (``left_out_ratio``), with its interval.
     """
-    require(rates, (*_RATES, *_RATIO), "rates")
+    canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
     shown = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
     linked = set(shown["block_size"])
-    sizes = [size for size in dict.fromkeys(rates["block_size"]) if size in linked]
+    sizes = [size for size in rates["block_size"].unique() if size in linked]
     position = {size: i for i, size in enumerate(sizes)}
-    with style():
-        left, right = both = pair(ax, 7.2, 3.4)
-        sources = list(dict.fromkeys(rates["source"]))
-        attacks = [name for name in sources if name not in _GUESSERS]
-        for name in sources:
-            rows = shown[shown["source"] == name]
-            is_guess = name in _GUESSERS
-            own = (
-                _guesser(_GUESSERS.index(name))
-                if is_guess
-                else look(attacks.index(name), marked=True)
-            )
-            # Side by side, so that intervals do not hide each other.
-            # A source without a link has no row, and no number to add to.
-            at = np.array([float(position[size]) for size in rows["block_size"]])
-            at += 0.08 * (sources.index(name) - len(sources) / 2)
-            span = [
-                (rows["precision"] - rows["precision_lower"]).clip(lower=0.0).tolist(),
-                (rows["precision_upper"] - rows["precision"]).clip(lower=0.0).tolist(),
-            ]
-            left.errorbar(at, rows["precision"], yerr=span, capsize=2.0, label=name, **own)
-            if not is_guess:
-                ratio = rows["left_out_ratio"]
-                above = (rows["left_out_ratio_upper"] - ratio).replace(np.inf, np.nan)
-                span = [  # few blocks: no upper end
-                    (ratio - rows["left_out_ratio_lower"]).clip(lower=0.0).tolist(),
-                    above.clip(lower=0.0).tolist(),
-                ]
-                right.errorbar(at, ratio, yerr=span, capsize=2.0, label=name, **own)
-        left.set(ylabel="precision", ylim=(0.0, 1.05))
-        right.set_ylabel("precision / guesser without the record")
-        canvas.ratio_axis(right, shown["left_out_ratio"])
-        # Ratios set the scale: the interval of a class with few blocks may run off it.
-        known = shown.loc[~shown["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
-        known = known[known > 0]
-        if len(known):
-            log = right.get_yscale() == "log"
-            right.set_ylim(min(known.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(known.max(), 1.0))
-        for axes in (left, right):
-            axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
-            axes.set_xlabel("people in the block")
-        legend_outside(both, *left.get_legend_handles_labels(), side="upper", ncols=6)
-        return both
+    left, right = both = canvas.pair(ax, 7.2, 3.4)
+    sources = rates["source"].unique().tolist()
+    attacks = [name for name in sources if name not in _GUESSERS]
+    for name in sources:
+        rows = shown[shown["source"] == name]
+        is_guess = name in _GUESSERS
+        number = (_GUESSERS if is_guess else attacks).index(name)
+        own = _guesser(number) if is_guess else canvas.look(number, marked=True)
+        # Side by side, so that intervals do not hide each other.
+        # A source without a link has no row, and no number to add to.
+        at = np.array([float(position[size]) for size in rows["block_size"]])
+        at += 0.08 * (sources.index(name) - len(sources) / 2)
+        for axes, rate in ((left, "precision"), *([] if is_guess else [(right, "left_out_ratio")])):
+            upper = rows[f"{rate}_upper"].replace(np.inf, np.nan)  # few blocks: no upper end
+            span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
+            axes.errorbar(at, rows[rate], yerr=span, capsize=2.0, label=name, **own)
+    left.set(ylabel="precision", ylim=(0.0, 1.05))
+    right.set_ylabel("precision / guesser without the record")
+    canvas.ratio_axis(right, shown["left_out_ratio"])
+    # Ratios set the scale: the interval of a class with few blocks may run off it.
+    known = shown.loc[~shown["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
+    known = known[known > 0]
+    if len(known):
+        log = right.get_yscale() == "log"
+        right.set_ylim(min(known.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(known.max(), 1.0))
+    for axes in (left, right):
+        axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
+        axes.set_xlabel("people in the block")
+    canvas.legend_outside(both, *left.get_legend_handles_labels(), side="upper", ncols=6)
+    return both
 
 
+@canvas.styled
 def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw the precision of majority inference over records, a panel for each threshold.
 
@@ -414,32 +381,32 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision against the share of records inferred with that precision or a higher one, a line
         for each release.
     """
-    require(curves, ("release", "threshold", "precision", "recall"), "curves")
+    canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
-    with style():
-        size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
-        columns = min(2, len(thresholds))
-        every = panels(ax, len(thresholds), size, columns=columns, sharex=True, sharey=True)
-        for axes, threshold in zip(every, thresholds, strict=True):
-            at = curves[curves["threshold"] == threshold]
-            for i, release in enumerate(dict.fromkeys(at["release"])):
-                rows = at[at["release"] == release].sort_values("recall")
-                recall, precision = rows[["recall", "precision"]].to_numpy(float).T
-                axes.step(
-                    np.insert(recall, 0, 0.0),
-                    np.insert(precision, 0, precision[0]),
-                    where="pre",
-                    label=canvas.as_text(release),
-                    **look(i),
-                )
-            axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
-            axes.set_ylabel("precision")
-            axes.set_xlabel("share of people in blocks\nwith at least this precision")
-            axes.label_outer()
-        every[0].legend(loc="lower left", fontsize=8.0)
-        return every
+    size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
+    columns = min(2, len(thresholds))
+    every = canvas.panels(ax, len(thresholds), size, columns=columns, sharex=True, sharey=True)
+    for axes, threshold in zip(every, thresholds, strict=True):
+        at = curves[curves["threshold"] == threshold]
+        for i, release in enumerate(at["release"].unique()):
+            rows = at[at["release"] == release].sort_values("recall")
+            recall, precision = rows[["recall", "precision"]].to_numpy(float).T
+            axes.step(
+                np.insert(recall, 0, 0.0),
+                np.insert(precision, 0, precision[0]),
+                where="pre",
+                label=canvas.as_text(release),
+                **canvas.look(i),
+            )
+        axes.set(title=f"majority of at least {threshold}", xlim=(0.0, 1.0), ylim=(0.0, 1.05))
+        axes.set_ylabel("precision")
+        axes.set_xlabel("share of people in blocks\nwith at least this precision")
+        axes.label_outer()
+    every[0].legend(loc="lower left")
+    return every
 
 
+@canvas.styled
 def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw quantiles of solution variability over the population.
 
@@ -456,22 +423,23 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
         Variability in percent against the cumulative percentage of people; where lower and upper
         bounds differ, the band between them.
     """
-    require(quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles")
+    canvas.require(
+        quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles"
+    )
     frame = quantiles if "scope" in quantiles else quantiles.assign(scope="")
-    with style():
-        axes = panel(ax, 4.6, 3.2)
-        for i, scope in enumerate(dict.fromkeys(frame["scope"])):
-            rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
-            at = rows["cumulative_percentage"]
-            low, high = rows["quantile_lower"], rows["quantile_upper"]
-            (line,) = axes.plot(at, high, label=str(scope), **look(i, marked=True))
-            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
-        axes.set(
-            xlabel="people, cumulative percentage",
-            ylabel="solution variability, percent",
-            xlim=(0.0, 102.0),
-        )
-        axes.set_ylim(bottom=-0.02 * max(1.0, float(frame["quantile_upper"].max())))
-        if frame["scope"].nunique() > 1:
-            axes.legend(fontsize=8.0)
-        return axes
+    axes = canvas.panel(ax, 4.6, 3.2)
+    for i, scope in enumerate(frame["scope"].unique()):
+        rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
+        at = rows["cumulative_percentage"]
+        low, high = rows["quantile_lower"], rows["quantile_upper"]
+        (line,) = axes.plot(at, high, label=str(scope), **canvas.look(i, marked=True))
+        axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
+    axes.set(
+        xlabel="people, cumulative percentage",
+        ylabel="solution variability, percent",
+        xlim=(0.0, 102.0),
+    )
+    axes.set_ylim(bottom=-0.02 * max(1.0, float(frame["quantile_upper"].max())))
+    if frame["scope"].nunique() > 1:
+        axes.legend()
+    return axes

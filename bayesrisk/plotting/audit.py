@@ -1,7 +1,7 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import (
-    Axes,
-    Panels,
-    Where,
-    legend_outside,
-    look,
-    panel,
-    panels,
-    require,
-    style,
-)
+from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 #: Attacks whose name says how the release was read.
 _NAMES = ("reconstruction", "majority", "claims")
@@ -30,6 +20,7 @@ _THREE = (
 )
 
 
+@canvas.styled
 def plot_audit(
     summary: pd.DataFrame,
     errors: pd.Series,
@@ -56,38 +47,28 @@ def plot_audit(
         A panel for each adversary, a point with its interval for each protection and reading.
     """
     needed = ("protection", "attack", "adversary", "own", "own_lower", "own_upper")
-    require(summary, needed, "summary")
-    who = list(dict.fromkeys(summary["adversary"].tolist()))
-    names = [canvas.as_text(_name(row)) for _, row in summary.iterrows()]
-    order = list(dict.fromkeys(names))
-    with style():
-        # The legend below has two columns; beyond three rows it would take the panels' place.
-        height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
-        every = panels(ax, len(who), (1.4 + 2.4 * len(who), height), sharey=True)
-        for axes, adversary in zip(every, who, strict=True):
-            rows = summary[summary["adversary"] == adversary]
-            axes.axhline(0.0, color="0.6", linewidth=0.8)
-            _join(axes, rows, errors, curves)
-            for _, row in rows.iterrows():
-                name = canvas.as_text(_name(row))
-                colour, marker = canvas.colour_and_marker(order.index(name))
-                own = 100.0 * row["own"]
-                reach = [
-                    [own - 100.0 * row["own_lower"]], [100.0 * row["own_upper"] - own]
-                ]  # fmt: skip
-                axes.errorbar(
-                    [errors[row["protection"]]], [own], yerr=reach,
-                    color=colour, marker=marker, capsize=2.5, linestyle="none", label=name,
-                )  # fmt: skip
-            axes.set_title(canvas.as_text(adversary), fontsize=9.5)
-            axes.set_xlabel("mean absolute error of a count")
-        every[0].set_ylabel("learned from own record,\nmore people guessed right (points)")
-        handles: dict[str, object] = {}
-        for axes in every:
-            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(name, handle)
-        legend_outside(every, list(handles.values()), list(handles), ncols=2)
-        return every
+    canvas.require(summary, needed, "summary")
+    who = summary["adversary"].unique().tolist()
+    order = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
+    # The legend below has two columns; beyond three rows it would take the panels' place.
+    height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
+    every = canvas.panels(ax, len(who), (1.4 + 2.4 * len(who), height), sharey=True)
+    for axes, adversary in zip(every, who, strict=True):
+        rows = summary[summary["adversary"] == adversary]
+        axes.axhline(0.0, color="0.6", linewidth=0.8)
+        _join(axes, rows, errors, curves)
+        for _, row in rows.iterrows():
+            own, low, high = (100.0 * row[f"own{end}"] for end in ("", "_lower", "_upper"))
+            axes.errorbar(
+                [errors[row["protection"]]], [own], yerr=canvas.reach([own], [low], [high]),
+                **canvas.point(order.index(_name(row))), capsize=2.5, linestyle="none",
+                label=_name(row),
+            )  # fmt: skip
+        axes.set_title(canvas.as_text(adversary), fontsize=9.5)
+        axes.set_xlabel("mean absolute error of a count")
+    every[0].set_ylabel("learned from own record,\nmore people guessed right (points)")
+    canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
+    return every
 
 
 def _join(
@@ -106,6 +87,7 @@ def _join(
             )  # fmt: skip
 
 
+@canvas.styled
 def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     """Draw how often every adversary is right: before, without the target's record, and after.
 
@@ -121,37 +103,38 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         A panel for each adversary, a line for each protection and reading.
     """
-    require(summary, ("protection", "attack", "adversary", *(c for c, *_ in _THREE)), "summary")
-    who = list(dict.fromkeys(summary["adversary"].tolist()))
+    canvas.require(
+        summary, ("protection", "attack", "adversary", *(c for c, *_ in _THREE)), "summary"
+    )
+    who = summary["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
-    with style():
-        # The legend below is one row, wider than one panel.
-        size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
-        every = panels(ax, len(who), size, sharey=True)
-        for axes, adversary in zip(every, who, strict=True):
-            rows = summary[summary["adversary"] == adversary]
-            at = [len(lines) - 1 - lines.index(_name(row)) for _, row in rows.iterrows()]
-            low = 100.0 * rows[[c for c, *_ in _THREE]].min(axis=1)
-            high = 100.0 * rows[[c for c, *_ in _THREE]].max(axis=1)
-            axes.hlines(at, low, high, color="0.75", linewidth=2.0, zorder=1)
-            for i, (column, name, marker, face) in enumerate(_THREE):
-                colour, _ = canvas.colour_and_marker(i)
-                axes.scatter(
-                    100.0 * rows[column], at, marker=marker, s=34, label=name, zorder=2 + i,
-                    edgecolors=colour, facecolors=colour if face is None else face,
-                )  # fmt: skip
-            axes.set_title(canvas.as_text(adversary), fontsize=9.5)
-            axes.set_xlabel("people guessed right (%)")
-            axes.set_xlim(0.0, 103.0)
-        every[0].set_yticks(range(len(lines)), [canvas.as_text(n) for n in reversed(lines)])
-        every[0].set_ylim(-0.6, len(lines) - 0.4)
-        legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
-        return every
+    # The legend below is one row, wider than one panel.
+    size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
+    every = canvas.panels(ax, len(who), size, sharey=True)
+    for axes, adversary in zip(every, who, strict=True):
+        rows = summary[summary["adversary"] == adversary]
+        at = [len(lines) - 1 - lines.index(_name(row)) for _, row in rows.iterrows()]
+        low = 100.0 * rows[[c for c, *_ in _THREE]].min(axis=1)
+        high = 100.0 * rows[[c for c, *_ in _THREE]].max(axis=1)
+        axes.hlines(at, low, high, color="0.75", linewidth=2.0, zorder=1)
+        for i, (column, name, marker, face) in enumerate(_THREE):
+            colour = canvas.COLOURS[i]
+            axes.scatter(
+                100.0 * rows[column], at, marker=marker, s=34, label=name, zorder=2 + i,
+                edgecolors=colour, facecolors=colour if face is None else face,
+            )  # fmt: skip
+        axes.set_title(canvas.as_text(adversary), fontsize=9.5)
+        axes.set_xlabel("people guessed right (%)")
+        axes.set_xlim(0.0, 103.0)
+    every[0].set_yticks(range(len(lines)), lines[::-1])
+    every[0].set_ylim(-0.6, len(lines) - 0.4)
+    canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
+    return every
 
 
 def _name(row: pd.Series) -> str:
-    """Return what a point is called: the protection, and how it is read where that needs saying."""
-    protection, attack = str(row["protection"]), str(row["attack"])
+    """Return the name of a point: the protection, and how it is read where that needs saying."""
+    protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
     if attack == "likelihood":
         return protection
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
@@ -164,6 +147,7 @@ def _name(row: pd.Series) -> str:
 _RATES = ("false_positive_rate", "true_positive_rate")
 
 
+@canvas.styled
 def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
     """Draw the true positive rate of the best test against its false positive rate.
 
@@ -182,28 +166,28 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     if not check.mapping(curves, "curves"):
         raise ArgumentError("curves must be at least one, got none")
     for frame in curves.values():
-        require(frame, _RATES)
-    with style():
-        axes = panel(ax, 3.9, 3.6)
-        axes.plot([0.0, 1.0], [0.0, 1.0], color="0.35", linewidth=1.0, zorder=0)
-        for i, (name, frame) in enumerate(curves.items()):
-            axes.plot(
-                *(frame[rate] for rate in _RATES),
-                label=canvas.as_text(name),
-                **look(i),
-            )
-        axes.set(
-            xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false positive rate",
-            ylabel="true positive rate", aspect="equal",
-        )  # fmt: skip
-        axes.legend(loc="lower right", fontsize=8.0)
-        return axes
+        canvas.require(frame, _RATES)
+    axes = canvas.panel(ax, 3.9, 3.6)
+    axes.plot([0.0, 1.0], [0.0, 1.0], zorder=0, **canvas.GREY)
+    for i, (name, frame) in enumerate(curves.items()):
+        axes.plot(
+            *(frame[rate] for rate in _RATES),
+            label=canvas.as_text(name),
+            **canvas.look(i),
+        )
+    axes.set(
+        xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false positive rate",
+        ylabel="true positive rate", aspect="equal",
+    )  # fmt: skip
+    axes.legend(loc="lower right")
+    return axes
 
 
 # -----------------------------------------------------------------------------
 # Figure of statements: how much an adversary gains, by attack and protection.
 
 
+@canvas.styled
 def plot_statements(
     statements: pd.DataFrame,
     *,
@@ -232,7 +216,7 @@ def plot_statements(
         statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
         the share at the right edge.
     """
-    require(statements, ("attack", "protection", "status", "ratio"), "statements")
+    canvas.require(statements, ("attack", "protection", "status", "ratio"), "statements")
     statements = _lines(statements)
     if comparable is None:
         same = dict(statements.groupby("attack")["protection"].nunique() == 1)
@@ -242,42 +226,31 @@ def plot_statements(
     drawn |= statements["status"] == "proved"
     some = statements[statements["ratio"].notna()]
     known = some[drawn[some.index]]
-    require(known, ("ratio",), "statements")
+    canvas.require(known, ("ratio",), "statements")
     hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
-    attacks = list(dict.fromkeys(known["attack"].tolist()))
-    protections = list(dict.fromkeys(known["protection"].tolist()))
+    attacks = known["attack"].unique().tolist()
+    protections = known["protection"].unique().tolist()
     groups = known.groupby(["attack", "protection"])["ratio"]
     finite = known.loc[np.isfinite(known["ratio"]) & (known["ratio"] > 0), "ratio"]
     ends = groups.quantile(0.99, interpolation="lower")
     low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
     high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
-    with style():
-        every = panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
-        named: set[str] = set()
-        for axes, attack in zip(every, attacks, strict=True):
-            named |= _panel(axes, known[known["attack"] == attack], protections, (low, high), named)
-        for axes in every[1:]:
-            axes.set_ylabel("")
-        if len(hidden):
-            pairs = ", ".join(
-                f"{a} under {p}"
-                for a, p in zip(hidden["attack"], hidden["protection"], strict=True)
-            )
-            note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
-            # Above the panels: below them is the legend.
-            figure = canvas.figure_of(every)
-            width = int(20.0 * figure.get_figwidth())
-            figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
-        handles, labels = zip(
-            *(
-                pair
-                for axes in every
-                for pair in zip(*axes.get_legend_handles_labels(), strict=True)
-            ),
-            strict=True,
+    every = canvas.panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
+    for axes, attack in zip(every, attacks, strict=True):
+        _panel(axes, known[known["attack"] == attack], protections, (low, high))
+    for axes in every[1:]:
+        axes.set_ylabel("")
+    if len(hidden):
+        pairs = ", ".join(
+            f"{a} under {p}" for a, p in zip(hidden["attack"], hidden["protection"], strict=True)
         )
-        legend_outside(every, handles, labels, ncols=4)
-        return every
+        note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
+        # Above the panels: below them is the legend.
+        figure = canvas.figure_of(every)
+        width = int(20.0 * figure.get_figwidth())
+        figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
+    canvas.legend_outside(every, *canvas.named_once(every), ncols=4)
+    return every
 
 
 def _lines(statements: pd.DataFrame) -> pd.DataFrame:
@@ -295,11 +268,9 @@ def _panel(
     rows: pd.DataFrame,
     protections: list[str],
     span: tuple[float, float],
-    named: Collection[str] = (),
-) -> set[str]:
-    """Draw one attack, and return the protections that its legend now has."""
+) -> None:
+    """Draw one attack."""
     low, high = span
-    found = set()
     for i, protection in enumerate(protections):
         ratio = np.sort(rows.loc[rows["protection"] == protection, "ratio"].to_numpy(np.float64))
         if not ratio.size:
@@ -309,14 +280,12 @@ def _panel(
             np.concatenate([[low], np.clip(ratio, low, high), [high]]),
             np.concatenate([[1.0], share, [float((ratio > high).mean())]]),
             where="pre",
-            label="_nolegend_" if protection in named else canvas.as_text(protection),
-            **look(i),
+            label=canvas.as_text(protection),
+            **canvas.look(i),
         )
-        found.add(protection)
-    axes.axvline(1.0, color="0.35", linewidth=1.0, zorder=0)
+    axes.axvline(1.0, zorder=0, **canvas.GREY)
     axes.set(
         xscale="log", xlim=(low, high), ylim=(-0.02, 1.02),
         title=canvas.as_text(rows["attack"].iloc[0]), xlabel="posterior / prior",
         ylabel="share of statements with at least\nthis ratio",
     )  # fmt: skip
-    return found

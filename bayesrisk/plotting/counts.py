@@ -8,20 +8,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk.plotting import _canvas as canvas
-from bayesrisk.plotting._canvas import (
-    Axes,
-    Panels,
-    Where,
-    legend,
-    lines,
-    logarithmic,
-    mark,
-    pair,
-    panel,
-    ratio_axis,
-    require,
-    style,
-)
+from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 # -----------------------------------------------------------------------------
 # Figures of block-level risk: by released count, by rho, by level.
@@ -37,6 +24,7 @@ _AGAINST: dict[str, tuple[str, str, str, bool]] = {
 }  # fmt: skip
 
 
+@canvas.styled
 def plot_risk(
     frame: pd.DataFrame,
     *,
@@ -66,28 +54,28 @@ def plot_risk(
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
-    require(frame, (against, "prior", belief, ratio))
-    with style():
-        left, right = both = pair(ax)
-        lines(left, frame, against, belief, markers=markers)
-        lines(right, frame, against, ratio, markers=markers)
-        for axes in both:
-            axes.set_xlabel(text)
-            if against == "rho":
-                axes.set_xscale("log")
-                mark(axes, budgets)
-            elif against == "levels":
-                axes.set_xticks(sorted(frame["levels"].unique()))
-        left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
-        right.set(ylabel=f"{averaged}posterior / prior")
-        ratio_axis(right, frame[ratio])
-        if averaged:
-            legend(right, smallest_first=True)
-        else:
-            legend(left)
-        return both
+    canvas.require(frame, (against, "prior", belief, ratio))
+    left, right = both = canvas.pair(ax)
+    canvas.lines(left, frame, against, belief, markers=markers)
+    canvas.lines(right, frame, against, ratio, markers=markers)
+    for axes in both:
+        axes.set_xlabel(text)
+        if against == "rho":
+            axes.set_xscale("log")
+            canvas.mark(axes, budgets)
+        elif against == "levels":
+            axes.set_xticks(sorted(frame["levels"].unique()))
+    left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
+    right.set(ylabel=f"{averaged}posterior / prior")
+    canvas.ratio_axis(right, frame[ratio])
+    if averaged:
+        canvas.legend(right, smallest_first=True)
+    else:
+        canvas.legend(left)
+    return both
 
 
+@canvas.styled
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -111,21 +99,21 @@ def plot_correct_decision(
     matplotlib.axes.Axes
         One panel, one line for each prior, rho on a logarithmic axis.
     """
-    require(frame, ("rho", "prior", "correct_decision_probability"))
-    with style():
-        axes = panel(ax, 5.2, 3.3)
-        lines(axes, frame, "rho", "correct_decision_probability", markers=False)
-        axes.set(
-            xscale="log",
-            xlabel=r"$\rho$ of the count",
-            ylabel="probability of being found,\nif in the cell",
-            ylim=(-0.02, 1.02),
-        )
-        mark(axes, budgets)
-        legend(axes)
-        return axes
+    canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
+    axes = canvas.panel(ax, 5.2, 3.3)
+    canvas.lines(axes, frame, "rho", "correct_decision_probability", markers=False)
+    axes.set(
+        xscale="log",
+        xlabel=r"$\rho$ of the count",
+        ylabel="probability of being found,\nif in the cell",
+        ylim=(-0.02, 1.02),
+    )
+    canvas.mark(axes, budgets)
+    canvas.legend(axes)
+    return axes
 
 
+@canvas.styled
 def plot_decision_accuracy(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
 ) -> Panels:
@@ -146,40 +134,39 @@ def plot_decision_accuracy(
         Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
         baseline as a dotted line of the same colour; and what it is above the baseline.
     """
-    require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
+    canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
-    with style():
-        left, right = both = pair(ax)
-        lines(left, frame, "rho", "decision_accuracy", markers=False)
-        lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
-        baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
-        for line, baseline in zip(left.get_lines(), baselines, strict=True):
-            left.axhline(baseline, color=line.get_color(), linewidth=1.0, linestyle=(0, (1, 1)))
-        for axes in (left, right):
-            axes.set(xscale="log", xlabel=r"$\rho$ of the count")
-            mark(axes, budgets)
-        left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
-        right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
-        legend(right)
-        return both
+    left, right = both = canvas.pair(ax)
+    canvas.lines(left, frame, "rho", "decision_accuracy", markers=False)
+    canvas.lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
+    baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
+    for line, baseline in zip(left.get_lines(), baselines, strict=True):
+        left.axhline(baseline, color=line.get_color(), linewidth=1.0, linestyle=(0, (1, 1)))
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel=r"$\rho$ of the count")
+        canvas.mark(axes, budgets)
+    left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
+    right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
+    canvas.legend(right)
+    return both
 
 
+@canvas.styled
 def plot_risk_distribution(
     frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw how often each risk ratio is exceeded over releases, and mark the average ratio."""
-    require(frame, ("risk_ratio", "exceeds"))
-    with style():
-        axes = panel(ax, 5.2, 3.3)
-        axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="#0072B2")
-        axes.set(
-            xlabel="posterior / prior",
-            ylabel="probability of a release\nwith a larger ratio",
-            ylim=(-0.02, 1.02),
-        )
-        logarithmic(axes, frame["risk_ratio"])
-        mark(axes, {} if mean is None else {"mean": mean})
-        return axes
+    canvas.require(frame, ("risk_ratio", "exceeds"))
+    axes = canvas.panel(ax, 5.2, 3.3)
+    axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="#0072B2")
+    axes.set(
+        xlabel="posterior / prior",
+        ylabel="probability of a release\nwith a larger ratio",
+        ylim=(-0.02, 1.02),
+    )
+    canvas.logarithmic(axes, frame["risk_ratio"])
+    canvas.mark(axes, {} if mean is None else {"mean": mean})
+    return axes
 
 
 # -----------------------------------------------------------------------------
@@ -187,7 +174,6 @@ def plot_risk_distribution(
 
 
 _COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
-_DOTTED: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
 
 
 def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) -> None:
@@ -195,9 +181,8 @@ def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) 
     values = sorted(frame[by].unique().tolist(), reverse=True)
     handles = axes.get_legend_handles_labels()[0][: len(values)]
     names = [f"{value:.4g}" for value in values]
-    bound = axes.plot([], [], **_DOTTED)
-    text: dict[str, Any] = {"title": title, "fontsize": 8.0, "title_fontsize": 8.0}
-    axes.legend([*handles, *bound], [*names, "not processed"], **text, **where)
+    bound = axes.plot([], [], **canvas.DOTTED)
+    axes.legend([*handles, *bound], [*names, "not processed"], title=title, **where)
 
 
 def _headroom(axes: Axes) -> None:
@@ -207,6 +192,7 @@ def _headroom(axes: Axes) -> None:
     axes.set_ylim(low, top)
 
 
+@canvas.styled
 def plot_postprocessing(
     by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
 ) -> Panels:
@@ -228,28 +214,27 @@ def plot_postprocessing(
     array of matplotlib.axes.Axes
         Two panels; thin dotted lines are the same noisy counts not processed.
     """
-    require(by_rho, _COLUMNS, "by_rho")
-    require(by_group_count, _COLUMNS, "by_group_count")
-    with style():
-        left, right = both = pair(ax)
-        lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
-        bound = by_rho.drop_duplicates("rho").sort_values("rho")
-        left.plot(bound["rho"], bound["risk_before"], zorder=0, **_DOTTED)
-        left.set(xscale="log", xlabel=r"$\rho$ of a block's count")
-        lines(right, by_group_count, "group_count", "risk_after", markers=True, by="rho")
-        for _, rows in by_group_count.groupby("rho"):
-            ordered = rows.sort_values("group_count")
-            right.plot(ordered["group_count"], ordered["risk_before"], zorder=0, **_DOTTED)
-        right.set(xlabel="count of the group, $N$")
-        if by_group_count["group_count"].max() > 20:
-            right.set_xscale("log")
-        for axes, frame in ((left, by_rho), (right, by_group_count)):
-            axes.set_ylabel("marginal posterior / prior")
-            ratio_axis(axes, pd.concat([frame["risk_before"], frame["risk_after"]]))
-        _legend(left, by_rho, "group_count", "$N$")
-        _headroom(right)
-        _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
-        return both
+    canvas.require(by_rho, _COLUMNS, "by_rho")
+    canvas.require(by_group_count, _COLUMNS, "by_group_count")
+    left, right = both = canvas.pair(ax)
+    canvas.lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
+    bound = by_rho.drop_duplicates("rho").sort_values("rho")
+    left.plot(bound["rho"], bound["risk_before"], zorder=0, **canvas.DOTTED)
+    left.set(xscale="log", xlabel=r"$\rho$ of a block's count")
+    canvas.lines(right, by_group_count, "group_count", "risk_after", markers=True, by="rho")
+    for _, rows in by_group_count.groupby("rho"):
+        ordered = rows.sort_values("group_count")
+        right.plot(ordered["group_count"], ordered["risk_before"], zorder=0, **canvas.DOTTED)
+    right.set(xlabel="count of the group, $N$")
+    if by_group_count["group_count"].max() > 20:
+        right.set_xscale("log")
+    for axes, frame in ((left, by_rho), (right, by_group_count)):
+        axes.set_ylabel("marginal posterior / prior")
+        canvas.ratio_axis(axes, pd.concat([frame["risk_before"], frame["risk_after"]]))
+    _legend(left, by_rho, "group_count", "$N$")
+    _headroom(right)
+    _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
+    return both
 
 
 # -----------------------------------------------------------------------------
@@ -260,21 +245,15 @@ _RISK_COLUMNS = ("protection", "target", "prior", *_RISK)
 _BAR: dict[str, Any] = {"capsize": 2.5, "elinewidth": 1.1, "markersize": 5.0, "linestyle": "none"}
 
 
-def _point(i: int) -> dict[str, Any]:
-    return dict(zip(("color", "marker"), canvas.colour_and_marker(i), strict=True))
-
-
-def _interval(rows: pd.DataFrame) -> list[Any]:
-    """Return the lengths of the error bars below and above the value."""
-    value, lower, upper = (rows[column].to_numpy(dtype=float) for column in _RISK)
-    return [np.maximum(value - lower, 0.0).tolist(), np.maximum(upper - value, 0.0).tolist()]
+def _reach(rows: pd.DataFrame) -> list[list[float]]:
+    return canvas.reach(*(rows[column] for column in _RISK))
 
 
 def _certain(axes: Axes, priors: pd.Series) -> None:
     """Mark the ratio at which the adversary is certain, where it is one number."""
     if priors.nunique() == 1:
         top = 1.0 / float(priors.iloc[0])
-        axes.axhline(top, color="0.35", linewidth=1.0, linestyle=(0, (2, 2)), zorder=0)
+        axes.axhline(top, linestyle=(0, (2, 2)), zorder=0, **canvas.GREY)
         axes.annotate(
             "certain", (1.0, top), xycoords=("axes fraction", "data"), xytext=(-2, -3),
             textcoords="offset points", ha="right", va="top", fontsize=7.5, color="0.25",
@@ -287,12 +266,8 @@ def _by_target(axes: Axes, frame: pd.DataFrame, names: list[str]) -> None:
         rows = frame[frame["protection"] == name]
         width = min(0.6, 0.12 * (len(rows) - 1))
         places = i + np.linspace(-0.5 * width, 0.5 * width, len(rows))
-        axes.errorbar(places, rows["marginal_risk"], yerr=_interval(rows), **_point(i), **_BAR)
-    axes.set_xticks(
-        range(len(names)), [canvas.as_text(name) for name in names], rotation=25, ha="right"
-    )
-    axes.tick_params(axis="x", labelsize=8.0, length=0.0)
-    axes.grid(visible=False, axis="x")
+        axes.errorbar(places, rows["marginal_risk"], yerr=_reach(rows), **canvas.point(i), **_BAR)
+    canvas.named_ticks(axes, [canvas.as_text(name) for name in names])
     axes.set(xlim=(-0.6, len(names) - 0.4), xlabel="protection; one mark for each target")
 
 
@@ -305,13 +280,13 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
         axes.errorbar(
             [float(rows[utility].iloc[0])],
             mean["marginal_risk"],
-            yerr=_interval(mean),
+            yerr=_reach(mean),
             xerr=[[error], [error]],
-            **_point(i),
+            **canvas.point(i),
             **_BAR,
         )
         label = canvas.as_text(name)
-        axes.plot([], [], label=label, markersize=5.0, linestyle="none", **_point(i))
+        axes.plot([], [], label=label, markersize=5.0, linestyle="none", **canvas.point(i))
     values = frame[utility].to_numpy(dtype=float)
     positive = values[values > 0.0]
     if positive.size and positive.max() > 20.0 * positive.min():
@@ -319,9 +294,10 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
         axes.set_xlim(left=-0.2 * float(positive.min()))
         axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(utility.replace("_", " ") + " of a published count")
-    axes.legend(fontsize=8.0)
+    axes.legend()
 
 
+@canvas.styled
 def plot_mechanisms(
     frame: pd.DataFrame, *, utility: str = "mean_absolute_error", ax: Where = None
 ) -> Panels:
@@ -343,15 +319,14 @@ def plot_mechanisms(
         Left every target, right the mean over targets; bars are intervals.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
-    require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
-    names = list(dict.fromkeys(frame["protection"].tolist()))
-    with style():
-        left, right = both = pair(ax, height=3.4)
-        _by_target(left, frame, names)
-        _against_utility(right, frame, names, utility)
-        for axes in (left, right):
-            axes.set_ylabel("marginal posterior / prior")
-            ratio_axis(axes, pd.concat([frame[column] for column in _RISK]))
-            _certain(axes, frame["prior"])
-        right.set_ylim(left.get_ylim())
-        return both
+    canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
+    names = frame["protection"].unique().tolist()
+    left, right = both = canvas.pair(ax, height=3.4)
+    _by_target(left, frame, names)
+    _against_utility(right, frame, names, utility)
+    for axes in (left, right):
+        axes.set_ylabel("marginal posterior / prior")
+        canvas.ratio_axis(axes, pd.concat([frame[column] for column in _RISK]))
+        _certain(axes, frame["prior"])
+    right.set_ylim(left.get_ylim())
+    return both

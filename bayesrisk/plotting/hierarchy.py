@@ -9,20 +9,8 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.plotting._canvas import (
-    Axes,
-    Panels,
-    Where,
-    as_text,
-    legend_outside,
-    lines,
-    logarithmic,
-    mark,
-    panel,
-    panels,
-    require,
-    style,
-)
+from bayesrisk.plotting import _canvas as canvas
+from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 _MAP = ("block", "group", "siblings", "decision", "decision_without", "change")
 _MAX_PANELS = 8
@@ -35,12 +23,11 @@ _KINDS: dict[str, dict[str, Any]] = {
     "tie": {"facecolor": "#56B4E9", "hatch": "xxxx", "label": "a tie: a coin decides"},
 }
 _FOUND = "probability of being found, if in the cell"
-_NOTHING: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (6, 3))}
-_BASELINE: dict[str, Any] = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (1, 1))}
+_NOTHING = canvas.GREY | {"linestyle": (0, (6, 3))}
 
 
 def _kinds(rows: pd.DataFrame) -> pd.Series:
-    """Return what to colour each release by."""
+    """Return the kind of each release, by which it is coloured."""
     included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
     same = np.where(included, "with", "without")
     kinds = pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
@@ -68,11 +55,12 @@ def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _tile_style(kind: str) -> dict[str, Any]:
-    """Return how a kind of tile is painted; hatches are drawn in the colour of the edge."""
+    """Return the look of a kind of tile; hatches are drawn in the colour of the edge."""
     look = {name: value for name, value in _KINDS[kind].items() if name != "label"}
     return {**look, "edgecolor": "white" if "hatch" in look else look["facecolor"], "linewidth": 0}
 
 
+@canvas.styled
 def plot_decision_map(
     maps: pd.DataFrame | Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
@@ -96,7 +84,7 @@ def plot_decision_map(
     if not named:
         raise ArgumentError("maps must hold at least one frame, got none")
     for frame in named.values():
-        require(frame, _MAP, "maps")
+        canvas.require(frame, _MAP, "maps")
     rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
     blocks = sorted(rows["block"].unique())
     if len(blocks) > _MAX_PANELS:
@@ -104,28 +92,27 @@ def plot_decision_map(
             f"maps must have at most {_MAX_PANELS} values of block, got {len(blocks)}"
         )
     rows["_kind"] = _kinds(rows)
-    with style():
-        size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))
-        every = panels(
-            ax, len(named) * len(blocks), size, columns=len(blocks), sharex=True, sharey=True
-        )
-        grid = every.reshape(len(named), len(blocks))
-        for line, name in zip(grid, named, strict=True):
-            for axes, block in zip(line, blocks, strict=True):
-                _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
-            line[0].set_ylabel(f"{as_text(name)}\n$n$ (group)" if name else "$n$ (group)")
-            line[0].locator_params(integer=True)
-        for axes, block in zip(grid[0], blocks, strict=True):
-            axes.set_title(f"$y$ = {block}", fontsize=9.0)
-        for axes in grid[-1]:
-            axes.set_xlabel("$S$ (siblings)")
-        handles = [
-            grid[0, 0].fill([], [], label=look["label"], **_tile_style(kind))[0]
-            for kind, look in _KINDS.items()
-            if (rows["_kind"] == kind).any()
-        ]
-        legend_outside(every, handles, [handle.get_label() for handle in handles], ncols=2)
-        return every
+    size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))
+    every = canvas.panels(
+        ax, len(named) * len(blocks), size, columns=len(blocks), sharex=True, sharey=True
+    )
+    grid = every.reshape(len(named), len(blocks))
+    for line, name in zip(grid, named, strict=True):
+        for axes, block in zip(line, blocks, strict=True):
+            _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
+        line[0].set_ylabel(f"{canvas.as_text(name)}\n$n$ (group)" if name else "$n$ (group)")
+        line[0].locator_params(integer=True)
+    for axes, block in zip(grid[0], blocks, strict=True):
+        axes.set_title(f"$y$ = {block}", fontsize=9.0)
+    for axes in grid[-1]:
+        axes.set_xlabel("$S$ (siblings)")
+    handles = [
+        grid[0, 0].fill([], [], label=look["label"], **_tile_style(kind))[0]
+        for kind, look in _KINDS.items()
+        if (rows["_kind"] == kind).any()
+    ]
+    canvas.legend_outside(every, handles, [handle.get_label() for handle in handles], ncols=2)
+    return every
 
 
 def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> None:
@@ -134,10 +121,10 @@ def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> Non
     values = sorted(frame[by].unique().tolist())
     handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
     names = [f"{value:.4g}" for value in values]
-    baseline = axes.plot([], [], **_BASELINE)
+    baseline = axes.plot([], [], **canvas.DOTTED)
     if "baseline" in frame:
         baseline += axes.plot([], [], **_NOTHING)
-    legend_outside(
+    canvas.legend_outside(
         within,
         [*handles, *baseline],
         [*names, "block alone", *(["no release"] if "baseline" in frame else [])],
@@ -146,6 +133,7 @@ def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> Non
     )
 
 
+@canvas.styled
 def plot_group(
     frame: pd.DataFrame,
     *,
@@ -179,32 +167,31 @@ def plot_group(
         One or more panels, the adversary without hierarchy as a dotted line.
     """
     by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
-    require(frame, ("group_count", against, "value", "without_hierarchy"))
+    canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
     check.text(quantity, "quantity")
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     width, height = (3.0, 3.1) if by_count else (3.2, 3.6)
-    with style():
-        every = panels(ax, len(groups), (1.6 + width * len(groups), height), sharey=True)
-        every[0].set_ylabel(quantity)
-        for axes, (name, rows) in zip(every, groups.items(), strict=True):
-            if by_count:
-                _errors(axes, rows.sort_values("group_count"))
-            else:
-                lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
-            once = rows.drop_duplicates(against).sort_values(against)
-            axes.plot(once[against], once["without_hierarchy"], label="block alone", **_BASELINE)
-            if "baseline" in rows:
-                axes.plot(once[against], once["baseline"], label="no release", **_NOTHING)
-            axes.set_title(str(name))
-            if by_count:
-                axes.set_xlabel("true count of the group")
-                axes.legend(fontsize=8.0)
-            else:
-                axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
-                mark(axes, budgets)
-        if not by_count:
-            _name_lines(every, frame, "group_count", "true count of the group")
-        return every
+    every = canvas.panels(ax, len(groups), (1.6 + width * len(groups), height), sharey=True)
+    every[0].set_ylabel(quantity)
+    for axes, (name, rows) in zip(every, groups.items(), strict=True):
+        if by_count:
+            _errors(axes, rows.sort_values("group_count"))
+        else:
+            canvas.lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
+        once = rows.drop_duplicates(against).sort_values(against)
+        axes.plot(once[against], once["without_hierarchy"], label="block alone", **canvas.DOTTED)
+        if "baseline" in rows:
+            axes.plot(once[against], once["baseline"], label="no release", **_NOTHING)
+        axes.set_title(str(name))
+        if by_count:
+            axes.set_xlabel("true count of the group")
+            axes.legend()
+        else:
+            axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
+            canvas.mark(axes, budgets)
+    if not by_count:
+        _name_lines(every, frame, "group_count", "true count of the group")
+    return every
 
 
 def _errors(axes: Axes, rows: pd.DataFrame) -> None:
@@ -225,15 +212,16 @@ def _errors(axes: Axes, rows: pd.DataFrame) -> None:
 # Figure of how many cells of a noisy measurement file exceed a risk ratio.
 
 
+Dash = tuple[int, tuple[float, ...]]
 _EXPECTED = ("expected_known", "error_known", "expected_one_more", "error_one_more")
 _LEAST = 0.5  # of a cell: below the axis
-_LAWS: tuple[tuple[str, str, str, Any], ...] = (
+_LAWS: tuple[tuple[str, str, str, Dash], ...] = (
     ("one_more", "noise alone, every true count $k + 1$", "#D55E00", (0, (6, 2))),
     ("known", "noise alone, every true count $k$", "#0072B2", (0, (3, 1.5))),
 )
 
 
-def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, dash: Any) -> None:
+def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, dash: Dash) -> None:
     """Draw an expected number with a band of two standard deviations."""
     mean = frame[f"expected_{name}"].to_numpy(dtype=float)
     error = frame[f"error_{name}"].to_numpy(dtype=float)
@@ -245,6 +233,7 @@ def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, das
     )
 
 
+@canvas.styled
 def plot_noisy_measurements(
     curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
 ) -> Axes:
@@ -266,40 +255,33 @@ def plot_noisy_measurements(
     matplotlib.axes.Axes
         One panel, both axes logarithmic; bands are two standard deviations over the noise.
     """
-    require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
+    canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
     given = check.items(thresholds, "thresholds")
     limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
     frame = curve.sort_values("risk_ratio")
-    with style():
-        axes = panel(ax, 5.4, 3.6)
-        for law in _LAWS:
-            _law(axes, frame, *law)
-        cells = frame["cells"].to_numpy(dtype=float)
-        axes.step(
-            frame["risk_ratio"],
-            np.where(cells > 0.0, cells, np.nan),
-            where="post",
-            color="black",
-            label="this file",
-        )
-        for value in limits:
-            axes.axvline(value, color="0.35", lw=1.0, ls=(0, (1, 1)), zorder=0)
-        axes.set(
-            yscale="log",
-            xlabel="risk ratio $r$ (posterior / prior)",
-            ylabel="cells with a ratio above $r$",
-        )
-        ratios = frame["risk_ratio"]
-        axes.set_xlim(ratios.min(), ratios.max())
-        tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
-        axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
-        logarithmic(axes, ratios)
-        handles, labels = axes.get_legend_handles_labels()
-        axes.legend(handles[::-1], labels[::-1], fontsize=8.0, loc="upper right")
-        return axes
-
-
-# -----------------------------------------------------------------------------
-# How chains of draws look: the draws of :class:`Samples`, in the style of every other figure.
-#
-# ArviZ draws more kinds: hand it the draws by :func:`to_arviz`.
+    axes = canvas.panel(ax, 5.4, 3.6)
+    for law in _LAWS:
+        _law(axes, frame, *law)
+    cells = frame["cells"].to_numpy(dtype=float)
+    axes.step(
+        frame["risk_ratio"],
+        np.where(cells > 0.0, cells, np.nan),
+        where="post",
+        color="black",
+        label="this file",
+    )
+    for value in limits:
+        axes.axvline(value, zorder=0, **canvas.DOTTED)
+    axes.set(
+        yscale="log",
+        xlabel="risk ratio $r$ (posterior / prior)",
+        ylabel="cells with a ratio above $r$",
+    )
+    ratios = frame["risk_ratio"]
+    axes.set_xlim(ratios.min(), ratios.max())
+    tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
+    axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
+    canvas.logarithmic(axes, ratios)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], loc="upper right")
+    return axes

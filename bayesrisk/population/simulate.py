@@ -1,6 +1,7 @@
 """Synthetic microdata of people, housing units and blocks."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from bayesrisk.population.spec import (
     named_spec,
     overshoot_law,
     pick,
+    pick_from,
     population_spec,
     property_sizes,
     race_class,
@@ -42,8 +44,7 @@ from bayesrisk.tables.schema import Schema
 _BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilometres, is far larger
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Blocks in order of their codes: code, tract, planar coordinates, target population."""
 
     geoids: NDArray[np.str_]
@@ -112,8 +113,7 @@ _YOUNGEST_PARENT, _OLDEST_PARENT = 15, 45
 _OLDEST_KIN = 90
 
 
-@dataclass(frozen=True)
-class Compositions:
+class Compositions(NamedTuple):
     """One entry for each household: block, people, type (0..11) and class of householder's age."""
 
     block: IntArray
@@ -122,8 +122,7 @@ class Compositions:
     age_class: IntArray
 
 
-@dataclass(frozen=True)
-class Members:
+class Members(NamedTuple):
     """One entry for each person in a household, householder first."""
 
     household: IntArray
@@ -135,7 +134,7 @@ class Members:
 def _draw(count: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
     """Draw people, type and age class of independent households from the national law."""
     law = household_law()
-    flat = pick(law.reshape(1, -1), np.zeros(count, dtype=np.int64), rng)
+    flat = pick_from(law.reshape(-1), count, rng)
     size, kind, age_class = np.unravel_index(flat, law.shape)
     people = size.astype(np.int64) + 1
     large = np.flatnonzero(people == 7)
@@ -151,7 +150,7 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     is (Wald's identity); the target is first lowered by what the last household is expected to add
     beyond it.  Every block with a positive target gets at least one household.
     """
-    late = pick(overshoot_law()[None, :], np.zeros(target.size, dtype=np.int64), rng)
+    late = pick_from(overshoot_law(), target.size, rng)
     missing = np.where(target > 0, np.maximum(target - late, 1), 0)
     rounds: list[tuple[IntArray, ...]] = []
     mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
@@ -283,8 +282,7 @@ def make_members(homes: Compositions, rng: np.random.Generator) -> Members:
 # People who live in group quarters.
 
 
-@dataclass(frozen=True)
-class Residents:
+class Residents(NamedTuple):
     """One entry for each person in group quarters: block, type 1..7, sex and age."""
 
     block: IntArray
@@ -305,10 +303,8 @@ def quarters_people(target: IntArray, spec: PopulationSpec, rng: np.random.Gener
 
 def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
     """Draw the people: one type of group quarters for each block."""
-    law = np.array(national.GROUP_QUARTERS, dtype=float)[None, :]
-    kind_of_block = pick(law, np.zeros(count.size, dtype=np.int64), rng)
     block = np.repeat(np.arange(count.size), count)
-    kind = kind_of_block[block]
+    kind = pick_from(np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng)[block]
     low, high = np.array(national.QUARTERS_AGES).T
     age = rng.integers(low[kind], high[kind] + 1)
     sex = rng.random(block.size) >= np.array(national.QUARTERS_MEN)[kind]
@@ -319,39 +315,31 @@ def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
 # Columns of housing units, taken from the people who live in them.
 
 
-def any_in(flag: NDArray[np.bool_], household: IntArray, count: int) -> NDArray[np.bool_]:
-    """Return for each household whether a member has the flag."""
-    return np.bincount(household, flag, count) > 0
-
-
-def household_type(kind: IntArray, sex: IntArray, family: NDArray[np.bool_]) -> IntArray:
-    """Return the type 1..7 from detailed type (0..11), householder's sex, and relatives present.
-
-    Relatives are those besides a spouse; partners are none.
-    """
-    alone = (kind == 4) | (kind == 8)
-    nonfamily = np.where(alone, 4, 5) + 2 * sex
-    return np.where(kind < 2, 1, np.where(family, 2 + sex, nonfamily))
-
-
 def household_columns(
     homes: Compositions, people: Members, mask: IntArray, hispanic: IntArray
 ) -> dict[str, IntArray]:
     """Return the columns that follow from the people, one entry for each household."""
     count, household = homes.people.size, people.household
+
+    def some(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for each household whether a member has the flag."""
+        return np.bincount(household, flag, count) > 0
+
     first = np.cumsum(homes.people) - homes.people
     relatives = np.isin(people.relationship, (national.CHILD, national.RELATIVE))
     minors = np.bincount(household, people.age < 18, count).astype(np.int64)
-    race = race_class(mask[first])
+    # Relatives are those besides a spouse; partners are none.
+    kind, sex = homes.kind, people.sex[first]
+    nonfamily = np.where(np.isin(kind, (4, 8)), 4, 5) + 2 * sex
     return {
         "size": np.minimum(homes.people, 7),
-        "type": household_type(homes.kind, people.sex[first], any_in(relatives, household, count)),
+        "type": np.where(kind < 2, 1, np.where(some(relatives), 2 + sex, nonfamily)),
         "detailed_type": homes.kind + 1,
         "under_18": 1 + (minors > 0),
-        "over_65": 1 + any_in(people.age >= 65, household, count),
+        "over_65": 1 + some(people.age >= 65),
         "hispanic": 1 + hispanic[first],
         "hhage": np.searchsorted(national.HOLDER_STARTS, people.age[first], side="right"),
-        "race": race,
+        "race": race_class(mask[first]),
         "children": minors,
         "people": homes.people,
     }
@@ -365,8 +353,7 @@ Columns = dict[str, IntArray]
 NO_HOUSEHOLD = -1  # people in group quarters
 
 
-@dataclass(frozen=True)
-class Arrays:
+class Arrays(NamedTuple):
     """Columns of people and of housing units, ``block`` being a position in the places."""
 
     places: Places
@@ -400,8 +387,7 @@ def _vacant(homes: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArr
     occupied = national.HOUSEHOLDS / (national.HOUSEHOLDS + vacant)
     count = np.where(homes > 0, rng.negative_binomial(np.maximum(homes, 1), occupied), 0)
     block = np.repeat(np.arange(homes.size), count)
-    law = np.array(national.VACANT, dtype=float)[None, :]
-    return block, 1 + pick(law, np.zeros(block.size, dtype=np.int64), rng)
+    return block, 1 + pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
 
 
 def _units(
@@ -488,7 +474,7 @@ _UNIT = (
     *("block", "household", "tenure", "vacancy", "size", "type", "detailed_type", "under_18"),
     *("over_65", "hispanic", "hhage", "race", "people", "children", "bedrooms", "subsidised"),
 )
-_IDENTITY = ("household", "person")
+_IDENTITY = ("block", "household", "person")
 
 
 def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
@@ -518,11 +504,6 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
         ``subsidised``; ``blocks`` with centres ``x``, ``y`` in kilometres.  Rows are sorted by
         block.
 
-    Raises
-    ------
-    ArgumentError
-        If there are no ready settings of that name.
-
     See Also
     --------
     population_summary : Compare a population with published figures.
@@ -551,18 +532,14 @@ def as_microdata(arrays: Arrays) -> Microdata:
     return Microdata(persons, units, blocks)
 
 
-def _table(
-    arrays: Arrays, columns: dict[str, NDArray[np.int64]], names: tuple[str, ...]
-) -> pa.Table:
+def _table(arrays: Arrays, columns: Columns, names: tuple[str, ...]) -> pa.Table:
     """Return columns as an Arrow table: small codes, wide identities, text for the block."""
+    parts = {
+        name: pa.array(columns[name], pa.int64() if name in _IDENTITY else pa.int16())
+        for name in names
+    }
     codes = pa.array(arrays.places.geoids.tolist(), pa.string())
-    parts = {}
-    for name in names:
-        if name == "block":
-            parts[name] = codes.take(pa.array(columns["block"]))
-        else:
-            parts[name] = pa.array(columns[name], pa.int64() if name in _IDENTITY else pa.int16())
-    return pa.table(parts)
+    return pa.table({**parts, "block": codes.take(pa.array(columns["block"]))})
 
 
 # -----------------------------------------------------------------------------
@@ -639,12 +616,7 @@ class Nation:
     def county(self, county: int, *, seed: int) -> Microdata:
         """Return the people, housing units and blocks of a county.
 
-        Parameters
-        ----------
-        county : int
-            Its number, in [0, counties).
-        seed : int
-            Seed of the nation.
+        Its number is in [0, counties); the seed is that of the nation.
         """
         number = self._number(county)
         source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))

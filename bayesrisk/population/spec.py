@@ -87,15 +87,8 @@ SAME_SEX = 901_997 / 7_744_711
 HOLDER_STARTS = np.array([15, 25, 35, 45, 55, 60, 65, 75, 85])
 _FIFTIES = 21_340_338 * 19_664_805 // (19_664_805 + 16_817_924)
 HOLDER_AGES = (
-    5_400_799,
-    17_957_375,
-    21_290_880,
-    24_907_064,
-    _FIFTIES,
-    21_340_338 - _FIFTIES,
-    13_504_517,
-    8_716_003,
-    3_599_316,
+    *(5_400_799, 17_957_375, 21_290_880, 24_907_064, _FIFTIES, 21_340_338 - _FIFTIES),
+    *(13_504_517, 8_716_003, 3_599_316),
 )
 
 #: Race (six alone, two or more) by ethnicity (not Hispanic, Hispanic).
@@ -339,21 +332,19 @@ def several_races() -> tuple[NDArray[np.int64], FloatArray]:
 
 #: Counties of a state, at most: their numbers are odd and have three digits.
 COUNTIES = 500
-_COUNTS = {
-    "n_blocks": (1, 10**8),
-    "blocks_per_group": (1, 1000),
-    "groups_per_tract": (1, 9),
-    "tracts_per_county": (1, 9999),
-}
+_COUNTS = {"n_blocks": 10**8, "blocks_per_group": 1000, "groups_per_tract": 9,
+           "tracts_per_county": 9999}  # fmt: skip
 _SHARES = (
-    "occupied_blocks",
-    "quarters_blocks",
-    "household_homogeneity",
-    "tenure_correlation",
-    "subsidised_blocks",
-    "subsidised_share",
+    *("occupied_blocks", "quarters_blocks", "household_homogeneity", "tenure_correlation"),
+    *("subsidised_blocks", "subsidised_share", "block_mixing_growth"),
 )
 _POSITIVE = ("tract_mixing", "block_mixing", "bedroom_mixing")
+_LIMITS: dict[str, dict[str, Any]] = {
+    **{name: {"lower": 1, "upper": most} for name, most in _COUNTS.items()},
+    **{name: {"lower": 0.0, "upper": 1.0} for name in _SHARES},
+    **{name: {"lower": 0.0, "upper": 1e6, "bounds": "(]"} for name in _POSITIVE},
+    "alpha": {"lower": 0.0, "upper": 1.0, "bounds": "(]"},
+}
 
 
 @dataclass(frozen=True)
@@ -421,18 +412,9 @@ class PopulationSpec:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        plain: dict[str, float] = {}
-        for name, (low, high) in _COUNTS.items():
-            plain[name] = check.integer(getattr(self, name), name, lower=low, upper=high)
-        for name in _SHARES:
-            plain[name] = check.scalar(getattr(self, name), name, lower=0.0, upper=1.0)
-        for name in _POSITIVE:
-            plain[name] = check.scalar(getattr(self, name), name, lower=0.0, upper=1e6, bounds="(]")
-        growth = check.scalar(self.block_mixing_growth, "block_mixing_growth", lower=0.0, upper=1.0)
-        plain["block_mixing_growth"] = growth
-        plain["alpha"] = check.scalar(self.alpha, "alpha", lower=0.0, upper=1.0, bounds="(]")
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        for name, limits in _LIMITS.items():
+            whole = check.integer if name in _COUNTS else check.scalar
+            object.__setattr__(self, name, whole(getattr(self, name), name, **limits))
         text = self.state
         if not (isinstance(text, str) and len(text) == 2 and text.isascii() and text.isdigit()):
             raise ArgumentError(f"state must be two digits, got {shown(text)}")
@@ -468,13 +450,7 @@ _BLOCKS = {"tract": 153, "county": 1000, "state": 20_000}
 
 
 def population_presets() -> list[str]:
-    """Return the names of the ready settings.
-
-    Examples
-    --------
-    >>> population_presets()
-    ['tract', 'county', 'state']
-    """
+    """Return the names of the ready settings: ``tract``, ``county``, ``state``."""
     return list(_BLOCKS)
 
 
@@ -498,21 +474,16 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     >>> population_spec("county", n_blocks=200).n_blocks
     200
     """
-    return replace(named_spec(name, "name"), **_known(changes))
+    known = tuple(f.name for f in fields(PopulationSpec))
+    for key in changes:
+        check.choice(key, "field", known)
+    return replace(named_spec(name, "name"), **changes)
 
 
 def named_spec(name: str, argument: str) -> PopulationSpec:
     """Return ready settings by their name."""
     check.choice(name, argument, tuple(_BLOCKS))
     return replace(_NATION, n_blocks=_BLOCKS[name])
-
-
-def _known(changes: dict[str, Any]) -> dict[str, Any]:
-    """Refuse changes of what is no setting."""
-    known = tuple(f.name for f in fields(PopulationSpec))
-    for key in changes:
-        check.choice(key, "field", known)
-    return changes
 
 
 # -----------------------------------------------------------------------------
@@ -557,11 +528,16 @@ def pick(laws: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray
     return np.asarray(np.minimum(found - rows * laws.shape[1], last[rows]), dtype=np.int64)
 
 
+def pick_from(law: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Draw as many categories from one law."""
+    return pick(law[None, :], np.zeros(count, dtype=np.int64), rng)
+
+
 def masks_of(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return the race bit mask and Hispanic origin of each person's group."""
     race, hispanic = np.divmod(groups, 2)
     several, law = several_races()
-    drawn = several[pick(law[None, :], np.zeros(groups.size, dtype=np.int64), rng)]
+    drawn = several[pick_from(law, groups.size, rng)]
     return np.where(race < 6, 1 << np.minimum(race, 5), drawn), hispanic
 
 
@@ -682,7 +658,7 @@ def draw_bedrooms(
 
 
 def _attributes(race: IntArray, hispanic: IntArray, children: IntArray) -> NDArray[np.bool_]:
-    """Return what the properties' figures count: five groups of householders, and children."""
+    """Return the flags that the figures of properties count: groups of householders, children."""
     others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
     return np.column_stack([*others, hispanic == 2, children > 0])
 

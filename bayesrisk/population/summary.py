@@ -105,12 +105,12 @@ class PopulationSummary:
 
 
 def age_class(age: IntArray) -> IntArray:
-    """Return which of the 38 classes of ages that block tables tell apart each age is in."""
+    """Return the class of each age, of the 38 that block tables tell apart."""
     return np.asarray(np.searchsorted(_STARTS, age, side="right") - 1, dtype=np.int64)
 
 
 def _repeats(*columns: IntArray) -> IntArray:
-    """Return how often each row's combination occurs."""
+    """Return the number of rows with each row's combination."""
     code = np.zeros(columns[0].size, dtype=np.int64)
     for column in columns:
         code = code * (int(column.max(initial=0)) + 1) + column
@@ -127,7 +127,7 @@ def _column(records: Records, name: str) -> IntArray:
 
 
 def _housing(units: Records | None) -> dict[str, float]:
-    """Return what the figures of housing units are made from."""
+    """Return the sums behind the figures of housing units."""
     found = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
     found |= {"subsidised": 0, "violations": 0}
     if units is None or units.schema.name != "household-dhc":

@@ -5,10 +5,9 @@ by whoever reads the file, or by the file itself, where this package wrote it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,19 +30,11 @@ METADATA = CODING
 Codes = Mapping[int, int] | Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """A coding: for each value of a file the code of the schema ``sf1-person``.
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    meaning : str
-        What it says, in words.
-    sex, hisp, flag : mapping
-        Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes)
-        by what the file holds: whole numbers, or words in any case.
+    Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes) by
+    what the file holds: whole numbers, or words in any case; ``meaning`` says so in words.
     """
 
     name: str
@@ -54,8 +45,7 @@ class Dialect:
 
     def codes(self, kind: str) -> Codes:
         """Return the codes of ``sex``, of ``hisp``, or of a race's flag."""
-        found: Codes = {"sex": self.sex, "hisp": self.hisp}.get(kind, self.flag)
-        return found
+        return {"sex": self.sex, "hisp": self.hisp}.get(kind, self.flag)
 
     def decode(self, piece: Piece, column: str, kind: str) -> IntArray:
         """Return the codes of the schema for a column of a file."""
@@ -72,8 +62,8 @@ class Dialect:
         return decoded
 
     def encode(self, codes: IntArray, kind: str) -> pa.Array:
-        """Return what a file of this dialect holds for codes of the schema."""
-        values: dict[int, Any] = {}
+        """Return codes of the schema in this dialect."""
+        values: dict[int, int | str] = {}
         for value, code in self.codes(kind).items():
             values.setdefault(code, value)
         return pa.array([values[0], values[1]]).take(pa.array(codes))
@@ -100,38 +90,21 @@ def _decode_words(piece: Piece, column: str, codes: Codes, rule: str) -> IntArra
     return decoded
 
 
-_NO_YES = MappingProxyType({0: 0, 1: 1})
-_WORDS = MappingProxyType({"N": 0, "Y": 1})
+_ZERO_ONE, _WORDS = {0: 0, 1: 1}, {"N": 0, "Y": 1}
 _ALL = (
+    Dialect("schema", "sex 0 male, 1 female; hisp and races 0 no, 1 yes", *[_ZERO_ONE] * 3),
     Dialect(
-        "schema",
-        "sex 0 male, 1 female; hisp and races 0 no, 1 yes",
-        MappingProxyType({0: 0, 1: 1}),
-        _NO_YES,
-        _NO_YES,
+        "archive", "sex 1 male, 0 female; hisp and races 0 no, 1 yes", {0: 1, 1: 0},
+        _ZERO_ONE, _ZERO_ONE,
     ),
     Dialect(
-        "archive",
-        "sex 1 male, 0 female; hisp and races 0 no, 1 yes",
-        MappingProxyType({0: 1, 1: 0}),
-        _NO_YES,
-        _NO_YES,
+        "pums", "sex 1 male, 2 female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes", {1: 0, 2: 1},
+        {1: 0} | dict.fromkeys(range(2, 25), 1), _ZERO_ONE,
     ),
     Dialect(
-        "pums",
-        "sex 1 male, 2 female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes",
-        MappingProxyType({1: 0, 2: 1}),
-        MappingProxyType({1: 0} | dict.fromkeys(range(2, 25), 1)),
-        _NO_YES,
+        "labels", "sex male, female; hisp and races N, Y", {"male": 0, "female": 1}, _WORDS, _WORDS
     ),
-    Dialect(
-        "labels",
-        "sex male, female; hisp and races N, Y",
-        MappingProxyType({"male": 0, "female": 1}),
-        _WORDS,
-        _WORDS,
-    ),
-)
+)  # fmt: skip
 #: The codings by name: ours, that of the archive of the published reconstruction experiment, that
 #: of public use samples, and words.
 DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})

@@ -10,7 +10,6 @@ out the block group, which is the first digit of the block.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,34 +70,24 @@ def first_fault(
     digits = ((points >= ord("0")) & (points <= ord("9"))) | (points == 0)
     lengths = np.char.str_len(codes)
     expected = SPINE_WIDTHS.get(level) if width is None else width
-    rules: list[tuple[NDArray[np.bool_], str]] = [
-        (digits.all(axis=1) & (lengths > 0), "digits only"),
-        (
-            lengths == expected if expected else lengths >= SPINE_WIDTHS["State"],
-            f"{expected} characters" if expected else "3 characters or more",
-        ),
-        (
-            (points[:, 0] == ord("0")) | (points[:, 0] == ord("1")),
-            "a tribal flag 0 or 1 in front",
-        ),
-    ]
+    long = lengths == expected if expected else lengths >= SPINE_WIDTHS["State"]
+    flag = (points[:, 0] == ord("0")) | (points[:, 0] == ord("1"))
+    rules: dict[str, NDArray[np.bool_]] = {
+        "digits only": digits.all(axis=1) & (lengths > 0),
+        f"{expected} characters" if expected else "3 characters or more": long,
+        "a tribal flag 0 or 1 in front": flag,
+    }
     group = (expected or 0) - _SUFFIX
     if level == "Block" and longest >= group + _SUFFIX >= SPINE_WIDTHS["State"] + _SUFFIX:
-        rules += [
-            (
-                (points[:, 1:3] == points[:, group : group + 2]).all(axis=1),
-                "the same state in its spine and in its last 16 characters",
-            ),
-            (
-                points[:, group + _GROUP_DIGIT] == points[:, group + _BLOCK_DIGIT],
-                "a block number that starts with its block group",
-            ),
-        ]
-    faults = [(int((~good).argmax()), text) for good, text in rules if not good.all()]
+        state = (points[:, 1:3] == points[:, group : group + 2]).all(axis=1)
+        rules["the same state in its spine and in its last 16 characters"] = state
+        start = points[:, group + _GROUP_DIGIT] == points[:, group + _BLOCK_DIGIT]
+        rules["a block number that starts with its block group"] = start
+    faults = [(int((~good).argmax()), text) for text, good in rules.items() if not good.all()]
     return min(faults, key=lambda fault: fault[0]) if faults else None
 
 
-def _codes(values: Any, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
+def _codes(values: object, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
     """Return geocodes of a level as an array of strings, or say which one is not."""
     if isinstance(values, str):
         raise ArgumentTypeError(f"{name} must be an array of strings, got {shown(values)}")
@@ -169,12 +158,8 @@ def block_geocode(
 ) -> NDArray[np.str_]:
     """Return geocodes of blocks from their group in the spine and their published number.
 
-    Parameters
-    ----------
-    block_groups : array_like of str, shape (n,)
-        Geocodes of block groups of the spine, 15 characters.
-    geoids : array_like of str, shape (n,)
-        Published 15-digit numbers of blocks.
+    Geocodes of block groups have 15 characters, published numbers of blocks 15 digits; both are of
+    shape (n,).
 
     Examples
     --------
@@ -190,10 +175,8 @@ def block_geocode(
     for place, number in enumerate(numbers.tolist()):
         if len(number) != 15 or not (number.isascii() and number.isdigit()):
             raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {shown(number)}")
-    joined = [
-        group + number[:11] + number[11] + number[11:]
-        for group, number in zip(groups.tolist(), numbers.tolist(), strict=True)
-    ]
+    pairs = zip(groups.tolist(), numbers.tolist(), strict=True)
+    joined = [group + number[:11] + number[11] + number[11:] for group, number in pairs]
     return _codes(np.array(joined, dtype=f"U{_BLOCK}"), "geocodes", "Block")
 
 

@@ -4,20 +4,22 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import chain, count, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, split_line
 from bayesrisk._files.text import all_of, shown
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import (
     Source,
@@ -30,13 +32,12 @@ from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
     TextForm,
-    blank_columns,
     csv_pieces,
     header_of,
     one_array,
 )
 
-# Columns of HUD's Picture of Subsidized Households, by vintage, and what each of them holds.
+# Columns by vintage, and what each of them holds.
 #
 # Names and codes of the county files of 2006 to 2023 and of the tract, project and other files of
 # the 2010s; those of 2024 and 2025 from the list of another reader.  Case and order change by
@@ -69,7 +70,6 @@ _COLUMNS = (
     "pha_total_units ha_size std_addr "
     "std_city std_zip5 stctytrt"
 )
-_TEXT_NAMES = frozenset(_TEXTS.split())
 #: In the order of the published files.
 COLUMNS = tuple(_COLUMNS.split())
 _KNOWN = frozenset(COLUMNS)
@@ -92,7 +92,6 @@ _OLD = (
     "msa placefips pct_asian pct_asian_pacific pct_black pct_native_american pct_other_maj "
     "pct_wage_maj pct_welf_maj"
 )
-_BEFORE_2014 = frozenset(_OLD.split())
 _YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
 _SHARES_SINCE = "2014"
 #: Amounts that are below 0 in some rows, and may be: rents where an allowance for utilities exceeds
@@ -134,22 +133,22 @@ def is_derived(name: str) -> bool:
 
 def is_text(name: str) -> bool:
     """Return whether a column holds text: names, and codes whose zeros count, or is not known."""
-    return name in _TEXT_NAMES or not is_known(name)
+    return name in _TEXTS.split() or not is_known(name)
 
 
 def bases(names: Iterable[str], file: str) -> dict[str, str]:
-    """Return what the shares of a file are of, where it is known: nothing before 2014.
+    """Return the base of each share of a file, where it is known: of none before 2014.
 
     The vintage is that of the columns, or of a year in the file's name.
     """
     here = set(names)
     year = _YEAR.search(file)
-    if here & _BEFORE_2014 or (year is not None and year[0] < _SHARES_SINCE):
+    if here & set(_OLD.split()) or (year is not None and year[0] < _SHARES_SINCE):
         return {}
     return {name: base for name, base in BASES.items() if name in here and base in here}
 
 
-# Values of HUD's Picture of Subsidized Households: texts, numbers, and counts behind shares.
+# Values: texts, numbers, and counts behind shares.
 
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
@@ -166,33 +165,12 @@ _SHARE = r"^[0-9]+(?:\.[0-9]+)?%$"
 _BLANKS = pa.array(["", "NA", "."])
 
 
-def reasons(reason: NDArray[np.int8]) -> Any:
-    """Return texts of the reasons why values are missing."""
-    return _as_text(_TEXT_OF_REASON.take(pa.array(reason)))
-
-
-def missing(
-    faults: Faults,
-    piece: Piece,
-    name: str,
-    found: tuple[NDArray[np.float64], NDArray[np.int8]],
-    good: NDArray[np.bool_],
-    rule: str,
-    why: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Return numbers and reasons where those that are not good are missing, or refused."""
-    bad = faults.missing(piece, name, good, rule, _TEXT_OF_REASON[why].as_py())
-    if not bad.any():
-        return found
-    return np.where(bad, np.nan, found[0]), np.where(bad, np.int8(why), found[1])
-
-
-def _as_text(values: pa.Array) -> Any:
+def _as_text(values: pa.Array) -> ExtensionArray:
     """Return texts as pandas holds them, without an object for each."""
     return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
-def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> Any:
+def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> ExtensionArray:
     """Return a column of text; codes get their leading zeros back, missing ones are missing."""
     values = one_array(piece.table.column(name))
     missing = pc.equal(values, "")
@@ -221,38 +199,29 @@ def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> An
     return _as_text(shown_values)
 
 
-def numbers(
-    piece: Piece, usual: str, name: str, odd: Counter[str], faults: Faults, *, share: bool
-) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Return numbers, NaN where missing, and why they are."""
-    column = one_array(piece.table.column(name))
-    blank = pc.is_in(column, _BLANKS)
-    hidden = blank.to_numpy(zero_copy_only=False)
-    values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
-    reason = np.where(hidden, np.int8(BLANK), np.int8(0))
-    good = np.isfinite(values) | hidden
-    values, reason = missing(faults, piece, name, (values, reason), good, "a number", NO_NUMBER)
-    for place, code in enumerate(REASONS, TOO_LARGE + 1):
-        reason[values == code] = place
-    values = np.where(reason == 0, values, np.nan)
-    below = values < 0
-    if usual in SIGNED:
-        _count_odd(odd, f"column {name!r} below 0", below)
-    elif usual not in ("latitude", "longitude"):
-        codes = ", ".join(str(code) for code in REASONS)
-        rule = f"a number >= 0 or one of {codes}"
-        values, reason = missing(faults, piece, name, (values, reason), ~below, rule, BELOW)
-    if usual.startswith("pct_") and usual != "pct_median" and not share:
-        _count_odd(odd, f"column {name!r} above 100", values > 100)
-    return values, reason
+class _Numbers:
+    """Numbers of a column, NaN where they are missing, and why they are."""
+
+    def __init__(self, piece: Piece, usual: str, name: str, faults: Faults) -> None:
+        self.piece, self.name, self.faults = piece, name, faults
+        column = one_array(piece.table.column(name))
+        blank = pc.is_in(column, _BLANKS)
+        hidden = blank.to_numpy(zero_copy_only=False)
+        self.values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
+        self.reason = np.where(hidden, np.int8(BLANK), np.int8(0))
+        self.keep(np.isfinite(self.values) | hidden, "a number", NO_NUMBER)
+        for place, code in enumerate(REASONS, TOO_LARGE + 1):
+            self.reason[self.values == code] = place
+        self.values[self.reason > 0] = np.nan
+
+    def keep(self, good: NDArray[np.bool_], rule: str, why: int) -> None:
+        """Let numbers that are not good be missing, or refuse them."""
+        text = _TEXT_OF_REASON[why].as_py()
+        bad = self.faults.missing(self.piece, self.name, good, rule, text)
+        self.values[bad], self.reason[bad] = np.nan, why
 
 
-def _count_odd(odd: Counter[str], what: str, where: NDArray[np.bool_]) -> None:
-    if where.any():
-        odd[what] += int(where.sum())
-
-
-def _floats(column: pa.Array, usual: str) -> NDArray[np.float64]:
+def _floats(column: pa.Array, usual: str) -> FloatArray:
     """Return texts as numbers, NaN where they are none."""
     try:
         found = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
@@ -265,30 +234,11 @@ def _floats(column: pa.Array, usual: str) -> NDArray[np.float64]:
     return np.array(found, dtype=np.float64)
 
 
-def counts(
-    share: NDArray[np.float64], base: NDArray[np.float64]
-) -> tuple[Any, Any, NDArray[np.bool_]]:
-    """Return the bounds of the count behind a rounded percentage, and where no count is."""
-    there = np.isfinite(share) & np.isfinite(base)
-    n = np.where(there, np.rint(base), 0).astype(np.int64)
-    p = np.where(there, share, 0).astype(np.int64)
-    low, high = share_bounds(n, p)
-    none = there & (low > high)
-    hidden = ~there | none
-    return _integers(low, hidden), _integers(high, hidden), none
-
-
-def share_bounds(
-    n: NDArray[np.int64], p: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def share_bounds(n: IntArray, p: IntArray) -> tuple[IntArray, IntArray]:
     """Return the least and largest count of ``n`` that is ``p`` percent once rounded."""
     low = -(-n * (2 * p - 1) // 200)
     high = n * (2 * p + 1) // 200
     return np.maximum(low, 0), np.minimum(high, n)
-
-
-def _integers(values: NDArray[np.int64], hidden: NDArray[np.bool_]) -> Any:
-    return pd.arrays.IntegerArray(values.copy(), hidden.copy())
 
 
 #: Most households of a place, of which shares are read.
@@ -329,13 +279,6 @@ def iter_hud(
         none does, both are missing and the reason is ``no whole count``.  Columns that no known
         vintage has follow as they are, text.
 
-    Raises
-    ------
-    DataError
-        If a column is there twice or takes a name that this reader gives, there is no column
-        ``code``, a code is of another level, or a value is no number or out of range and
-        ``on_error`` is ``"refuse"``.
-
     Warns
     -----
     DataWarning
@@ -359,13 +302,9 @@ def iter_hud(
 
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_hud
-    >>> try:
-    ...     list(iter_hud("no-such-file.csv", level="tract"))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> next(iter_hud("TRACT_2020.csv", level="tract"))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: TRACT_2020.csv: no such file
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
@@ -386,7 +325,13 @@ def iter_hud(
     for piece in pieces:
         if not names:
             names = _names(piece.table.column_names, source.name)
-            _warn_of_unknown(names, source.name)
+            if unknown := [name for usual, name in names.items() if not is_known(usual)]:
+                warnings.warn(
+                    f"{source.name}: columns that no known vintage has are kept as text: "
+                    f"{', '.join(unknown)}",
+                    DataWarning,
+                    stacklevel=2,
+                )
         yield _frame(
             _without_empty_rows(piece, names["code"]),
             names,
@@ -396,7 +341,10 @@ def iter_hud(
             faults,
         )
     faults.warn(source.name)
-    _warn_of_odd(odd, source.name)
+    if +odd:
+        listed = "; ".join(f"{what} ({times} rows)" for what, times in (+odd).items())
+        text = f"{source.name}: values out of the usual range are kept: {listed}"
+        warnings.warn(DataWarning(text), stacklevel=2)
 
 
 def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:
@@ -450,9 +398,8 @@ def _header(source: Source) -> tuple[int, list[str], int]:
     for place, line in enumerate(lines):
         fields = split_line(line.decode("utf-8-sig", "replace").rstrip("\n"), source.name)
         if _is_header(fields):
-            blank = blank_columns(line, source)
             names = header_fields(line, source.name, errors="replace", without_blank=True)
-            return place, names, blank
+            return place, names, len(fields) - len(names)
     return 0, header_of(source), 0
 
 
@@ -477,20 +424,20 @@ def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
     while header and not header[-1]:
         header.pop()
     _names(header, source.name)
-    start = 0
-    held: list[list[str]] = []
-    for row in chain(first[above + 1 :], rows):
-        if len(row) > len(header) and any(row[len(header) :]):
-            raise DataError(
-                f"{source.name}: row {start + len(held) + 1}: must have {len(header)} columns, got "
-                f"{len(row)}"
-            )
-        held.append([*row[: len(header)], *[""] * (len(header) - len(row))])
-        if len(held) == min(chunk, CHUNK):
-            yield _sheet_piece(source.name, start, header, held)
-            start, held = start + len(held), []
-    if held or start == 0:
-        yield _sheet_piece(source.name, start, header, held)
+    body, width = chain(first[above + 1 :], rows), len(header)
+    for start in count(0, size := min(chunk, CHUNK)):
+        held = list(islice(body, size))
+        if not held and start:
+            return
+        for place, row in enumerate(held, start + 1):
+            if any(row[width:]):
+                raise DataError(
+                    f"{source.name}: row {place}: must have {width} columns, got {len(row)}"
+                )
+        full = [[*row[:width], *[""] * (width - len(row))] for row in held]
+        columns = zip(*full, strict=True) if full else ([] for _ in header)
+        table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
+        yield Piece(source.name, start, pa.table(table))
 
 
 def _decoded(piece: Piece) -> Piece:
@@ -504,17 +451,11 @@ def _decoded(piece: Piece) -> Piece:
             texts = [cell.decode("latin-1") for cell in column.to_pylist()]
             column = pa.array(texts, pa.string())
         table = table.set_column(place, name, column)
-    return Piece(piece.name, piece.start, table)
-
-
-def _sheet_piece(name: str, start: int, header: list[str], rows: list[list[str]]) -> Piece:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
-    table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
-    return Piece(name, start, pa.table(table))
+    return replace(piece, table=table)
 
 
 def _names(header: list[str], source: str) -> dict[str, str]:
-    """Return what the file calls each column: known ones in the usual order, then the others."""
+    """Return the file's name of each column: known ones in the usual order, then the others."""
     found: dict[str, str] = {}
     for name in header:
         usual = usual_name(name)
@@ -535,26 +476,6 @@ def _names(header: list[str], source: str) -> dict[str, str]:
     return {name: found[name] for name in dict.fromkeys([*first, *found])}
 
 
-def _warn_of_unknown(names: dict[str, str], source: str) -> None:
-    """Say which columns are kept as they are."""
-    unknown = [name for usual, name in names.items() if not is_known(usual)]
-    if unknown:
-        warnings.warn(
-            f"{source}: columns that no known vintage has are kept as text: {', '.join(unknown)}",
-            DataWarning,
-            stacklevel=3,
-        )
-
-
-def _warn_of_odd(odd: Counter[str], source: str) -> None:
-    """Say which values are out of the usual range."""
-    if odd:
-        listed = "; ".join(f"{what} ({times} rows)" for what, times in odd.items())
-        warnings.warn(
-            f"{source}: values out of the usual range are kept: {listed}", DataWarning, stacklevel=3
-        )
-
-
 def _frame(
     piece: Piece,
     names: dict[str, str],
@@ -564,34 +485,42 @@ def _frame(
     faults: Faults,
 ) -> pd.DataFrame:
     """Return a piece as a frame; what is odd in it is counted."""
-    found = {
-        usual: numbers(piece, usual, name, odd, faults, share=usual in bases)
-        for usual, name in names.items()
-        if not is_text(usual)
-    }
+    found: dict[str, _Numbers] = {}
+    for usual, name in names.items():
+        if is_text(usual):
+            continue
+        column = found[usual] = _Numbers(piece, usual, name, faults)
+        if usual in SIGNED:
+            odd[f"column {name!r} below 0"] += int((column.values < 0).sum())
+        elif usual not in ("latitude", "longitude"):
+            codes = ", ".join(str(code) for code in REASONS)
+            column.keep(~(column.values < 0), f"a number >= 0 or one of {codes}", BELOW)
+        if usual.startswith("pct_") and usual != "pct_median" and usual not in bases:
+            odd[f"column {name!r} above 100"] += int((column.values > 100).sum())
     for usual in sorted(set(bases.values())):
         # Bounds of counts are computed in 64-bit integers.
-        good = ~(found[usual][0] > MAX_BASE)
-        found[usual] = missing(
-            faults, piece, names[usual], found[usual], good, f"at most {MAX_BASE}",
-            TOO_LARGE,
-        )  # fmt: skip
-    columns: dict[str, Any] = {}
+        found[usual].keep(~(found[usual].values > MAX_BASE), f"at most {MAX_BASE}", TOO_LARGE)
+    columns: dict[str, ExtensionArray] = {}
     for usual, name in names.items():
         if is_text(usual):
             columns[usual] = texts(piece, usual, name, width, faults)
             continue
-        values, reason = found[usual]
+        column = found[usual]
         bounds = {}
         if usual in bases:
-            good = ((np.rint(values) == values) & (values <= 100)) | np.isnan(values)
-            values, reason = missing(
-                faults, piece, name, (values, reason), good, "a whole percentage up to 100",
-                NO_SHARE,
-            )  # fmt: skip
-            low, high, none = counts(values, found[bases[usual]][0])
-            reason = np.where(none, NO_COUNT, reason)
-            bounds = {f"{usual}_low": low, f"{usual}_high": high}
-        columns[usual] = pd.arrays.FloatingArray(values.copy(), np.isnan(values))
-        columns |= {f"{usual}_reason": reasons(reason), **bounds}
+            share, base = column.values, found[bases[usual]].values
+            good = ((np.rint(share) == share) & (share <= 100)) | np.isnan(share)
+            column.keep(good, "a whole percentage up to 100", NO_SHARE)
+            there = np.isfinite(share) & np.isfinite(base)
+            n, p = (np.rint(np.where(there, v, 0)).astype(np.int64) for v in (base, share))
+            low, high = share_bounds(n, p)
+            none = there & (low > high)
+            column.reason[none] = NO_COUNT
+            bounds = {
+                f"{usual}_{end}": pd.arrays.IntegerArray(bound, ~there | none)
+                for end, bound in (("low", low), ("high", high))
+            }
+        columns[usual] = pd.arrays.FloatingArray(column.values, np.isnan(column.values))
+        why = _as_text(_TEXT_OF_REASON.take(pa.array(column.reason)))
+        columns |= {f"{usual}_reason": why, **bounds}
     return pd.DataFrame(columns)

@@ -1,27 +1,21 @@
 """Persons of the 1940 Census from IPUMS USA: a hierarchical test file, and extracts."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import (
-    Source,
-    list_sources,
-    named,
-    one_source,
-)
+from bayesrisk.readers.text.source import Source, list_sources, named, one_source
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Lines,
@@ -64,13 +58,7 @@ def hhgq_of(gq: IntArray, gqtype: IntArray) -> IntArray:
     return np.where((gqtype == _UNKNOWN) & np.isin(gq, _HOUSEHOLDS), 0, kind)
 
 
-def place_of(state: IntArray, county: IntArray, supdist: IntArray, enumdist: IntArray) -> Any:
-    """Return 13-digit codes of enumeration districts."""
-    code = ((state * 10**4 + county) * 10**3 + supdist) * 10**4 + enumdist
-    return texts(digit_matrix(code, sum(WIDTHS)))
-
-
-def records_of(places: Any, columns: dict[str, IntArray]) -> Records:
+def records_of(places: pa.Array, columns: dict[str, IntArray]) -> Records:
     """Return records from checked codes of IPUMS."""
     age = columns["AGE"]
     table = {
@@ -92,8 +80,7 @@ def records_of(places: Any, columns: dict[str, IntArray]) -> Records:
 _CODEBOOK_BYTES = 2**26
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable: its first character in a line, from 0, and the one after its last."""
 
     name: str
@@ -117,9 +104,18 @@ def read_ddi(path: str | Path) -> dict[str, Variable]:
                 f"{name}: must describe a rectangular file, got {shown(kind)}; ask for a "
                 "rectangular extract"
             )
-        if _plain(entry.tag) == "var":
-            title = (entry.get("name") or entry.get("ID") or "").upper()
-            found[title] = _variable(f"{name}: variable {title!r}", title, entry)
+        if _plain(entry.tag) != "var":
+            continue
+        title = (entry.get("name") or entry.get("ID") or "").upper()
+        where = f"{name}: variable {title!r}"
+        place = next((part for part in entry if _plain(part.tag) == "location"), None)
+        if not title or place is None:
+            raise DataError(f"{where}: must have a name and a location")
+        with named(where):
+            start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
+        if not 1 <= start <= stop <= MAX_LINE:
+            raise DataError(f"{where}: must be in a line, got {start}-{stop}")
+        found[title] = Variable(title, start - 1, stop)
     if not found:
         raise DataError(f"{name}: must describe variables, got none")
     return found
@@ -127,17 +123,6 @@ def read_ddi(path: str | Path) -> dict[str, Variable]:
 
 def _plain(tag: str) -> str:
     return tag.rpartition("}")[2]
-
-
-def _variable(where: str, title: str, entry: ElementTree.Element) -> Variable:
-    place = next((part for part in entry if _plain(part.tag) == "location"), None)
-    if not title or place is None:
-        raise DataError(f"{where}: must have a name and a location")
-    with named(where):
-        start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
-    if not 1 <= start <= stop <= MAX_LINE:
-        raise DataError(f"{where}: must be in a line, got {start}-{stop}")
-    return Variable(title, start - 1, stop)
 
 
 # The 1940 Census from IPUMS USA: the test file of the disclosure avoidance system, and extracts.
@@ -221,21 +206,11 @@ def iter_ipums_1940(
         male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
         COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
 
-    Raises
-    ------
-    DataError
-        If a line is too short or of no known kind, a person without its household, a household
-        without its persons, or a value out of range.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_ipums_1940
-    >>> try:
-    ...     list(iter_ipums_1940("no-such-file.dat"))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.dat: no such file
+    >>> next(iter_ipums_1940("EXT1940USCB.dat"))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: EXT1940USCB.dat: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:
@@ -256,9 +231,7 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
 
     Parameters
     ----------
-    path : path-like
-        As for :func:`iter_ipums_1940`.
-    ddi : path-like, optional
+    path, ddi
         As for :func:`iter_ipums_1940`.
 
     Returns
@@ -284,16 +257,13 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
 def _from_columns(piece: Piece | Lines, names: Mapping[str, str]) -> Records:
     """Return records from the columns of an extract, by what the file calls them."""
     values = {name: piece.whole(names[name], *bounds) for name, bounds in EXTRACT.items()}
-    piece.check(names["STATEFIP"], known_states(_two_digits(values["STATEFIP"])), "a state")
+    piece.check(names["STATEFIP"], known_states(digit_matrix(values["STATEFIP"], 2)), "a state")
     for name, (codes, rule) in _CODES.items():
         piece.check(names[name], np.isin(values[name], codes), rule)
     values["hhgq"] = hhgq_of(values["GQ"], values["GQTYPE"])
-    place = (values[n] for n in ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST"))
-    return records_of(place_of(*place), values)
-
-
-def _two_digits(state: IntArray) -> NDArray[np.uint8]:
-    return np.stack([state // 10 + 48, state % 10 + 48], axis=1).astype(np.uint8)
+    place = ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST")
+    parts = [digit_matrix(values[n], width) for n, width in zip(place, WIDTHS, strict=True)]
+    return records_of(texts(np.hstack(parts)), values)
 
 
 def _from_csv(source: Source, chunk: int) -> Iterator[Records]:
@@ -305,7 +275,7 @@ def _from_csv(source: Source, chunk: int) -> Iterator[Records]:
         yield _from_columns(piece, names)
 
 
-def _check_variables(names: Any, source: str) -> None:
+def _check_variables(names: Iterable[str], source: str) -> None:
     for name in EXTRACT:
         if name not in names:
             raise DataError(f"{source}: must have a variable {name}; has {', '.join(names)}")

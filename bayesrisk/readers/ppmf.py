@@ -1,12 +1,11 @@
 """Privacy-protected microdata files: the persons and housing units that TopDown made."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.text.source import Source, first_lines, one_source, write_table
 from bayesrisk.readers.text.tables import (
@@ -35,8 +35,6 @@ from bayesrisk.tables import Records, Schema
 # without the leading T of six of them, and neither HH_STATUS nor TENSHORT.
 
 
-_SCHEMA_COLUMNS = "SCHEMA_TYPE_CODE SCHEMA_BUILD_ID "
-_PLACE = "TABBLKST TABBLKCOU TABTRACTCE TABBLKGRPCE TABBLK "
 # Geographies after the block's own, in the public 2020 files.
 _OTHER_PLACES = (
     "TABBLKST TABBLKCOU TABTRACTCE TABBLK TABBLKGRPCE AIANNHCE AIANNHFP AIANNHNS AIHHTLI ANRCFP "
@@ -61,6 +59,7 @@ _ALIASES = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"} | {
 _DECIMAL = re.compile(r"\.0+\Z")
 _LOOK = 1000  # lines that tell how codes are written
 GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+_PLACE = " ".join(GEOGRAPHY)
 _MDF_HOUSING = " ".join(_INTERNAL.get(name, name) for name in _HOUSING.split())
 
 #: Census codes of group quarters: the first digit tells the major kind (7 and above are one).
@@ -71,7 +70,7 @@ QUARTERS = (
 FIRST_QUARTERS = np.array(["000", "101", "201", "301", "401", "501", "601", "701"])
 TWO_DIGITS = np.array([f"{i:02d}" for i in range(64)])
 #: Bit mask of each of the 63 codes of CENRACE: one race, then two, three, ... in their order.
-RACE_MASKS: NDArray[np.int64] = np.array(
+RACE_MASKS: IntArray = np.array(
     [sum(1 << i for i in races) for n in range(1, 7) for races in combinations(range(6), n)]
 )
 RACE_INDEX = np.full(64, -1, dtype=np.int64)
@@ -96,8 +95,7 @@ HOUSEHOLD = MappingProxyType(
 PRESENCE = ("under_18", "over_65")
 
 
-@dataclass(frozen=True)
-class FileLayout:
+class FileLayout(NamedTuple):
     """The columns of a vintage, in order, and the schema of its records."""
 
     name: str
@@ -138,42 +136,23 @@ _DHC = "RTYPE GQTYPE RELSHIP QSEX QAGE CENHISP CENRACE LIVE_ALONE"
 _AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
 _STATUS = "RTYPE HH_STATUS"
 _CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
+_INSIDE = f"SCHEMA_TYPE_CODE SCHEMA_BUILD_ID {_PLACE}"
+_BOTH = "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE"
+_PUBLIC = f"EPNUM {_DHC} NUMRACE PGQSHRT GQTYPE_PL VOTING_AGE {_OTHER_PLACES}"
 LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
     {
         "person": (
             _layout("2010-demonstration", "pl94", f"VINTAGE {_PLACE} {_PL94}", _PL94),
             _layout("2020-05-27", "pl94", f"{_PLACE} EPNUM {_PL94}", _PL94),
             _layout("2020-05-27-ages", "sf1-person", f"{_PLACE} EPNUM {_DHC}", _AGES),
-            _layout("mdf-pl94", "pl94", f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_PL94}", _PL94),
-            _layout(
-                "mdf-dhc",
-                "sf1-person",
-                f"{_SCHEMA_COLUMNS}{_PLACE} EPNUM {_DHC}",
-                _AGES,
-            ),
-            _layout(
-                "2020",
-                "sf1-person",
-                f"EPNUM {_DHC} NUMRACE PGQSHRT GQTYPE_PL VOTING_AGE {_OTHER_PLACES}",
-                "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE",
-            ),
+            _layout("mdf-pl94", "pl94", f"{_INSIDE} EPNUM {_PL94}", _PL94),
+            _layout("mdf-dhc", "sf1-person", f"{_INSIDE} EPNUM {_DHC}", _AGES),
+            _layout("2020", "sf1-person", _PUBLIC, _BOTH),
         ),
         "unit": (
-            _layout(
-                "2010-demonstration",
-                "pl94-units",
-                f"VINTAGE {_PLACE} {_STATUS}",
-                _STATUS,
-            ),
-            _layout(
-                "mdf-pl94",
-                "pl94-units",
-                f"{_SCHEMA_COLUMNS}{_PLACE} {_STATUS}",
-                _STATUS,
-            ),
-            _layout(
-                "mdf-dhc", "household-dhc", f"{_SCHEMA_COLUMNS}{_PLACE} {_MDF_HOUSING}", _CODES
-            ),
+            _layout("2010-demonstration", "pl94-units", f"VINTAGE {_PLACE} {_STATUS}", _STATUS),
+            _layout("mdf-pl94", "pl94-units", f"{_INSIDE} {_STATUS}", _STATUS),
+            _layout("mdf-dhc", "household-dhc", f"{_INSIDE} {_MDF_HOUSING}", _CODES),
             _layout(
                 "2020", "household-dhc", f"{_HOUSING} TENSHORT HH_STATUS {_OTHER_PLACES}", _CODES
             ),
@@ -191,7 +170,7 @@ def detect(source: Source, kind: str) -> tuple[FileLayout, list[str], dict[str, 
     """Return the vintage of a file, its columns, and what it calls the needed ones."""
     # Files of one vintage were published between commas and between bars.
     other = {",": "|", "|": ","}
-    others = [replace(lay, delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
+    others = [lay._replace(delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
     for layout in (*LAYOUTS[kind], *others):
         header = header_of(source, delimiter=layout.delimiter, comment=layout.comment)
         here = {_usual(name): name for name in header}
@@ -205,28 +184,17 @@ def detect(source: Source, kind: str) -> tuple[FileLayout, list[str], dict[str, 
     )
 
 
-def decimal_columns(
-    source: Source, layout: FileLayout, header: list[str], columns: Sequence[str]
-) -> list[str]:
-    """Return which columns of codes are written as ``3.0``, by the first lines."""
-    found: set[str] = set()
-    above, _ = first_lines(source, layout.comment)
-    with source.open() as stream:
-        for _ in range(above + 1):
-            stream.readline()
-        for _ in range(_LOOK):
-            line = stream.readline().decode("latin-1").rstrip("\n")
-            row = dict(zip(header, line.split(layout.delimiter), strict=False))
-            found |= {name for name in columns if _DECIMAL.search(row.get(name, ""))}
-    return sorted(found)
-
-
 def code_pieces(
     source: Source, layout: FileLayout, header: list[str], wanted: Mapping[str, str], chunk: int
 ) -> Iterator[Piece]:
     """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
     codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]
-    decimals = decimal_columns(source, layout, header, codes)
+    above, _ = first_lines(source, layout.comment)
+    with source.open() as stream:
+        lines = [stream.readline() for _ in range(above + 1 + _LOOK)][above + 1 :]
+    rows = (line.decode("latin-1").rstrip("\n").split(layout.delimiter) for line in lines)
+    texts = [dict(zip(header, row, strict=False)) for row in rows]
+    decimals = [c for c in codes if any(_DECIMAL.search(text.get(c, "")) for text in texts)]
     for piece in csv_pieces(
         source,
         header,
@@ -237,18 +205,18 @@ def code_pieces(
     ):
         changed = piece
         for name in decimals:
-            texts = pc.replace_substring_regex(piece.table.column(name), r"\.0+$", "")
-            changed = changed.replace(name, texts)
+            whole = pc.replace_substring_regex(piece.table.column(name), r"\.0+$", "")
+            changed = changed.replace(name, whole)
         yield changed
 
 
-def geography_columns(geoids: NDArray[np.str_]) -> dict[str, Any]:
+def geography_columns(geoids: NDArray[np.str_]) -> dict[str, pa.Array]:
     """Return the columns of state, county, tract, block group and block of 15-digit codes."""
-    points = np.ascontiguousarray(geoids, dtype="U15").view(np.uint32).reshape(-1, 15)
+    codes = pa.array(geoids, pa.string())
     cuts = ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15))
     return {
-        name: np.ascontiguousarray(points[:, a:b]).view(f"U{b - a}").reshape(-1)
-        for name, (a, b) in zip(GEOGRAPHY, cuts, strict=True)
+        name: pc.utf8_slice_codeunits(codes, start, stop)
+        for name, (start, stop) in zip(GEOGRAPHY, cuts, strict=True)
     }
 
 
@@ -258,20 +226,21 @@ _OLDEST = 110  # age 110 and over is one code of the published tables
 _IN_HOUSEHOLD, _IN_QUARTERS = 3, 5  # kinds of a person's record
 _UNIT, _QUARTERS = 2, 4  # and of a unit's
 Names = Mapping[str, str]
+Columns = dict[str, IntArray | NDArray[np.str_] | pa.Array]
 
 
-def _blocks(piece: Piece, names: Names, state: str | None) -> Any:
+def _blocks(piece: Piece, names: Names, state: str | None) -> pa.Array:
     return block_column(piece, [names[n] for n in GEOGRAPHY], state)
 
 
-def _check_quarters(piece: Piece, names: Names, quarters: Any, column: str) -> None:
+def _check_quarters(piece: Piece, names: Names, quarters: IntArray, column: str) -> None:
     """Refuse a type of record that contradicts the kind of quarters."""
     kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
     same = (kind == _IN_QUARTERS) == (quarters > 0)
     piece.check(column, same, "0 where RTYPE is 3, and only there")
 
 
-def _pl94(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+def _pl94(piece: Piece, names: Names, state: str | None) -> Columns:
     quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
     _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
     return {
@@ -283,7 +252,7 @@ def _pl94(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
     }
 
 
-def _pl94_rows(records: Records) -> dict[str, Any]:
+def _pl94_rows(records: Records) -> Columns:
     quarters = records.codes("hhgq")
     return {
         "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
@@ -294,7 +263,7 @@ def _pl94_rows(records: Records) -> dict[str, Any]:
     }
 
 
-def _persons(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
+def _persons(piece: Piece, names: Names, state: str | None) -> Columns:
     if "GQTYPE_PL" in names:
         column = names["GQTYPE_PL"]
         quarters = piece.whole(column, 0, 7)
@@ -316,7 +285,7 @@ def _persons(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
     }
 
 
-def _person_rows(records: Records) -> dict[str, Any]:
+def _person_rows(records: Records) -> Columns:
     quarters = extra_column(records, "gq", 7)
     age, race = records.codes("age"), records.codes("race")
     return {
@@ -333,22 +302,25 @@ def _person_rows(records: Records) -> dict[str, Any]:
     }
 
 
-def _occupancy(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
-    block = _blocks(piece, names, state)
-    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+def _units(piece: Piece, names: Names) -> NDArray[np.bool_]:
+    """Return which records are of housing units, not of group quarters."""
+    return np.asarray(piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT)
+
+
+def _occupancy(piece: Piece, names: Names, state: str | None) -> Columns:
+    block, unit = _blocks(piece, names, state), _units(piece, names)
     status = piece.whole(names["HH_STATUS"], 0, 2)
     piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
     kept = np.flatnonzero(unit)
     return {"block": block.take(kept), "h1": 2 - status[kept]}
 
 
-def _occupancy_rows(records: Records) -> dict[str, Any]:
+def _occupancy_rows(records: Records) -> Columns:
     return {"RTYPE": np.full(len(records), _UNIT), "HH_STATUS": 2 - records.codes("h1")}
 
 
-def _households(piece: Piece, names: Names, state: str | None) -> dict[str, Any]:
-    block = _blocks(piece, names, state)
-    unit = piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT
+def _households(piece: Piece, names: Names, state: str | None) -> Columns:
+    block, unit = _blocks(piece, names, state), _units(piece, names)
     kept = np.flatnonzero(unit)
     codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
     occupied = unit & (codes["vacancy"] == 0)
@@ -361,8 +333,8 @@ def _households(piece: Piece, names: Names, state: str | None) -> dict[str, Any]
     return {"block": block.take(kept), **{own: v[kept] for own, v in codes.items()}}
 
 
-def _household_rows(records: Records) -> dict[str, Any]:
-    columns: dict[str, Any] = {
+def _household_rows(records: Records) -> Columns:
+    columns: Columns = {
         "RTYPE": np.full(len(records), _UNIT),
         "GQTYPE": np.full(len(records), "000"),
         "HH_STATUS": np.where(records.codes("vacancy") == 0, 1, 2),
@@ -373,9 +345,10 @@ def _household_rows(records: Records) -> dict[str, Any]:
     return columns
 
 
+_Parse = Callable[[Piece, Names, str | None], Columns]
+_Rows = Callable[[Records], Columns]
 #: By the schema of the records: how a piece of a file becomes columns, and records become rows.
-FORMS: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]
-FORMS = MappingProxyType(
+FORMS: Mapping[str, tuple[_Parse, _Rows]] = MappingProxyType(
     {
         "pl94": (_pl94, _pl94_rows),
         "sf1-person": (_persons, _person_rows),
@@ -444,11 +417,6 @@ def iter_ppmf(
         Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110
         and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
 
-    Raises
-    ------
-    DataError
-        If the columns are those of no known vintage, or a value breaks its format.
-
     Notes
     -----
     Layouts after the specification of the microdata detail file in the Census Bureau's published
@@ -486,8 +454,9 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
 
     Examples
     --------
-    >>> from bayesrisk.readers import read_ppmf
-    >>> read_ppmf("2020_ppmf_person_VT.csv")  # doctest: +SKIP
+    >>> read_ppmf("2020_ppmf_person_VT.csv")
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: 2020_ppmf_person_VT.csv: no such file
     """
     return joined(iter_ppmf(path, state=state), path)
 
@@ -507,13 +476,9 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_ppmf
-    >>> try:
-    ...     write_ppmf([], "new.csv", vintage="2000")
-    ... except ArgumentError as error:
-    ...     print(str(error).split(",")[0])
-    vintage must be one of 2010-demonstration
+    >>> write_ppmf([], "new.csv", vintage="2000")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    bayesrisk.exceptions.ArgumentError: vintage must be one of 2010-demonstration, ...
     """
     _write("person", records, path, vintage)
 
@@ -540,9 +505,9 @@ def iter_ppmf_units(
 
     Examples
     --------
-    >>> from bayesrisk.readers import iter_ppmf_units
-    >>> for units in iter_ppmf_units("2020_ppmf_unit_VT.csv"):  # doctest: +SKIP
-    ...     print(len(units))
+    >>> next(iter_ppmf_units("2020_ppmf_unit_VT.csv"))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: 2020_ppmf_unit_VT.csv: no such file
     """
     yield from _iterate("unit", path, state, chunk)
 
@@ -562,8 +527,15 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
 
     Examples
     --------
-    >>> from bayesrisk.readers import read_ppmf_units
-    >>> read_ppmf_units("2020_ppmf_unit_VT.csv")  # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from bayesrisk.tables import Records, Schema
+    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 2, "h1": [0, 1]})
+    >>> with TemporaryDirectory() as folder:
+    ...     write_ppmf_units(Records.from_frame(frame, schema=Schema.named("pl94-units")),
+    ...                      folder + "/vt.csv", vintage="2010-demonstration")
+    ...     read_ppmf_units(folder + "/vt.csv").codes("h1").tolist()
+    [0, 1]
     """
     return joined(iter_ppmf_units(path, state=state), path)
 
@@ -585,12 +557,8 @@ def write_ppmf_units(
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_ppmf_units
-    >>> try:
-    ...     write_ppmf_units([], "new.csv", vintage="2000")
-    ... except ArgumentError as error:
-    ...     print(error)
-    vintage must be one of 2010-demonstration, mdf-pl94, mdf-dhc, 2020, got '2000'
+    >>> write_ppmf_units([], "new.csv", vintage="2000")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    bayesrisk.exceptions.ArgumentError: vintage must be one of 2010-demonstration, mdf-pl94, ...
     """
     _write("unit", records, path, vintage)

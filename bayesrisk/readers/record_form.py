@@ -9,7 +9,6 @@ is said by a dialect.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches
 from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.dialects import (
     ALIASES,
@@ -33,13 +33,13 @@ from bayesrisk.readers.text.source import Source, new_file, one_source, write_ta
 from bayesrisk.readers.text.tables import (
     CHUNK,
     Piece,
-    characters,
     check_state,
     csv_pieces,
     header_of,
     joined,
     pieces_of,
     state_code,
+    texts,
 )
 from bayesrisk.tables import Records, Schema
 
@@ -84,20 +84,11 @@ def iter_record_form(
     Records
         Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
 
-    Raises
-    ------
-    DataError
-        If a column is missing or unknown, or a value breaks its format.
-
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_record_form
-    >>> try:
-    ...     list(iter_record_form("no-such-file.csv", dialect="archive"))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> next(iter_record_form("cef.csv", dialect="archive"))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: cef.csv: no such file
     """
     source = one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)
@@ -140,7 +131,7 @@ def read_record_form(
 
 
 def _names(header: Iterable[str], source: Source) -> dict[str, str]:
-    """Return what the file calls each column; refuse unknown and missing ones."""
+    """Return the file's name of each column; refuse unknown and missing ones."""
     found: dict[str, str] = {}
     for name in header:
         usual = ALIASES.get(name.lower(), name.lower())
@@ -187,9 +178,9 @@ def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
     # Fourteen digits are a number that lost its leading zero; nothing else is filled up.
     lost = pc.equal(pc.binary_length(values), 14)
     text = pc.if_else(lost, pc.utf8_lpad(values, 15, "0"), values)
-    blocks = piece.replace(column, text).digits(column, 15)
-    check_state(piece, column, characters(blocks, 15), state)
-    return blocks
+    blocks = piece.replace(column, text).matrix(column, 15)
+    check_state(piece, column, blocks, state)
+    return texts(blocks)
 
 
 def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
@@ -201,16 +192,16 @@ def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
     piece.check(column, same.to_numpy(), "the first 11 digits of the block")
 
 
-def age_group(age: Any) -> Any:
+def age_group(age: IntArray) -> IntArray:
     """Return the age group, 0 to 37, of ages."""
-    return np.searchsorted(_AGE_GROUPS, age, side="right") - 1
+    return np.asarray(np.searchsorted(_AGE_GROUPS, age, side="right") - 1)
 
 
 def _records(
     piece: Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
 ) -> Records:
     flags = "race" not in names
-    columns: dict[str, Any] = {
+    columns = {
         "block": _blocks(piece, names["block"], state),
         "sex": dialect.decode(piece, names["sex"], "sex"),
         "age": piece.whole(names["age"], 0, _MOST_AGE),
@@ -247,13 +238,9 @@ def write_record_form(
 
     Examples
     --------
-    >>> from bayesrisk import ArgumentError
-    >>> from bayesrisk.readers import write_record_form
-    >>> try:
-    ...     write_record_form([], "records.txt", dialect="schema")
-    ... except ArgumentError as error:
-    ...     print(error)
-    path must end in .csv or .parquet, got 'records.txt'
+    >>> write_record_form([], "records.txt", dialect="schema")
+    Traceback (most recent call last):
+    bayesrisk.exceptions.ArgumentError: path must end in .csv or .parquet, got 'records.txt'
     """
     target = check.path(path, "path")
     coding = named_dialect(dialect, "the file to be made")
@@ -266,54 +253,54 @@ def write_record_form(
         raise ArgumentError(f"path must end in .csv or .parquet, got {shown(str(path))}")
 
 
-def _write_text(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
+def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:
+    """Return the pieces, and the key that the first of them has, if it has one."""
     first = next(pieces, None)
     if first is None:
         raise ArgumentError("records must have at least one piece, got none")
-    extra = ["pik"] if "pik" in first.table.column_names else []
+    return chain([first], pieces), ["pik"] if "pik" in first.table.column_names else []
+
+
+def _coded(piece: Records, dialect: Dialect, extra: list[str]) -> dict[str, pa.Array]:
+    """Return sex, Hispanic origin and the key as they are written."""
+    coded = {name: dialect.encode(piece.codes(name), name) for name in ("sex", "hisp")}
+    return coded | {name: piece.table.column(name) for name in extra}
+
+
+def _write_text(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+
+    def rows(piece: Records) -> pa.Table:
+        race = piece.codes("race")
+        flags = {n: dialect.encode(race >> place & 1, n) for place, n in enumerate(RACES)}
+        block, age = piece.table.column("block"), piece.codes("age")
+        coded = _coded(piece, dialect, extra)
+        return pa.table({"geoid_block": block, "age": age, **flags, **coded})
+
     names = ["geoid_block", "sex", "age", *RACES, "hisp", *extra]
-
-    def rows() -> Iterator[pa.Table]:
-        for piece in chain([first], pieces):
-            race = piece.codes("race")
-            flags = {
-                name: dialect.encode(race >> place & 1, name) for place, name in enumerate(RACES)
-            }
-            yield pa.table(
-                {
-                    "geoid_block": piece.table.column("block"),
-                    "sex": dialect.encode(piece.codes("sex"), "sex"),
-                    "age": piece.codes("age"),
-                    **flags,
-                    "hisp": dialect.encode(piece.codes("hisp"), "hisp"),
-                    **{name: piece.table.column(name).cast(pa.string()) for name in extra},
-                }
-            )
-
-    write_table(target, names, rows())
+    write_table(target, names, map(rows, pieces))
 
 
-def _write_parquet(pieces: Iterator[Records], target: Path, dialect: Dialect) -> None:
-    writer: Any = None
+def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+    names = ["block", "sex", "age", "agebin", "race", "hisp", *extra]
+    about = {METADATA: dialect.name.encode()}
+    writer: pq.ParquetWriter | None = None
     with new_file(target) as stream:
         for piece in pieces:
             age = piece.codes("age")
             columns = {
                 "block": pc.cast(piece.table.column("block"), pa.int64()),
-                "sex": _small(dialect.encode(piece.codes("sex"), "sex")),
                 "age": pa.array(age.astype(np.int16)),
                 "agebin": pa.array(age_group(age).astype(np.int8)),
                 "race": pa.array(piece.codes("race").astype(np.int8)),
-                "hisp": _small(dialect.encode(piece.codes("hisp"), "hisp")),
+                **{name: _small(v) for name, v in _coded(piece, dialect, extra).items()},
             }
-            if "pik" in piece.table.column_names:
-                columns["pik"] = piece.table.column("pik")
-            table = pa.table(columns, metadata={METADATA: dialect.name.encode()})
+            table = pa.table(columns).select(names).replace_schema_metadata(about)
             writer = writer or pq.ParquetWriter(stream, table.schema)
             writer.write_table(table)
-        if writer is None:
-            raise ArgumentError("records must have at least one piece, got none")
-        writer.close()
+        if writer is not None:
+            writer.close()
 
 
 def _small(values: pa.Array) -> pa.Array:

@@ -58,14 +58,6 @@ def _sort_keys(
 
 
 @kernel
-def _shuffle(order: IntArray, first: int, last: int, uniform: FloatArray) -> None:
-    """Put ``order[first:last]`` into random order: Fisher and Yates, from the front."""
-    for i in range(first, last - 1):
-        j = i + int(uniform[i] * (last - i))
-        order[i], order[j] = order[j], order[i]
-
-
-@kernel
 def _match_sorted(
     left: IntArray,
     left_order: IntArray,
@@ -92,8 +84,13 @@ def _match_sorted(
             j_end = j
             while j_end < right.size and right[j_end] == key:
                 j_end += 1
-            _shuffle(left_order, i, i_end, left_uniform)
-            _shuffle(right_order, j, j_end, right_uniform)
+            # Fisher and Yates, from the front.
+            for k in range(i, i_end - 1):
+                other = k + int(left_uniform[k] * (i_end - k))
+                left_order[k], left_order[other] = left_order[other], left_order[k]
+            for k in range(j, j_end - 1):
+                other = k + int(right_uniform[k] * (j_end - k))
+                right_order[k], right_order[other] = right_order[other], right_order[k]
             for k in range(min(i_end - i, j_end - j)):
                 left_out[pairs] = left_order[i + k]
                 right_out[pairs] = right_order[j + k]
@@ -143,7 +140,7 @@ class Matching:
     n_right: int
 
     def counts(self) -> IntArray:
-        """Return how many pairs each pass found."""
+        """Return the number of pairs of each pass."""
         return np.bincount(self.match_pass, minlength=len(self.keys)).astype(np.int64)
 
 
@@ -472,10 +469,7 @@ def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
     On a tie, or when the mode has one person, the block group's mode; on a tie there too, that of
     all records (of equal ones the first in the order of the codes).
 
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        With ``block``, ``race`` and ``hisp``.
+    ``records`` have ``block``, ``race`` and ``hisp``.
 
     Examples
     --------
@@ -491,7 +485,7 @@ def modal_cells(records: pd.DataFrame | Persons) -> IntArray:
 
 
 def cell_counts(frame: pd.DataFrame) -> IntArray:
-    """Return how many records of a checked frame have each race and ethnicity."""
+    """Return the number of records of a checked frame with each race and ethnicity."""
     return np.bincount(race_ethnicity(frame), minlength=CELLS).astype(np.int64)
 
 
@@ -520,10 +514,7 @@ def _with_cells(frame: pd.DataFrame, cells: IntArray) -> pd.DataFrame:
 def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
     """Return the records with everyone's race and ethnicity replaced by the modal one (MDG).
 
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        What the adversary holds: ``block, sex, age, race, hisp``.
+    ``records`` are what the adversary holds: ``block, sex, age, race, hisp``.
 
     Examples
     --------
@@ -540,14 +531,8 @@ def modal_guess(records: pd.DataFrame | Persons) -> pd.DataFrame:
 def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.DataFrame:
     """Return the records with race and ethnicity drawn from the block's frequencies (PRG).
 
-    Everyone gets the race and ethnicity of a record of the block chosen uniformly.
-
-    Parameters
-    ----------
-    records : pandas.DataFrame or Persons
-        What the adversary holds: ``block, sex, age, race, hisp``.
-    rng : Generator or int
-        Source of the draws.
+    Everyone gets the race and ethnicity of a record of the block chosen uniformly.  ``records``
+    are what the adversary holds: ``block, sex, age, race, hisp``.
 
     Examples
     --------
@@ -596,25 +581,13 @@ class Guesses:
         rng: Seed,
         everywhere: IntArray | None = None,
     ) -> Guesses:
-        """Let both guessers speak.
+        """Return the guesses of both from the same records, for every table of one report.
 
-        Parameters
-        ----------
-        records : pandas.DataFrame or Persons
-            What the adversary holds: ``block, sex, age, race, hisp``.
-        source : str
-            How tables call these records.
-        rng : Generator or int
-            Source of the proportional guesses.
-        everywhere : ndarray of int64, optional
-            Where the records are those of some block groups of many: how many of all records have
-            each race and ethnicity, cell ``2 (race - 1) + hisp``, 126 counts.  What is most
-            frequent there is what the modal guesser says where block and block group have no mode.
-
-        Returns
-        -------
-        Guesses
-            To be handed to every table of one report, so that all have one baseline.
+        ``records`` are what the adversary holds (``block, sex, age, race, hisp``), ``source`` is
+        how tables call them.  Where they are those of some block groups of many, ``everywhere`` are
+        126 counts: how many of all records have each race and ethnicity, cell
+        ``2 (race - 1) + hisp``.  What is most frequent there is what the modal guesser says where
+        block and block group have no mode.
 
         Examples
         --------

@@ -7,7 +7,6 @@ One that fails to load is skipped with a warning.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
 
 from bayesrisk._plugins import Registry
 from bayesrisk.interfaces import Attack
@@ -109,14 +108,14 @@ def available_attacks() -> list[str]:
     return REGISTRY.available()
 
 
-def make_attack(name: str, /, **parameters: Any) -> Attack:
+def make_attack(name: str, /, **parameters: object) -> Attack:
     """Return an attack by name.
 
     Parameters
     ----------
     name : str
         One of :func:`available_attacks`.
-    **parameters : Any
+    **parameters : object
         Parameters of the attack; its class documents them.
 
     Returns

@@ -1,7 +1,9 @@
 """Releases: the tables that leave the custodian, and how they were protected."""
 
-from bayesrisk.release.likelihoods import (
+from bayesrisk.release.release import Release
+from bayesrisk.release.spec import (
     Likelihood,
+    MechanismSpec,
     NoiseSpec,
     RoundingSpec,
     SimulationOnly,
@@ -9,8 +11,6 @@ from bayesrisk.release.likelihoods import (
     TrueCounts,
     rounding_probability,
 )
-from bayesrisk.release.release import Release
-from bayesrisk.release.spec import MechanismSpec
 
 __all__ = [
     "Likelihood",

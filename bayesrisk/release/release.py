@@ -16,8 +16,8 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.release.likelihoods import RELEASE_FILE, same_keys, write_release
-from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.release.spec import MechanismSpec, same_keys
+from bayesrisk.tables import exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.published import PublishedTables, under_laws
 
@@ -31,6 +31,8 @@ from bayesrisk.tables.published import PublishedTables, under_laws
 # what protects it.
 
 
+#: Readers of Parquet folders pass over names that start with an underscore.
+RELEASE_FILE = "_release.json"
 _FORMAT = 4
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
 _TABLES = {"tables"}
@@ -40,7 +42,7 @@ _MORE = {"partitions", "releases"}
 def release_document(
     spec: MechanismSpec, diagnostics: Mapping[str, float], *, simulation: bool
 ) -> dict[str, Any]:
-    """Return what the description of a release says."""
+    """Return the description of a release."""
     return {
         "format": _FORMAT,
         "version": __version__,
@@ -53,17 +55,7 @@ def release_document(
 def place_document(
     document: Mapping[str, Any], partitions: str, releases: Mapping[str, str]
 ) -> bytes:
-    """Return the description of a release by place.
-
-    Parameters
-    ----------
-    document : mapping
-        That of :func:`release_document`.
-    partitions : str
-        SHA-256 of the index of the parts.
-    releases : mapping of str to str
-        That of the description of each part.
-    """
+    """Return the description of a release by place: of all, with digests of index and parts."""
     return _files.sealed({**document, "partitions": partitions, "releases": dict(releases)})
 
 
@@ -90,24 +82,13 @@ def check_bound(file: Path, document: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseIndex:
-    """A release by place, of which parts are read.
+    """A release by place, of which parts are read."""
 
-    Attributes
-    ----------
-    partitions : Partitions
-        The index of its tables.
-    document : mapping
-        What ``_release.json`` says of all parts.
-    releases : mapping of str to str
-        By code of a part, and ``above``, the SHA-256 of its own ``_release.json``.
-    digest : str
-        SHA-256 of ``_release.json``, which all other digests follow from.
-    """
-
-    partitions: Partitions
-    document: Mapping[str, Any]
+    partitions: Partitions  # the index of its tables
+    document: Mapping[str, Any]  # the description of all parts
+    #: By code of a part, and ``above``, the SHA-256 of its own ``_release.json``.
     releases: Mapping[str, str]
-    digest: str
+    digest: str  # SHA-256 of ``_release.json``, which all other digests follow from
 
     def checked(self, code: str) -> Path:
         """Return the folder of a part whose tables and description are those that are listed."""
@@ -173,10 +154,7 @@ class Release:
         object.__setattr__(self, "spec", self.spec.for_tables(self.tables.counts))
         laws = {key: law.kind for key, law in self.spec.tables.items() if not law.exact}
         object.__setattr__(self, "tables", under_laws(self.tables, laws))
-        if not isinstance(self.simulation, bool):
-            raise ArgumentTypeError(
-                f"simulation must be True or False, got {shown(self.simulation)}"
-            )
+        object.__setattr__(self, "simulation", check.flag(self.simulation, "simulation"))
         values = {
             check.text(name, "diagnostics"): check.scalar(value, f"diagnostics[{name!r}]")
             for name, value in check.mapping(self.diagnostics, "diagnostics").items()
@@ -186,40 +164,28 @@ class Release:
     def write(self, folder: str | Path, *, replace: bool = False) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Parameters
-        ----------
-        folder : path-like
-            New or empty folder; it appears whole or not at all.
-        replace : bool, default False
-            Whether it may also be one that holds a release, or tables, which are replaced.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds something, or cannot be written.
+        Each of the two names the other by its digest.  The folder, new or empty, or one with a
+        release or tables that ``replace`` permits to replace, appears whole or not at all.
         """
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
-        return write_release(target, self.tables, document, replace=replaced)
+
+        def check_folder(given: Path) -> None:
+            if replaced:
+                exchange.check_folder(given, replace=True, also=RELEASE_FILE)
+            else:
+                _files.new_folder(given)
+
+        with _files.whole_folder(target, check_folder) as made:
+            described = _files.document_digest(document)
+            exchange.fill(self.tables.content, made, release=described)
+            bound = {**document, "tables": _files.digest(made / MANIFEST)}
+            _files.write_bytes(made / RELEASE_FILE, _files.sealed(bound))
+        return target
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Read a release that :meth:`write` wrote.
-
-        Parameters
-        ----------
-        folder : path-like
-            Folder of the release; of one by place, all parts are put together.
-
-        Returns
-        -------
-        Release
-            Spec, tables and diagnostics.
+        """Return the release that :meth:`write` wrote, of all parts if by place.
 
         Raises
         ------
@@ -240,9 +206,9 @@ class Release:
         try:
             tables, found = PublishedTables.read(source), document["diagnostics"]
             made = cls(spec, tables, found, simulation=document["simulation"])
+        except DataError:
+            raise
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
             raise DataError(f"{file}: {error}") from error
         if "tables" in document:
             check_bound(file, document)

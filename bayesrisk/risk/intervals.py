@@ -86,7 +86,7 @@ def _residual(sums: FloatArray) -> FloatArray:
 
 
 def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what the sum of squared residuals falls short by, and its degrees of freedom.
+    """Return the correction of the sum of squared residuals, and its degrees of freedom.
 
     Both by the working model: hits of one block have the correlation found by an analysis of
     variance, blocks are independent.  A single block has an infinite correction.

@@ -47,17 +47,14 @@ class TradeOffCurve:
     advantage : float
         Largest difference of the two rates: of the best test, which is the total-variation
         distance; where it was estimated, of one test that was chosen on other draws.
-    advantage_lower, advantage_upper : float
-        Ends of the interval of that difference.
+    advantage_lower, advantage_upper, confidence : float
+        Interval of that difference, and its confidence; 1 in closed form.
     error : float
         Bound on the numerical error of rates and advantage, in closed form; the standard error of
         the advantage where it was estimated.
-    method : str
-        ``"exact"`` or ``"simulated"``.
-    draws : int
-        Releases under each hypothesis on which the rates were estimated; 0 in closed form.
-    confidence : float
-        Of the interval; 1 in closed form.
+    method, draws : str, int
+        ``"exact"`` or ``"simulated"``, and the releases under each hypothesis on which the rates
+        were estimated; 0 in closed form.
     """
 
     false_positive_rate: FloatArray
@@ -160,12 +157,8 @@ def tradeoff_curve(
     Returns
     -------
     TradeOffCurve
-        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If a change is out of range, or the cells together have more than 2**22 values.
+        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.  The
+        cells together have at most 2**22 values.
 
     References
     ----------

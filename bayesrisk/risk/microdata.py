@@ -27,6 +27,14 @@ _DENSE = 2**22  # combinations that are counted in a table of all of them
 _LARGEST = 2**62
 
 
+def _checked(source: Source, who: str) -> Source:
+    if not isinstance(source, (pd.DataFrame, Records)):
+        raise ArgumentTypeError(
+            f"{who} must be Records or a DataFrame, got {type(source).__name__}"
+        )
+    return source
+
+
 def key_names(keys: Iterable[str], name: str) -> list[str]:
     """Return names of columns, at least one and each once."""
     found = list(check.texts([keys] if isinstance(keys, str) else keys, name))
@@ -77,6 +85,11 @@ def _column(source: Source, name: str, who: str, role: str) -> pd.Series:
     return column
 
 
+def _renumbered(codes: IntArray) -> IntArray:
+    """Return codes from 0 on without gaps."""
+    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
 def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return the class of every record by several columns, and how many records each class has.
 
@@ -87,12 +100,12 @@ def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     for column in codes:
         size = int(column.max(initial=0)) + 1
         if span * size >= _LARGEST:  # as many numbers as there are classes so far
-            flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            flat = _renumbered(flat)
             span = int(flat.max(initial=0)) + 1
         flat = flat * size + column
         span *= size
     if span > max(_DENSE, 4 * len(flat)):
-        flat = np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        flat = _renumbered(flat)
     return flat, np.bincount(flat, minlength=1)
 
 
@@ -107,7 +120,7 @@ _MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
 @displayed
 @dataclass(frozen=True, eq=False)
 class FirstLook:
-    """How rare records are among themselves.
+    """Rarity of records among themselves.
 
     Attributes
     ----------
@@ -248,10 +261,7 @@ def first_look(
     >>> look.k, look.l, look.unique.tolist(), look.special.tolist()
     (1, 1, [False, False, True, True], [False, False, False, True])
     """
-    if not isinstance(records, (pd.DataFrame, Records)):
-        raise ArgumentTypeError(
-            f"records must be Records or a DataFrame, got {type(records).__name__}"
-        )
+    _checked(records, "records")
     names = key_names(keys, "keys")
     size = min(check.integer(max_size, "max_size", lower=1, upper=len(names) + 64), len(names))
     sets = sum(comb(len(names), i) for i in range(1, size + 1))
@@ -287,10 +297,9 @@ def first_look(
 
 
 def _distinct(whole: IntArray, values: IntArray) -> IntArray:
-    """Return how many different values the class of every record has."""
-    pair = classes([np.unique(whole, return_inverse=True)[1].reshape(-1), values])[0]
-    first = np.unique(pair, return_index=True)[1]
-    owner = np.unique(whole, return_inverse=True)[1].reshape(-1)
+    """Return the number of different values in the class of every record."""
+    owner = _renumbered(whole)
+    first = np.unique(classes([owner, values])[0], return_index=True)[1]
     number: IntArray = np.bincount(owner[first], minlength=1)
     return number[owner] if len(owner) else np.zeros(0, np.int64)
 
@@ -311,24 +320,18 @@ class RepeatedMicrodata:
         Column that the intruder wants to learn; measures about it are None without one.
     n_original, n_protected : int
         Records in either.
-    unique_original : float
-        Original records with keys that no other one has (UiO).
-    unique_protected : float
-        The same of protected ones, in per cent of those (UiS).
-    unique_original_found : float
-        Unique original records whose keys occur in the protected data (UiOiS).
-    replicated_uniques : float
-        Original records whose keys occur once in each (repU).
-    disclosive_original : float or None
-        Original records whose keys have one value of the target in the original (Dorig).
-    found : float or None
-        Original records whose keys occur in the protected data (iS).
-    disclosive_protected : float or None
-        Original records whose keys have one value of the target in the protected data (DiS).
-    disclosive_correct : float or None
-        The same where that value is the record's own (DiSCO).
-    disclosive_both : float or None
-        The same where the original keys have one value of the target, too (DiSDiO).
+    unique_original, unique_protected : float
+        Original records with keys that no other one has (UiO); the same of protected ones, in per
+        cent of those (UiS).
+    unique_original_found, replicated_uniques : float
+        Unique original records whose keys occur in the protected data (UiOiS), or occur once in
+        each (repU).
+    disclosive_original, found : float or None
+        Original records whose keys have one value of the target in the original (Dorig), and whose
+        keys occur in the protected data (iS).
+    disclosive_protected, disclosive_correct, disclosive_both : float or None
+        Original records whose keys have one value of the target in the protected data (DiS); where
+        that value is the record's own (DiSCO); and the original keys have one, too (DiSDiO).
     """
 
     keys: tuple[str, ...]
@@ -409,16 +412,12 @@ def repeated_microdata(
     """
     pair = {"original": original, "protected": protected}
     for who, source in pair.items():
-        if not isinstance(source, (pd.DataFrame, Records)):
-            raise ArgumentTypeError(
-                f"{who} must be Records or a DataFrame, got {type(source).__name__}"
-            )
-        if not len(source):
+        if not len(_checked(source, who)):
             raise ArgumentError(f"{who} must have at least one record, got none")
     names = key_names(keys, "keys")
     n = len(original)
     every = classes(coded(pair, names, "keys"))[0]
-    key = np.unique(every, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    key = _renumbered(every)
     d, s = _by_class(key, n)
     at = key[:n]
     found: dict[str, float] = {
@@ -431,7 +430,7 @@ def repeated_microdata(
         if check.text(target, "target") in names:
             raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
         both = classes([key, coded(pair, [target], "target")[0]])[0]
-        cell = np.unique(both, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        cell = _renumbered(both)
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True
@@ -447,7 +446,7 @@ def repeated_microdata(
 
 
 def _by_class(key: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return how many original and how many protected records each class has."""
+    """Return the numbers of original and of protected records in each class."""
     size = int(key.max()) + 1
     return np.bincount(key[:n], minlength=size), np.bincount(key[n:], minlength=size)
 

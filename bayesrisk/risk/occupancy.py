@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
@@ -38,11 +38,7 @@ _BOUNDS = {
 
 def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     """Return checked households with what is derived: ``child`` and ``violation``."""
-    check.frame(households, source)
-    for name in ("block", *_BOUNDS):
-        if name not in households:
-            held = ", ".join(map(str, households.columns))
-            raise DataError(f"{source}: must have a column {name!r}, got {held}")
+    check.frame(households, source, ("block", *_BOUNDS))
     found = {}
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
@@ -77,7 +73,7 @@ def checked_key(key: object) -> tuple[str, ...]:
     return tuple(key)
 
 
-def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> NDArray[np.int64]:
+def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> IntArray:
     """Return a number for the values of the key of each row."""
     code = np.zeros(len(frame), dtype=np.int64)
     for name, base in zip(KEY_COLUMNS, _BASE, strict=True):
@@ -91,7 +87,8 @@ def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> NDArray[np.int64]:
 # Whether blocks said to hold a violation of the occupancy limit do hold one.
 
 
-_READINGS = ("apart", "violation")
+#: How a block without any reconstruction is read.
+INFEASIBLE_AS = ("apart", "violation")
 
 
 @displayed
@@ -125,16 +122,15 @@ class OccupancyBlockRisk:
 
     def to_frame(self) -> pd.DataFrame:
         """Return precision and recall with Clopper-Pearson intervals and blind guesses."""
-        of = np.array([self.putative, self.violating])
+        trials = np.array([self.putative, self.violating])
         confirmed = np.full(2, self.confirmed)
-        lower, upper = binomial_interval(confirmed, of, confidence=self.confidence)
+        lower, upper = binomial_interval(confirmed, trials, confidence=self.confidence)
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = confirmed / of
-            baseline = np.array([self.violating, self.putative]) / np.full(2, self.blocks)
+            value, baseline = confirmed / trials, trials[::-1] / self.blocks
         columns: dict[str, Any] = {
             "measure": ["precision", "recall"],
             "confirmed": confirmed,
-            "of": of,
+            "of": trials,
             "value": value,
             "lower": lower,
             "upper": upper,
@@ -148,9 +144,8 @@ class OccupancyBlockRisk:
             return NotImplemented
         if self.confidence != other.confidence:
             raise ArgumentError(f"confidence must be {self.confidence}, got {other.confidence}")
-        names = ("blocks", "violating", "putative", "confirmed", "infeasible", "undecided")
-        total = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return OccupancyBlockRisk(**total, confidence=self.confidence)
+        total = {name: value + getattr(other, name) for name, value in vars(self).items()}
+        return OccupancyBlockRisk(**total | {"confidence": self.confidence})
 
 
 def occupancy_block_risk(
@@ -160,7 +155,7 @@ def occupancy_block_risk(
     infeasible: str = "apart",
     confidence: float = 0.95,
 ) -> OccupancyBlockRisk:
-    """Return how many of the blocks said to hold a violation do.
+    """Return the counts of blocks said to hold a violation, and of those that do.
 
     Parameters
     ----------
@@ -194,32 +189,32 @@ def occupancy_block_risk(
     >>> occupancy_block_risk(found, truth).to_frame()["value"].tolist()
     [1.0, 0.5]
     """
-    _check_detection(found)
-    check.choice(infeasible, "infeasible", _READINGS)
+    check.instance(found, OccupancyDetection, "found")
+    check.choice(infeasible, "infeasible", INFEASIBLE_AS)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     true = violating_blocks(found, truth)
-    status = np.array(found.status)
-    said = status == Status.VIOLATION
-    if infeasible == "violation":
-        said |= status == Status.INFEASIBLE
+    return count_blocks(np.array(found.status), true, infeasible=infeasible, confidence=share)
+
+
+def count_blocks(
+    status: NDArray[Any], true: BoolArray, *, infeasible: str, confidence: float
+) -> OccupancyBlockRisk:
+    """Return the counts of blocks by what is said of them (status) and what is true."""
+    none = status == Status.INFEASIBLE
+    said = (status == Status.VIOLATION) | (none & (infeasible == "violation"))
     return OccupancyBlockRisk(
         len(status),
         int(true.sum()),
         int(said.sum()),
         int((said & true).sum()),
-        int((status == Status.INFEASIBLE).sum()),
+        int(none.sum()),
         int((status == Status.UNDECIDED).sum()),
-        share,
+        confidence,
     )
 
 
-def _check_detection(found: object) -> None:
-    if not isinstance(found, OccupancyDetection):
-        raise ArgumentTypeError(f"found must be a detection, got {type(found).__name__}")
-
-
-def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> NDArray[np.bool_]:
-    """Return whether each block holds a violation."""
+def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArray:
+    """Return (blocks,): True where a block holds a violation."""
     homes = household_frame(truth, source="truth")
     return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
 
@@ -303,21 +298,12 @@ class LinkageCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each k."""
-        return pd.DataFrame(
-            {
-                "k": np.arange(1, len(self) + 1),
-                "putative": self.putative,
-                "hits": self.hits,
-                "precision": self.precision,
-                "precision_lower": self.precision_bounds[0],
-                "precision_upper": self.precision_bounds[1],
-                "recall": self.recall,
-                "recall_lower": self.recall_bounds[0],
-                "recall_upper": self.recall_bounds[1],
-                "match_rate": self.match_rate,
-                "baseline": self.baseline,
-            }
-        )
+        columns = {"k": np.arange(1, len(self) + 1), "putative": self.putative, "hits": self.hits}
+        for name in ("precision", "recall"):
+            columns[name] = getattr(self, name)
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = getattr(self, f"{name}_bounds")
+        frame = pd.DataFrame(columns)
+        return frame.assign(match_rate=self.match_rate, baseline=self.baseline)
 
 
 def occupancy_ranking(
@@ -348,8 +334,7 @@ def occupancy_ranking(
     >>> occupancy_ranking(found, key=["race_ethnicity", "child"]).values.tolist()
     [['1', 0, 1, 2.0]]
     """
-    if not isinstance(found, OccupancyReconstruction):
-        raise ArgumentTypeError(f"found must be a reconstruction, got {type(found).__name__}")
+    check.instance(found, OccupancyReconstruction, "found")
     names = list(checked_key(key))
     frame = found.to_frame()
     frame["child"] = (frame["children"] > 0).astype(np.int64)
@@ -369,13 +354,10 @@ def sampling_ranking(
     """
     names = list(checked_key(key))
     places = check.text_array(targets, "targets")
-    if places.ndim != 1:
-        raise ShapeError(f"targets must have one axis, got shape {places.shape}")
     homes = household_frame(sample, source="sample")
     counts = homes[homes["violation"]].groupby(names, sort=True).size().rename("score")
     rows = counts.astype(float).reset_index()
-    blocks = pd.DataFrame({"block": pd.Series(places, dtype="str")})
-    every = blocks.merge(rows, how="cross")
+    every = pd.DataFrame({"block": pd.Series(places, dtype="str")}).merge(rows, how="cross")
     return every.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -387,7 +369,7 @@ def occupancy_linkage(
     unique: bool,
     confidence: float = 0.95,
 ) -> LinkageCurve:
-    r"""Return how many known households, and violations, the first k entries match, for every k.
+    r"""Return the known households, and violations, that the first k entries match, for every k.
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
@@ -428,35 +410,22 @@ def occupancy_linkage(
     """
     names = checked_key(key)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    check.frame(ranking, "ranking")
-    for name in ("block", *names, "score"):
-        if name not in ranking:
-            raise DataError(f"ranking: must have a column {name!r}")
+    check.frame(ranking, "ranking", ("block", *names, "score"))
     check.flag(unique, "unique")
     homes = household_frame(truth, source="truth")
     if "subsidised" in names:
         homes = homes[homes["subsidised"] == 1]
-    homes = pd.DataFrame(
-        {
-            "block": homes["block"],
-            "code": key_codes(homes, names),
-            "violation": homes["violation"].astype(np.int64),
-        }
-    )
+    homes = homes.assign(code=key_codes(homes, names), violation=homes["violation"].astype(int))
     known = homes.groupby(["block", "code"], sort=False)["violation"].agg(["size", "sum"])
     if unique:
         known = known[known["size"] == 1]
+    score = ranking["score"].to_numpy(np.float64)
     entries = pd.DataFrame(
-        {
-            "block": ranking["block"].astype("str"),
-            "code": key_codes(ranking, names),
-            "score": ranking["score"].astype(float),
-        }
+        {"block": ranking["block"].astype("str"), "code": key_codes(ranking, names)}
     )
     if entries.duplicated(["block", "code"]).any():
         raise DataError("ranking: must have every entry once")
     joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
-    score = joined["score"].to_numpy(np.float64)
     size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
     found = known.groupby(level="block", sort=False)["sum"].sum()
     bounds = _bounds(joined["block"], score, size, hits, found[found > 0], share)
@@ -477,8 +446,7 @@ def _expected(score: FloatArray, values: FloatArray) -> FloatArray:
     """Return the expected sum of the first k values, largest scores first, ties at random."""
     if not score.size:
         return np.empty(0)
-    different, tie, count = np.unique(-score, return_inverse=True, return_counts=True)
-    del different
+    _, tie, count = np.unique(-score, return_inverse=True, return_counts=True)
     ends = np.concatenate([[0], np.cumsum(count)])
     sums = np.concatenate([[0.0], np.cumsum(np.bincount(tie, values))])
     return np.asarray(np.interp(np.arange(1, score.size + 1), ends, sums))

@@ -5,9 +5,8 @@ records.
 """
 
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.histogram import Histogram
 from bayesrisk.tables.microdata import Microdata
-from bayesrisk.tables.published import PublishedTables, tabulate
+from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
 from bayesrisk.tables.schema import Attribute, Geography, Schema
 from bayesrisk.tables.workload import Workload

@@ -7,7 +7,7 @@ attributes are looked up by who asked.
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
@@ -21,6 +21,7 @@ from bayesrisk.exceptions import DataError
 _MOST_CODES = 10_000
 _LONGEST = 200
 _CODE = re.compile(r"[+-]?[0-9]{1,18}")
+_File = TypeVar("_File", bound=Section)
 
 
 def _text(value: object) -> str:
@@ -114,10 +115,6 @@ class _TableEntry(Section):
             raise refuse("given where a table has where, weight or parts", key=".name", value=None)
         return self
 
-    def values(self) -> dict[str, Any]:
-        """Return what was given."""
-        return {key: getattr(self, key) for key in self.model_fields_set}
-
 
 class _WorkloadFile(Section):
     """A workload: the tables that are counted."""
@@ -129,7 +126,7 @@ class _WorkloadFile(Section):
 
 
 def ambiguous(labels: Sequence[str], first: int) -> tuple[str, str] | None:
-    """Return why labels cannot be told from codes or from each other, and which one."""
+    """Return the reason why a label is like a code or another label, and the label; or None."""
     seen = set[str]()
     for code, label in enumerate(labels, first):
         if _CODE.fullmatch(label) and int(label) != code:
@@ -142,7 +139,7 @@ def ambiguous(labels: Sequence[str], first: int) -> tuple[str, str] | None:
 
 def read_schema(file: Path) -> dict[str, Any]:
     """Return the schema in a file; its geography may be a name or None."""
-    read = _validated(_SchemaFile, read_toml(file), str(file))
+    read = _validated(_SchemaFile, file)
     attributes = [attribute.values() for attribute in read.attributes]
     place = read.geography.model_dump() if isinstance(read.geography, _Place) else read.geography
     return {"name": read.name, "geography": place, "attributes": attributes}
@@ -150,17 +147,17 @@ def read_schema(file: Path) -> dict[str, Any]:
 
 def read_workload(file: Path) -> dict[str, Any]:
     """Return the workload in a file; ``schema`` is the name or path that it says, or None."""
-    read = _validated(_WorkloadFile, read_toml(file), str(file))
-    tables = [table.values() for table in read.tables]
+    read = _validated(_WorkloadFile, file)
+    tables = [table.model_dump(exclude_unset=True) for table in read.tables]
     values: dict[str, Any] = {"schema": read.schema_, "levels": read.levels, "tables": tables}
     return values | ({} if read.recodes is None else {"recodes": read.recodes})
 
 
-def _validated(kind: Any, document: Mapping[str, Any], source: str) -> Any:
+def _validated(kind: type[_File], file: Path) -> _File:
     try:
-        return kind.model_validate(document)
+        return kind.model_validate(read_toml(file))
     except ValidationError as error:
-        raise as_config_error(error, source) from error
+        raise as_config_error(error, str(file)) from error
 
 
 def frame_attributes(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -79,11 +79,15 @@ def codes_of(text: object, attribute: Attribute) -> tuple[int, ...]:
 
 def text_of(codes: Sequence[int]) -> str:
     """Return the shortest text of a group: the inverse of :func:`codes_of` for sorted codes."""
-    ordered = sorted(codes)
+    return _runs(sorted(codes), 0)
+
+
+def _runs(numbers: Iterable[int], width: int) -> str:
+    """Return ranges of consecutive numbers as text, each of ``width`` digits at least."""
     runs = []
-    for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0]):
-        members = [code for _, code in run]
-        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [f"{number:0{width}d}" for _, number in run]
+        runs.append(members[0] if len(members) == 1 else f"{members[0]}-{members[-1]}")
     return ",".join(runs)
 
 
@@ -138,11 +142,7 @@ def pattern_of(names: Sequence[str]) -> str | list[str]:
     plain = len(numbers) == len(names) and all(len(n) == width and n.isdigit() for n in numbers)
     if not width or not plain or "{" in stem or "}" in stem or not all(map(str.isascii, numbers)):
         return list(names)
-    runs = []
-    for _, run in groupby(enumerate(map(int, numbers)), lambda pair: pair[1] - pair[0]):
-        members = [f"{number:0{width}d}" for _, number in run]
-        runs.append(members[0] if len(members) == 1 else f"{members[0]}-{members[-1]}")
-    return f"{stem}{{{','.join(runs)}}}"
+    return f"{stem}{{{_runs(map(int, numbers), width)}}}"
 
 
 def parse_part(
@@ -236,7 +236,7 @@ def part_to_dict(part: Part, schema: Schema) -> dict[str, Any]:
     return entry
 
 
-def _cross_to_item(name: str, groups: Groups, schema: Schema) -> Any:
+def _cross_to_item(name: str, groups: Groups, schema: Schema) -> str | list[object]:
     attribute = schema.attribute(name)
     if groups == tuple((c,) for c in range(attribute.first, attribute.last + 1)):
         return name
@@ -387,19 +387,9 @@ class Table:
                 )
 
     def incidence(self, schema: Schema, cells: ArrayLike) -> sparse.csr_array:
-        """Return the weight of records of given schema cells in the cells of the table.
+        """Return the weights (cells of the table, len(cells)) of records of given schema cells.
 
-        Parameters
-        ----------
-        schema : Schema
-            What the cell numbers belong to.
-        cells : array_like of int
-            Schema cells, as :meth:`Schema.cell_index` numbers them.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of int64
-            Shape (cells of the table, len(cells)).
+        Schema cells are numbered as :meth:`Schema.cell_index` does.
         """
         self.check_schema(schema)
         flat = check.as_array(cells, "cells")
@@ -450,21 +440,29 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
         ) from error
 
 
+def distinct_tables(tables: Mapping[Key, Table]) -> list[tuple[Table, list[str]]]:
+    """Return the different tables, each with the levels that have it, in order."""
+    found: list[tuple[Table, list[str]]] = []
+    by_name: dict[str, list[tuple[Table, list[str]]]] = {}
+    for (level, name), table in tables.items():
+        same = by_name.setdefault(name, [])
+        entry = next((e for e in same if e[0] is table or e[0] == table), None)
+        if entry is None:
+            entry = table, []
+            same.append(entry)
+            found.append(entry)
+        entry[1].append(level)
+    return found
+
+
 def described(about: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
     """Return the tables in the grammar, each once with its levels."""
-    entries: list[tuple[Table, dict[str, Any]]] = []
-    by_name: dict[str, list[int]] = {}
-    for (level, name), table in tables.items():
-        for i in by_name.get(name, []):
-            if entries[i][0] is table or entries[i][0] == table:
-                entries[i][1]["levels"].append(level)
-                break
-        else:
-            by_name.setdefault(name, []).append(len(entries))
-            parts = table.parts or _parts_of(table, about)
-            grammars = [part_to_dict(part, about) for part in parts]
-            entries.append((table, {"name": name, "levels": [level], "parts": grammars}))
-    return [entry for _, entry in entries]
+    entries = []
+    for table, levels in distinct_tables(tables):
+        parts = table.parts or _parts_of(table, about)
+        grammars = [part_to_dict(part, about) for part in parts]
+        entries.append({"name": table.name, "levels": levels, "parts": grammars})
+    return entries
 
 
 def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:

@@ -16,7 +16,7 @@ from scipy import sparse
 from bayesrisk import _files
 from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._files.text import shown
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.tables.workload import Workload
 
@@ -85,39 +85,17 @@ def part_name(code: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """The index of a data set by place.
+    """The index of a data set by place."""
 
-    Attributes
-    ----------
-    folder : Path
-        The data set.
-    kind : str
-        ``tables`` or ``microdata``.
-    level : str
-        Level of the parts.
-    digests : mapping of str to str
-        By code of a part, sorted, the SHA-256 of its manifest.
-    above : str or None
-        That of the tables of coarser levels.
-    part : ndarray of int64
-        For each place of the index the position of its part.
-    place : ndarray of str
-        Its code: of the level above the finest, or of the part itself.
-    finest : ndarray of int64
-        Places of the finest level in it.
-    digest : str
-        SHA-256 of ``_partitions.json``, which all other digests follow from.
-    """
-
-    folder: Path
-    kind: str
-    level: str
-    digests: Mapping[str, str]
-    above: str | None
-    part: IntArray
-    place: NDArray[np.str_]
-    finest: IntArray
-    digest: str
+    folder: Path  # the data set
+    kind: str  # ``tables`` or ``microdata``
+    level: str  # level of the parts
+    digests: Mapping[str, str]  # by code of a part, sorted, the SHA-256 of its manifest
+    above: str | None  # that of the tables of coarser levels
+    part: IntArray  # for each place of the index the position of its part
+    place: NDArray[np.str_]  # its code: of the level above the finest, or of the part itself
+    finest: IntArray  # places of the finest level in it
+    digest: str  # SHA-256 of ``_partitions.json``, which all other digests follow from
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -127,9 +105,7 @@ class Partitions:
     @property
     def sizes(self) -> IntArray:
         """Places of the finest level in each part."""
-        sizes = np.zeros(len(self.digests), dtype=np.int64)
-        np.add.at(sizes, self.part, self.finest)
-        return sizes
+        return np.bincount(self.part, self.finest, len(self.digests)).astype(np.int64)
 
     def checked(self, code: str) -> Path:
         """Return the folder of a part whose manifest is the one that the index lists."""
@@ -156,26 +132,14 @@ class Partitions:
         plain = isinstance(parts, dict) and all(
             isinstance(text, str) for text in (document["places"], *parts, *parts.values())
         )
-        if not plain or list(parts) != sorted(parts) or not all(map(_is_code, parts)):
+        codes = plain and all(text.isascii() and text.isdigit() for text in parts)
+        if not codes or list(parts) != sorted(parts):
             raise DataError(f"{file}: parts must be digests by codes of places, sorted")
         if document["kind"] != kind:
             raise DataError(f"{folder}: must hold {kind}, got {shown(document['kind'])}")
-        part, place, finest = _read_index(folder / INDEX, document["places"], list(parts))
-        return cls(
-            folder,
-            kind,
-            str(document["level"]),
-            parts,
-            document["above"],
-            part,
-            place,
-            finest,
-            _files.digest(file),
-        )
-
-
-def _is_code(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+        rows = _read_index(folder / INDEX, document["places"], list(parts))
+        level, above = str(document["level"]), document["above"]
+        return cls(folder, kind, level, parts, above, *rows, _files.digest(file))
 
 
 def _read_index(
@@ -195,18 +159,9 @@ def _read_index(
 
 
 def index_rows(code: str, places: NDArray[np.str_], width: int, manifest: str) -> pa.Table:
-    """Return what the index says of a part whose finest places are given, and its digest.
+    """Return the rows of the index for a part: its places of ``width`` digits, and its digest.
 
-    Parameters
-    ----------
-    code : str
-        The part.
-    places : ndarray of str
-        Its places of the finest level, sorted.
-    width : int
-        Digits of the places of the index.
-    manifest : str
-        SHA-256 of the manifest of the part.
+    ``places`` are those of the finest level, sorted.
     """
     above, counts = np.unique(places.astype(f"<U{width}"), return_counts=True)
     if not len(above):
@@ -252,6 +207,17 @@ _TABLE_KEYS = {"format", "negative", "parts", "places", "workload"}
 _ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
 
 
+class TableRows(NamedTuple):
+    """Rows of one table in one file: place and cell by position, count, and where they stand."""
+
+    row: IntArray
+    cell: IntArray
+    value: IntArray
+    missing: BoolArray
+    where: IntArray
+    file: Path
+
+
 def read(
     folder: Path,
 ) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, str]]:
@@ -272,10 +238,15 @@ def read(
         raise DataError(f"{folder}: must hold the parts of its manifest, differs in {other[0]!r}")
     rows = sum(part["rows"] for part in manifest["parts"])
     check_together(str(folder), rows * _ROW_BYTES, [folder / name for name in listed])
-    reader = _Reader(workload, places, negative=manifest["negative"])
+    taken: dict[Key, list[TableRows]] = {key: [] for key in workload.tables}
     for part in manifest["parts"]:
-        reader.add(folder / part["file"], part)
-    return workload, places, *reader.matrices(), laws
+        file = folder / part["file"]
+        table = _load(file, ROWS, part["rows"], part.get("sha256"))
+        _take(table, file, workload, places, taken, negative=manifest["negative"])
+    made = {key: _matrices(pieces, key, workload, places) for key, pieces in taken.items()}
+    counts = {key: both[0] for key, both in made.items()}
+    suppressed = {key: both[1] for key, both in made.items() if both[1].nnz}
+    return workload, places, counts, suppressed, laws
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -293,7 +264,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
             and all(_is_size(p["rows"]) for p in manifest["parts"])
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
-            and all(len(r) == 3 and all(map(_is_text, r)) for r in manifest.get("laws", ()))
+            and all(
+                len(r) == 3 and all(isinstance(t, str) and t for t in r)
+                for r in manifest.get("laws", ())
+            )
         )
     except (KeyError, TypeError) as error:
         raise DataError(f"{file}: is not the manifest of tables: {error!r}") from error
@@ -302,16 +276,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
-    """Return what is in a file: the one with this digest, where the manifest has it."""
+    """Return the table of a file, which has this digest where the manifest has it."""
     if digest is not None:
         _files.check_digest(file, digest, MANIFEST)
     table = read_table(file)
@@ -399,112 +369,87 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
     return found
 
 
-class _Reader:
-    """Collects the rows of the parts into sparse matrices."""
-
-    def __init__(self, workload: Workload, places: dict[str, Any], *, negative: bool) -> None:
-        self.workload, self.places, self.negative = workload, places, negative
-        self.texts = {level: pa.array(g.tolist(), pa.string()) for level, g in places.items()}
-        self.found: dict[Key, list[tuple[NDArray[Any], ...]]] = {k: [] for k in workload.tables}
-        self.files: list[Path] = []
-
-    def add(self, file: Path, about: Mapping[str, Any]) -> None:
-        """Take in a part, whatever the order of its rows."""
-        rows = int(about["rows"])
-        table = _load(file, ROWS, rows, about.get("sha256"))
-        number = len(self.files)
-        self.files.append(file)
-        levels, level = _coded(table.column("level"))
-        names, name = _coded(table.column("table"))
-        kind = level * len(names) + name
-        for one in np.unique(kind):
-            where = np.flatnonzero(kind == one)
-            key = (levels[one // len(names)], names[one % len(names)])
-            self._known(key, file, int(where[0]))
-            part = table if len(where) == rows else table.take(pa.array(where))
-            self._take(part, key, where, number)
-
-    def _take(self, part: pa.Table, key: Key, where: NDArray[np.int64], number: int) -> None:
-        file = self.files[number]
-        rows = _positions(part, "geoid", self.texts[key[0]], "place of its level", file, where)
-        cells = pa.array(list(self.workload.tables[key].cells), pa.string())
+def _take(
+    table: pa.Table,
+    file: Path,
+    workload: Workload,
+    places: Mapping[str, Any],
+    found: Mapping[Key, list[TableRows]],
+    *,
+    negative: bool,
+) -> None:
+    """Add the rows of a part, whatever their order, to those of their tables."""
+    names = table.select(["level", "table"]).to_pandas(strings_to_categorical=True)
+    for key, where in names.groupby(["level", "table"], observed=True).indices.items():
+        start = f"{file}: row {where[0] + 1}"
+        if key[0] not in places:
+            raise DataError(
+                f"{start}, column 'level': must be one of {', '.join(places)}, got {shown(key[0])}"
+            )
+        if key not in found:
+            raise DataError(
+                f"{start}, column 'table': must be a table of level {key[0]!r}, got {shown(key[1])}"
+            )
+        part = table if len(where) == table.num_rows else table.take(pa.array(where))
+        rows = _positions(part, "geoid", places[key[0]], "place of its level", file, where)
+        cells = workload.tables[key].cells
         columns = _positions(part, "cell", cells, "cell of its table", file, where)
         counts = part.column("count")
-        missing = pc.is_null(counts).to_numpy()
         values = counts.fill_null(0).to_numpy().astype(np.int64)
-        if not self.negative and (values < 0).any():
+        if not negative and (values < 0).any():
             row = int((values < 0).argmax())
             raise DataError(
                 f"{file}: row {where[row] + 1}, column 'count': must be >= 0 "
                 f"(the manifest says no count is negative), got {values[row]}"
             )
-        files = np.full(len(where), number)
-        self.found[key].append((rows, columns, values, missing, files, where))
-
-    def _known(self, key: Key, file: Path, start: int) -> None:
-        if key[0] not in self.places:
-            raise DataError(
-                f"{file}: row {start + 1}, column 'level': must be one of "
-                f"{', '.join(self.places)}, got {shown(key[0])}"
-            )
-        if key not in self.found:
-            raise DataError(
-                f"{file}: row {start + 1}, column 'table': must be a table of level {key[0]!r}, "
-                f"got {shown(key[1])}"
-            )
-
-    def matrices(self) -> tuple[dict[Key, Any], dict[Key, Any]]:
-        """Return counts and suppressed cells, after a look for rows that are there twice."""
-        counts, suppressed = {}, {}
-        for key, pieces in self.found.items():
-            shape = (len(self.places[key[0]]), len(self.workload.tables[key].cells))
-            if not pieces:
-                counts[key] = sparse.csr_array(shape, dtype=np.int64)
-                continue
-            rows, cells, values, missing, files, where = map(
-                np.concatenate, zip(*pieces, strict=True)
-            )
-            flat = rows * shape[1] + cells
-            order = np.argsort(flat, kind="stable")
-            again = np.flatnonzero(flat[order][1:] == flat[order][:-1])
-            if len(again):
-                row = order[again[0] + 1]
-                raise DataError(
-                    f"{self.files[files[row]]}: row {where[row] + 1}, columns 'level' to 'cell': "
-                    f"must be there once, got {key[0]} {self.places[key[0]][rows[row]]} {key[1]} "
-                    f"{self.workload.tables[key].cells[cells[row]]} again"
-                )
-            counts[key] = sparse.csr_array((values, (rows, cells)), shape=shape)
-            if missing.any():
-                ones = np.ones(int(missing.sum()), dtype=np.bool_)
-                at = (rows[missing], cells[missing])
-                suppressed[key] = sparse.csr_array((ones, at), shape=shape)
-        return counts, suppressed
+        found[key].append(
+            TableRows(rows, columns, values, pc.is_null(counts).to_numpy(), where, file)
+        )
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the different texts of a column, and which of them every row has."""
-    coded = pc.dictionary_encode(column.combine_chunks())
-    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+def _matrices(
+    pieces: list[TableRows], key: Key, workload: Workload, places: Mapping[str, Any]
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return counts and suppressed cells of a table, (places, cells); refuse a row there twice."""
+    names = workload.tables[key].cells
+    shape = len(places[key[0]]), len(names)
+    if not pieces:
+        return sparse.csr_array(shape, dtype=np.int64), sparse.csr_array(shape, dtype=np.bool_)
+    found: Any = map(np.concatenate, zip(*(piece[:5] for piece in pieces), strict=True))
+    rows, cells, values, missing, where = found
+    flat = rows * len(names) + cells
+    order = np.argsort(flat, kind="stable")
+    again = np.flatnonzero(flat[order][1:] == flat[order][:-1])
+    if len(again):
+        row = order[again[0] + 1]
+        ends = np.cumsum([len(piece.row) for piece in pieces])
+        file = pieces[int(np.searchsorted(ends, row, side="right"))].file
+        raise DataError(
+            f"{file}: row {where[row] + 1}, columns 'level' to 'cell': must be there once, got "
+            f"{key[0]} {places[key[0]][rows[row]]} {key[1]} {names[cells[row]]} again"
+        )
+    hidden: Any = (missing[missing], (rows[missing], cells[missing]))
+    counts: Any = (values, (rows, cells))
+    return sparse.csr_array(counts, shape=shape), sparse.csr_array(hidden, shape=shape)
 
 
 def _positions(
     part: pa.Table,
     column: str,
-    known: pa.Array,
+    known: Iterable[str],
     meaning: str,
     file: Path,
-    where: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    where: IntArray,
+) -> IntArray:
     """Return the positions of texts among those known; one that is not is refused by its row."""
-    found = pc.index_in(part.column(column), value_set=known)
+    found = pc.index_in(part.column(column), value_set=pa.array(list(known), pa.string()))
     if found.null_count:
         row = pc.index(pc.is_null(found), True).as_py()
         raise DataError(
             f"{file}: row {where[row] + 1}, column {column!r}: must be a {meaning}, "
             f"got {shown(part.column(column)[row].as_py())}"
         )
-    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    positions: IntArray = found.to_numpy().astype(np.int64)
     return positions
 
 
@@ -520,21 +465,6 @@ def _repeated(text: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, pa.array([text])).cast(pa.string())
 
 
-def _texts(values: Any, index: NDArray[np.int64]) -> pa.Array:
-    return pa.array(list(values), pa.string()).take(pa.array(index))
-
-
-def entries(tables: Content, key: Key) -> tuple[NDArray[Any], ...]:
-    """Return rows, columns, counts and a mask of suppression of what a table must state."""
-    counts, hidden = tables.counts[key].tocoo(), tables.hidden[key].tocoo()
-    rows = np.concatenate([counts.coords[0], hidden.coords[0]]).astype(np.int64)
-    cells = np.concatenate([counts.coords[1], hidden.coords[1]]).astype(np.int64)
-    values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
-    missing = np.repeat([False, True], [counts.nnz, hidden.nnz])
-    order = np.lexsort((cells, rows))
-    return rows[order], cells[order], values[order], missing[order]
-
-
 def rows_of(tables: Content, key: Key) -> pa.Table:
     """Return the rows of a table, places first."""
     pieces = list(_slices(tables, key))
@@ -542,12 +472,17 @@ def rows_of(tables: Content, key: Key) -> pa.Table:
 
 
 def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
-    rows, cells, values, missing = entries(tables, key)
+    """Yield the counts of a table that are not 0, and suppressed cells as missing."""
+    counts, hidden = tables.counts[key].tocoo(), tables.hidden[key].tocoo()
+    rows, cells = np.concatenate([counts.coords, hidden.coords], axis=1).astype(np.int64)
+    values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
+    missing = np.repeat([False, True], [counts.nnz, hidden.nnz])
+    order = np.lexsort((cells, rows))
     places = pa.array(tables.geoids[key[0]].tolist(), pa.string())
     names = pa.array(list(tables.workload.tables[key].cells), pa.string())
     for start in range(0, len(rows), _SLICE):
-        part = slice(start, start + _SLICE)
-        count = len(rows[part])
+        part = order[start : start + _SLICE]
+        count = len(part)
         yield pa.table(
             [
                 _repeated(key[0], count),
@@ -574,16 +509,21 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     """Write tables into a folder that is being made; those of a release name its description."""
     parts: list[dict[str, Any]] = []
     waiting: list[pa.Table] = []
-    size = 0
+
+    def write_part() -> None:
+        table = pa.concat_tables(waiting or [ROWS.empty_table()])
+        name = f"part-{len(parts):05d}.parquet"
+        digest = _parquet(table, folder / name)
+        parts.append({"file": name, "rows": table.num_rows, "sha256": digest})
+        waiting.clear()
+
     for key in tables.workload.tables:
         for piece in _slices(tables, key):
             waiting.append(piece)
-            size += piece.num_rows
-            if size >= _PART_ROWS:
-                parts.append(_part(folder, len(parts), waiting))
-                waiting, size = [], 0
+            if sum(table.num_rows for table in waiting) >= _PART_ROWS:
+                write_part()
     if waiting or not parts:
-        parts.append(_part(folder, len(parts), waiting or [ROWS.empty_table()]))
+        write_part()
     places = [
         pa.table([_repeated(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
         for level, g in tables.geoids.items()
@@ -605,22 +545,20 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
 
 def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
     """Refuse a folder unless it is empty or holds tables, and perhaps one more file."""
-    found = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
-    known = [n for n in found if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)]
-    others = [n for n in found if n not in known and not _files.is_leftover(n)]
-    if others or (known and MANIFEST not in known):
-        raise OutputError(
-            f"{folder}: must be empty or hold tables, but holds {(others or known)[0]!r}; "
-            "nothing was changed"
-        )
+    found = {p.name for p in folder.iterdir()} if folder.exists() else set()
+    known = {n for n in found if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)}
+    refuse_others(folder, found - known if not known or MANIFEST in known else found, "tables")
     if known and not replace:
         raise OutputError(f"{folder}: holds tables already; nothing was changed")
 
 
-def _part(folder: Path, number: int, pieces: list[pa.Table]) -> dict[str, Any]:
-    table = pa.concat_tables(pieces)
-    name = f"part-{number:05d}.parquet"
-    return {"file": name, "rows": table.num_rows, "sha256": _parquet(table, folder / name)}
+def refuse_others(folder: Path, names: set[str], held: str) -> None:
+    """Refuse a folder that holds other names than leftovers."""
+    others = sorted(name for name in names if not _files.is_leftover(name))
+    if others:
+        raise OutputError(
+            f"{folder}: must be empty or hold {held}, but holds {others[0]!r}; nothing was changed"
+        )
 
 
 def _parquet(table: pa.Table, target: Path) -> str:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,9 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.text import all_of, json_document, named, shown
 from bayesrisk._show import displayed
+from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
-from bayesrisk.tables.exchange import Partitions
+from bayesrisk.tables.exchange import Partitions, refuse_others
 from bayesrisk.tables.records import Records, recoded
 from bayesrisk.tables.schema import Schema
 
@@ -63,22 +63,9 @@ class Microdata:
             object.__setattr__(self, "blocks", _checked_blocks(self.blocks, "blocks"))
 
     def for_schema(self, target: Schema) -> Records:
-        """Return the records that a workload of a schema counts.
+        """Return the persons or the households that a workload of a schema counts.
 
-        Parameters
-        ----------
-        target : Schema
-            The schema of the workload.
-
-        Returns
-        -------
-        Records
-            The persons or the households, recoded where their schema is another one.
-
-        Raises
-        ------
-        DataError
-            If a column that the recoding needs is missing.
+        They are recoded where their schema is another one.
         """
         check.instance(target, Schema, "target")
         for records in (self.persons, self.households):
@@ -90,28 +77,20 @@ class Microdata:
             raise ArgumentError(f"{unit} must be given for schema {target.name!r}, got none")
         return recoded(records, target)
 
-    def geoids(self) -> np.ndarray[Any, np.dtype[np.str_]] | None:
+    def geoids(self) -> TextArray | None:
         """Return all places of the finest level, sorted; None where blocks are not given."""
         return None if self.blocks is None else np.sort(self.blocks["block"].to_numpy(dtype="U"))
 
     def with_places(self, places: ArrayLike) -> "Microdata":
-        """Return the same records with a list of places.
+        """Return the same records with ``blocks`` of a list of places.
+
+        Coordinates are kept where all of them are known.
 
         Parameters
         ----------
         places : array_like of str
-            Codes of places, all of one level; ``"occupied"`` lists those where a record is, which
-            depends on who lives where.
-
-        Returns
-        -------
-        Microdata
-            With ``blocks`` of these places, and their coordinates where all of them are known.
-
-        Raises
-        ------
-        ArgumentError
-            If the codes are not of one level, or a record lies in none of these places.
+            Codes of places, all of one level, that hold every record; ``"occupied"`` lists those
+            where a record is, which depends on who lives where.
 
         Examples
         --------
@@ -144,19 +123,13 @@ class Microdata:
         return replace(self, blocks=frame)
 
     def check_places(self) -> None:
-        """Refuse records outside of the list of places, which must be there.
-
-        Raises
-        ------
-        ArgumentError
-            If a record lies in none of the places.
-        """
+        """Refuse records outside of the list of places, which must be there."""
         codes = self.geoids()
         if codes is None:
             raise ArgumentError("blocks must be given, got none")
         _check_inside(self._lived(), codes)
 
-    def _lived(self) -> np.ndarray[Any, np.dtype[np.str_]]:
+    def _lived(self) -> TextArray:
         """Return the places with a record, sorted."""
         units = [unit for unit in (self.persons, self.households) if unit is not None]
         return np.unique(np.concatenate([unit.places()[0] for unit in units]))
@@ -164,23 +137,15 @@ class Microdata:
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write ``persons.parquet``, ``households.parquet``, ``blocks.parquet``, and a manifest.
 
-        The folder is whole or as before, whenever the writing stops.
-
-        Parameters
-        ----------
-        folder : path-like
-            A new or empty folder, or one that holds microdata, which are replaced.
-        replace : bool, default True
-            Whether microdata may be replaced.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds anything else, or cannot be written; nothing is changed then.
+        The folder, new, empty or with microdata that may be replaced, is whole or as before,
+        whenever the writing stops; one that holds anything else is refused.
         """
 
         def check(target: Path) -> None:
-            _check_folder(target, replace=replace)
+            found = {p.name for p in target.iterdir()} if target.exists() else set()
+            refuse_others(target, found - {*_PARTS, MANIFEST}, "microdata")
+            if not replace and found & {*_PARTS, MANIFEST}:
+                raise OutputError(f"{target}: holds microdata already; nothing was changed")
 
         with _files.whole_folder(folder, check) as target:
             listed = {}
@@ -205,25 +170,10 @@ class Microdata:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Microdata":
-        """Return the microdata of a folder that :meth:`write` made.
+        """Return the microdata of a folder that :meth:`write` made, of all parts if by place.
 
-        Parameters
-        ----------
-        folder : path-like
-            The folder; of microdata by place, all parts are put together.  One without
-            ``_microdata.json``, put together by hand, is read as it is; else every file must be
-            the one that was written.
-
-        Returns
-        -------
-        Microdata
-            What it holds.
-
-        Raises
-        ------
-        DataError
-            If it holds none, or a file is damaged, missing or not of this folder: file, row and
-            column are named; or if all parts together are too many to be held.
+        A folder without ``_microdata.json``, put together by hand, is read as it is; else every
+        file must be the one that was written.
         """
         source = Path(folder)
         if Partitions.there(source):
@@ -258,12 +208,7 @@ def _joined(parts: list[Microdata]) -> Microdata:
 
 
 def as_microdata(data: Records | Microdata) -> Microdata:
-    """Return records as microdata of their unit; microdata as they are.
-
-    Parameters
-    ----------
-    data : Records or Microdata
-        Records of persons or of households.
+    """Return records of persons or of households as microdata; microdata as they are.
 
     Examples
     --------
@@ -287,7 +232,7 @@ def read_microdata(data: object, name: str) -> Microdata:
     return Microdata(persons=data)
 
 
-def _check_inside(lived: Any, codes: Any) -> None:
+def _check_inside(lived: TextArray, codes: TextArray) -> None:
     """Refuse places with a record that are in none of those listed, all of one width."""
     width = len(str(codes[0])) if len(codes) else 1
     outside = ~np.isin(lived.astype(f"<U{max(width, 1)}"), codes)
@@ -298,8 +243,8 @@ def _check_inside(lived: Any, codes: Any) -> None:
         )
 
 
-def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
-    check.frame(blocks, source)
+def _checked_blocks(given: object, source: str) -> pd.DataFrame:
+    blocks = check.frame(given, source)
     named = {"block", "x", "y"} & set(blocks.columns)
     if named not in ({"block"}, {"block", "x", "y"}):
         raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
@@ -332,19 +277,6 @@ def _checked_blocks(blocks: Any, source: str) -> pd.DataFrame:
     return frame
 
 
-def _check_folder(target: Path, *, replace: bool) -> None:
-    """Refuse a folder that must not be replaced."""
-    found = {p.name for p in target.iterdir()} if target.exists() else set()
-    others = sorted(n for n in found - {*_PARTS, MANIFEST} if not _files.is_leftover(n))
-    if others:
-        raise OutputError(
-            f"{target}: must be empty or hold microdata, but holds {others[0]!r}; "
-            "nothing was changed"
-        )
-    if not replace and found & {*_PARTS, MANIFEST}:
-        raise OutputError(f"{target}: holds microdata already; nothing was changed")
-
-
 def _manifest(folder: Path) -> dict[str, str] | None:
     """Return the digests of the files of a folder; None for one that was put together by hand."""
     file = folder / MANIFEST
@@ -374,7 +306,7 @@ def _there(file: Path, listed: dict[str, str] | None) -> bool:
 
 
 def _about(schema: Schema) -> dict[bytes, str]:
-    """Return what a file says of its schema: the names, and all of it where it is a user's own."""
+    """Return the names of a schema for a file's metadata, and all of one that is not built in."""
     about = {_NAME: schema.name, _PLACE: schema.geography.name}
     try:
         known = schema == Schema.named(schema.name, geography=schema.geography.name)

@@ -1,12 +1,14 @@
-"""Published tables: counts by place, table and cell; how they are made and exchanged."""
+"""Counts by place: sparse histograms of records, and published tables, made and exchanged."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,17 +18,171 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk._validation import IntArray, TextArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables import exchange
-from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
-from bayesrisk.tables.histogram import Histogram, checked_matrix, compact, pieces_of
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
 Key = tuple[str, str]
+_PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of records by place and cell.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the cells are.
+    level : str
+        Level of the places.
+    geoids : ndarray of str
+        The places, sorted, each once.
+    counts : scipy.sparse.csr_array of int64
+        Shape (places, cells of the schema); no stored zeros, columns sorted.
+    """
+
+    schema: Schema
+    level: str
+    geoids: NDArray[np.str_]
+    counts: sparse.csr_array
+
+    def __post_init__(self) -> None:
+        check.instance(self.schema, Schema, "schema")
+        geoids = _checked_places(self.geoids, self.schema, self.level, "geoids")
+        shape = (len(geoids), self.schema.size)
+        counts = _checked_matrix(self.counts, np.int64, shape, "counts")
+        object.__setattr__(self, "geoids", geoids)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def from_records(
+        cls, records: Records | Iterable[Records], *, level: str | None = None
+    ) -> Histogram:
+        """Return the counts of records at a level, by default the finest, a row for each place.
+
+        Pieces of records never need to be in memory together: memory grows with the different
+        (place, cell) pairs.
+        """
+        pieces = _pieces_of(records)
+        first = next(pieces, None)
+        if first is None:
+            raise ArgumentError("records must have at least one piece, got none")
+        schema = first.schema
+        level = schema.geography.finest if level is None else level
+        number: dict[str, int] = {}
+        pairs: list[tuple[IntArray, IntArray]] = []  # numbers of (place, cell), and their counts
+        for piece in chain([first], pieces):
+            _check_same(schema, piece.schema)
+            places, index = piece.places()
+            above = schema.geography.ancestors(places, level).tolist()
+            numbers = [number.setdefault(place, len(number)) for place in above]
+            if len(number) * schema.size >= 2**63:
+                raise ArgumentError(
+                    f"places times cells must be below 2**63, got {len(number)} places of "
+                    f"{schema.size} cells"
+                )
+            keys = np.asarray(numbers, dtype=np.int64)[index] * schema.size + piece.cells()
+            pairs.append(np.unique(keys, return_counts=True))
+            if sum(len(part) for part, _ in pairs) > _PENDING:
+                pairs = [_merged(pairs)]
+        places, rank = np.unique(np.asarray(list(number), dtype=np.str_), return_inverse=True)
+        keys, counts = _merged(pairs)
+        rows, cells = np.divmod(keys, schema.size)
+        matrix = sparse.csr_array((counts, (rank[rows], cells)), shape=(len(places), schema.size))
+        return cls(schema, level, places, matrix)
+
+    def aggregate(self, level: str) -> Histogram:
+        """Return the counts at a coarser level (or the same)."""
+        place = self.schema.geography
+        if place.rank(level) > place.rank(self.level):
+            raise ArgumentError(f"level must be {self.level!r} or coarser, got {shown(level)}")
+        above, parent = np.unique(place.ancestors(self.geoids, level), return_inverse=True)
+        small, cells = _compact(self.counts)
+        total = row_sums(small, parent, len(above))
+        parts = (total.data, cells[total.indices], total.indptr)
+        counts = sparse.csr_array(parts, shape=(len(above), self.schema.size))
+        return Histogram(self.schema, level, above, counts)
+
+
+def _merged(pairs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Return sorted keys, each once, with the sums of their counts."""
+    keys, counts = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    distinct, at = np.unique(keys, return_inverse=True)
+    # Sums below 2**53 are exact.
+    return distinct, np.bincount(at, counts).astype(np.int64)
+
+
+def _pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
+    """Yield records given at once or in pieces, each checked to be records."""
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"records must be Records or pieces of them, got {shown(records)}"
+        ) from error
+    for piece in pieces:
+        yield check.instance(piece, Records, "records")
+
+
+def _checked_matrix(
+    values: object, dtype: type[np.generic], shape: tuple[int, int], name: str
+) -> sparse.csr_array:
+    """Return a matrix of whole numbers or truth values in canonical sparse form."""
+    given: Any = values if sparse.issparse(values) else check.as_array(values, name)
+    if given.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {given.shape}")
+    if given.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
+        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {given.dtype}")
+    matrix = sparse.csr_array(sparse.csr_array(given).astype(dtype))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _compact(counts: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
+    """Return the columns that are not all zero, and which they are.
+
+    A product then costs what is stored, not the size of the schema.
+    """
+    cells, index = np.unique(counts.indices, return_inverse=True)
+    parts = (counts.data, index.reshape(-1), counts.indptr)
+    small = sparse.csr_array(parts, shape=(counts.shape[0], len(cells)))
+    return small, cells.astype(np.int64)
+
+
+def row_sums(counts: sparse.csr_array, parent: IntArray, size: int) -> sparse.csr_array:
+    """Return the sums of rows by parent."""
+    children = len(parent)
+    ones = np.ones(children, dtype=np.int64)
+    gather = sparse.csr_array((ones, (parent, np.arange(children))), shape=(size, children))
+    return sparse.csr_array(gather @ counts)
+
+
+def _checked_places(geoids: object, schema: Schema, level: str, name: str) -> TextArray:
+    """Return places of a level, which must be sorted, each once."""
+    width = schema.geography.width(level)
+    places = check.text_array(geoids, name)
+    if places.ndim != 1 or np.any(places[1:] <= places[:-1]):
+        raise ArgumentError(f"{name} must be one axis of sorted places, each once")
+    if np.any(np.strings.str_len(places) != width):
+        raise ArgumentError(f"{name} must have {width} digits at level {level!r}")
+    return places.astype(f"<U{max(width, 1)}")
+
+
+def _check_same(schema: Schema, other: Schema) -> None:
+    """Refuse records of two schemas."""
+    if other != schema:
+        raise ArgumentError(
+            f"records must be of schema {schema.name!r} ({schema.geography.name}), "
+            f"got {shown(other.name)} ({other.geography.name})"
+        )
 
 
 @displayed
@@ -64,7 +220,12 @@ class PublishedTables:
             raise ArgumentError(
                 f"geoids must be of {', '.join(levels)}, got {shown(list(self.geoids))}"
             )
-        geoids = {level: self._places(level) for level in levels}
+        geoids = {
+            level: _checked_places(
+                self.geoids[level], self.workload.schema, level, f"geoids of {level!r}"
+            )
+            for level in levels
+        }
         if set(self.counts) != set(self.workload.tables):
             missing = set(self.workload.tables) ^ set(self.counts)
             raise ArgumentError(
@@ -73,9 +234,9 @@ class PublishedTables:
         counts, suppressed = {}, {}
         for key, table in self.workload.tables.items():
             shape = (len(geoids[key[0]]), len(table.cells))
-            counts[key] = checked_matrix(self.counts[key], np.int64, shape, f"counts of {key}")
+            counts[key] = _checked_matrix(self.counts[key], np.int64, shape, f"counts of {key}")
             if key in self.suppressed:
-                hidden = checked_matrix(
+                hidden = _checked_matrix(
                     self.suppressed[key], np.bool_, shape, f"suppressed of {key}"
                 )
                 suppressed[key] = hidden
@@ -90,15 +251,6 @@ class PublishedTables:
         object.__setattr__(self, "counts", MappingProxyType(counts))
         object.__setattr__(self, "suppressed", MappingProxyType(suppressed))
         object.__setattr__(self, "laws", MappingProxyType(laws))
-
-    def _places(self, level: str) -> TextArray:
-        width = self.workload.schema.geography.width(level)
-        places = check.text_array(self.geoids[level], f"geoids of {level!r}")
-        if places.ndim != 1 or np.any(places[1:] <= places[:-1]):
-            raise ArgumentError(f"geoids of {level!r} must be one axis, sorted, each once")
-        if np.any(np.strings.str_len(places) != width):
-            raise ArgumentError(f"geoids of {level!r} must have {width} digits")
-        return places.astype(f"<U{max(width, 1)}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PublishedTables):
@@ -169,42 +321,20 @@ class PublishedTables:
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
         """Write the tables as a folder, the form that all commands exchange.
 
-        The folder is whole or as before, whenever the writing stops.
-
-        Parameters
-        ----------
-        folder : path-like
-            A new or empty folder, or one that holds tables, which are replaced.
-        replace : bool, default True
-            Whether tables may be replaced.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds anything else, or cannot be written; nothing is changed then.
+        The folder, new, empty or with tables that may be replaced, is whole or as before, whenever
+        the writing stops; one that holds anything else is refused.
         """
         exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
     def read(cls, folder: str | Path) -> PublishedTables:
-        """Return the tables of a folder, all in memory.
-
-        Parameters
-        ----------
-        folder : path-like
-            The folder; of tables by place, all parts are put together.
-
-        Returns
-        -------
-        PublishedTables
-            What was written.
+        """Return the tables of a folder, all in memory, of all parts if by place.
 
         Raises
         ------
         DataError
-            If the folder holds no tables, a part is missing or damaged, a place, table or cell is
-            unknown, a row is there twice, or a count is not what the manifest allows: the message
-            names file, row and column.
+            If a part is missing or damaged, a place, table or cell is unknown, a row is there
+            twice, or a count is not what the manifest allows: file, row and column are named.
         """
         source = check.path(folder, "folder")
         if not Partitions.there(source):
@@ -250,14 +380,7 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTab
 def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true: bool) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
-    Parameters
-    ----------
-    laws : mapping of (str, str) to str
-        Those of :class:`PublishedTables`.
-    keys : iterable of (str, str)
-        Those that are read as true.
-    taken_as_true : bool
-        Whether the caller was told that they may be.
+    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.
     """
     told = check.flag(taken_as_true, "taken_as_true")
     found = next((key for key in keys if key in laws), None)
@@ -306,11 +429,6 @@ def tabulate(
     PublishedTables
         Counts at every level of the workload.
 
-    Raises
-    ------
-    ArgumentError
-        If the schemas differ, or a record lies outside ``geoids``.
-
     Notes
     -----
     The different (place, cell) pairs are counted first; a table is then the sparse product of
@@ -334,49 +452,26 @@ def tabulate(
         records = records.for_schema(workload.schema)
     pieces = _pieces(records, workload)
     histogram = Histogram.from_records(pieces, level=finest)
-    places = {}
     known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if known is not None and np.any(np.strings.str_len(known) < place.width(finest)):
         raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
+    small, cells = _compact(histogram.counts)
+    places, counts = {}, {}
     for level in workload.levels:
-        source = histogram.geoids if known is None else known
-        places[level] = np.unique(place.ancestors(source, level))
-    counts = {}
-    for level in workload.levels:
-        coarse = histogram.aggregate(level)
-        small, cells = compact(coarse.counts)
-        spread = _spread(coarse.geoids, places[level], level)
-        small = sparse.csr_array(spread @ small)
+        above = place.ancestors(histogram.geoids, level)
+        places[level] = np.unique(above if known is None else place.ancestors(known, level))
+        outside = ~np.isin(above, places[level])
+        if outside.any():
+            first = str(above[int(outside.argmax())])
+            raise ArgumentError(f"records must lie in geoids, got {level} {shown(first)}")
+        here = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
-            counts[level, name] = _product(small, table, workload, cells)
+            weights = table.incidence(workload.schema, cells)
+            counts[level, name] = sparse.csr_array(here @ sparse.csr_array(weights.T))
     return PublishedTables(workload, places, counts)
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:
-    for piece in pieces_of(records):
-        if piece.schema != workload.schema:
-            raise ArgumentError(
-                f"records must be of schema {workload.schema.name!r} "
-                f"({workload.schema.geography.name}), got {shown(piece.schema.name)} "
-                f"({piece.schema.geography.name})"
-            )
+    for piece in _pieces_of(records):
+        _check_same(workload.schema, piece.schema)
         yield piece
-
-
-def _spread(found: TextArray, places: TextArray, level: str) -> sparse.csr_array:
-    """Return the 0/1 matrix that puts rows of found places at their position among all."""
-    rows = np.searchsorted(places, found)
-    outside = ~np.isin(found, places)
-    if outside.any():
-        raise ArgumentError(
-            f"records must lie in geoids, got {level} {shown(str(found[int(outside.argmax())]))}"
-        )
-    ones = np.ones(len(found), dtype=np.int64)
-    return sparse.csr_array((ones, (rows, np.arange(len(found)))), shape=(len(places), len(found)))
-
-
-def _product(
-    small: sparse.csr_array, table: Table, workload: Workload, cells: NDArray[np.int64]
-) -> sparse.csr_array:
-    weights = table.incidence(workload.schema, cells)
-    return sparse.csr_array(small @ sparse.csr_array(weights.T))

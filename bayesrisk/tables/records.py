@@ -90,8 +90,8 @@ def _numbers(table: pa.Table, a: Attribute, file: Path, done: int) -> pa.Table:
 
 
 def codes_of_labels(
-    column: Any, a: Attribute, source: str, first_row: int, *, numbers: bool = False
-) -> Any:
+    column: pa.ChunkedArray, a: Attribute, source: str, first_row: int, *, numbers: bool = False
+) -> pa.ChunkedArray:
     """Return a column of labels as codes; with ``numbers`` a whole number is a code, as in CSV.
 
     A column of another type is returned as it is, and so is text without any label.
@@ -118,7 +118,7 @@ def _listed(labels: tuple[str, ...]) -> str:
     return ", ".join(map(repr, labels[:_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
 
 
-def refuse_first(bad: Any, column: Any, source: str, first_row: int, where: str) -> None:
+def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, where: str) -> None:
     """Refuse the first bad value of a column, if there is one."""
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
@@ -195,15 +195,8 @@ class Records:
         schema : Schema
             What the columns mean.
 
-        Returns
-        -------
-        Records
-            All records of the file.
-
         Raises
         ------
-        ArgumentError
-            If the path ends otherwise.
         DataError
             If the file is too large to be held, truncated, lacks a column or has a bad value: file,
             row and column are named.
@@ -415,7 +408,9 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     return table
 
 
-def _places(schema: Schema, column: Any, source: str, first_row: int, name: str) -> Any:
+def _places(
+    schema: Schema, column: pa.ChunkedArray, source: str, first_row: int, name: str
+) -> pa.ChunkedArray:
     """Return places as text, after checking that they are digits of the right width."""
     width = schema.geography.widths[-1]
     where = f"column {name!r}: must be a place of {width} digits"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -170,9 +170,10 @@ def built_in_geographies() -> dict[str, Geography]:
     }
 
 
-def geography_names() -> Sequence[str]:
-    """Return the names of the built-in geographies."""
-    return tuple(sorted(built_in_geographies()))
+def _geography(name: str) -> Geography:
+    """Return a built-in geography."""
+    known = built_in_geographies()
+    return known[check.choice(name, "geography", tuple(sorted(known)))]
 
 
 # -----------------------------------------------------------------------------
@@ -229,17 +230,9 @@ class Schema:
         return self.attributes[self.names.index(name)]
 
     def cell_index(self, codes: Mapping[str, ArrayLike]) -> IntArray:
-        """Return the flat cell number of records given by their codes, C order.
+        """Return the flat cell numbers, in [0, size), of records given by their codes, C order.
 
-        Parameters
-        ----------
-        codes : mapping of str to array_like of int
-            The code of every attribute; shapes broadcast.
-
-        Returns
-        -------
-        ndarray of int64
-            Cell numbers in [0, size).
+        The codes of every attribute broadcast.
         """
         if not hasattr(codes, "keys"):  # a data frame has them too
             check.mapping(codes, "codes")
@@ -370,8 +363,6 @@ class Schema:
         file = check.path(path, "path")
         values = _documents.read_schema(file)
         try:
-            if isinstance(values["geography"], str):
-                check.choice(values["geography"], "geography", tuple(geography_names()))
             return cls.from_dict(values)
         except ArgumentError as error:
             raise ConfigError(f"{file}: {error}") from error
@@ -428,12 +419,9 @@ class Schema:
         """
         from bayesrisk.tables import _documents  # pydantic is slow to import
 
-        if isinstance(geography, str):
-            check.choice(geography, "geography", tuple(geography_names()))
-            geography = built_in_geographies()[geography]
-        place = check.instance(
-            EVERYWHERE if geography is None else geography, Geography, "geography"
-        )
+        place = EVERYWHERE if geography is None else geography
+        place = _geography(place) if isinstance(place, str) else place
+        check.instance(place, Geography, "geography")
         about = check.frame(frame, "frame")
         if columns is None:
             columns = [str(c) for c in about.columns if c != place.finest]
@@ -445,12 +433,7 @@ class Schema:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in schemas.
-
-        Returns
-        -------
-        list of str
-            Sorted names.
+        """Return the names of the built-in schemas, sorted.
 
         Examples
         --------
@@ -470,11 +453,6 @@ class Schema:
         geography : str, optional
             ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
 
-        Returns
-        -------
-        Schema
-            Its attributes and geography.
-
         Examples
         --------
         >>> pl94 = Schema.named("pl94")
@@ -485,7 +463,7 @@ class Schema:
         """
         check.choice(name, "name", tuple(definition_names()))
         if geography is not None:
-            check.choice(geography, "geography", tuple(geography_names()))
+            _geography(geography)
         return _built_in(name, geography)
 
 
@@ -494,7 +472,7 @@ def _place(values: Any) -> Geography:
     if values is None:
         return EVERYWHERE
     if isinstance(values, str):
-        return built_in_geographies()[values]
+        return _geography(values)
     return Geography(
         values["name"],
         _all(values["levels"], "levels", str),
@@ -502,7 +480,7 @@ def _place(values: Any) -> Geography:
     )
 
 
-def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
+def _all(values: Iterable[object], name: str, kind: type) -> tuple[Any, ...]:
     """Return entries of a document that are all of one type."""
     for value in values:
         if not isinstance(value, kind) or isinstance(value, bool):
@@ -513,10 +491,7 @@ def _all(values: Any, name: str, kind: type) -> tuple[Any, ...]:
 @cache
 def _built_in(name: str, geography: str | None) -> Schema:
     values = definition(name)
-    attributes = tuple(
-        Attribute(**{**a, "labels": tuple(a.get("labels", ()))}) for a in values["attributes"]
-    )
-    return Schema(name, attributes, built_in_geographies()[geography or values["geography"]])
+    return Schema.from_dict({**values, "geography": geography or values["geography"]})
 
 
 # -----------------------------------------------------------------------------
@@ -570,8 +545,12 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     [True, False]
     """
     about = Schema.named("household-dhc")
-    cells = about.cell_index(codes)
-    return _valid(about, cells)
+    found = about.indices(about.cell_index(codes))
+    household = [found[name] for name in about.names if name != "vacancy"]
+    absent = np.logical_and.reduce([values == 0 for values in household])
+    present = np.logical_and.reduce([values > 0 for values in household])
+    valid: BoolArray = np.where(found["vacancy"] > 0, absent, present & _composed(found))
+    return valid
 
 
 def household_cells() -> IntArray:
@@ -593,16 +572,6 @@ def household_cells() -> IntArray:
     homes = about.cell_index({**occupied, "vacancy": 0})
     empty = about.cell_index({**dict.fromkeys(about.names, 0), "vacancy": np.arange(1, 8)})
     return np.sort(np.concatenate([homes.ravel(), empty]))
-
-
-def _valid(about: Schema, cells: IntArray) -> BoolArray:
-    codes = about.indices(cells)
-    vacant = codes["vacancy"] > 0
-    household = [codes[name] for name in about.names if name != "vacancy"]
-    absent = np.logical_and.reduce([values == 0 for values in household])
-    present = np.logical_and.reduce([values > 0 for values in household])
-    valid: BoolArray = np.where(vacant, absent, present & _composed(codes))
-    return valid
 
 
 def _composed(codes: Mapping[str, IntArray]) -> BoolArray:

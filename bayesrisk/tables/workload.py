@@ -17,7 +17,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
-from bayesrisk.tables._grammar import Table, described, parsed
+from bayesrisk.tables._grammar import Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
@@ -39,9 +39,7 @@ _SHARED_ENTRIES = 2**22  # entries up to which tables of one scope share a term
 def largest_change(schema: Schema, tables: ByKey, kind: str, *, norm: int) -> int:
     """Return the largest change of all counts (its square for norm 2)."""
     geography = schema.geography
-    root = {
-        level for level, width in zip(geography.levels, geography.widths, strict=True) if not width
-    }
+    root = {level for level in geography.levels if not geography.width(level)}
     moves = kind == "change-one"
     # A record that moves leaves one place and enters another, but at the root there is but one.
     apart = _merged(tables, lambda level: moves and level not in root)
@@ -73,18 +71,8 @@ def _order(names: Sequence[str], tables: Tables) -> list[str]:
 
 def _merged(tables: ByKey, keep: Callable[[str], bool]) -> Tables:
     """Return the different tables with the number of levels (of those kept) that have each."""
-    found: dict[str, Tables] = {}
-    for (level, name), table in tables.items():
-        if not keep(level):
-            continue
-        same = found.setdefault(name, [])
-        for i, (other, times) in enumerate(same):
-            if other is table or other == table:
-                same[i] = other, times + 1
-                break
-        else:
-            same.append((table, 1))
-    return [pair for same in found.values() for pair in same]
+    kept = {key: table for key, table in tables.items() if keep(key[0])}
+    return [(table, len(levels)) for table, levels in distinct_tables(kept)]
 
 
 def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
@@ -292,6 +280,10 @@ class Workload:
         check.choice(level, "level", self.levels)
         return {name: t for (other, name), t in self.tables.items() if other == level}
 
+    def distinct(self) -> list[tuple[Table, list[str]]]:
+        """Return the different tables, each with the levels that have it."""
+        return distinct_tables(self.tables)
+
     @property
     def n_cells(self) -> int:
         """Number of cells of all tables."""
@@ -303,22 +295,9 @@ class Workload:
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
     def union(self, *others: "Workload") -> "Workload":
-        """Return the workload with the tables of all.
+        """Return the workload with the tables of all, which must have one schema.
 
-        Parameters
-        ----------
-        *others : Workload
-            Workloads of the same schema; a table that several have must be the same.
-
-        Returns
-        -------
-        Workload
-            Every table of each.
-
-        Raises
-        ------
-        ArgumentError
-            If the schemas differ, or tables of one name and level do.
+        A table that several have must be the same.
         """
         tables = dict(self.tables)
         for other in others:
@@ -339,21 +318,9 @@ class Workload:
         tables: Sequence[str] | None = None,
         without: Sequence[str] = (),
     ) -> "Workload":
-        """Return the workload of some of the tables.
+        """Return the workload of some of the tables: of these levels and names, without others.
 
-        Parameters
-        ----------
-        levels : sequence of str, optional
-            Levels to keep; all by default.
-        tables : sequence of str, optional
-            Names of tables to keep; all by default.
-        without : sequence of str, default ()
-            Names of tables to leave out.
-
-        Returns
-        -------
-        Workload
-            The tables that are left.
+        All levels and names are kept by default.
         """
         names = tuple(dict.fromkeys(name for _, name in self.tables))
         levels = None if levels is None else check.texts(levels, "levels")
@@ -373,7 +340,7 @@ class Workload:
         return Workload(self.schema, kept)
 
     def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
-        """Return how far one record can move all counts together, over all codes it can have.
+        """Return the largest change of all counts together that one record can make.
 
         Parameters
         ----------
@@ -387,11 +354,6 @@ class Workload:
         -------
         Fraction or float
             The exact L1 sensitivity, or the L2 one, the root of a whole number, rounded once.
-
-        Raises
-        ------
-        ArgumentError
-            If ``kind`` or ``norm`` is none of those, or a table has too many cells to compare.
         """
         change = self.largest_change(kind, norm=norm)
         return Fraction(change) if norm == 1 else float(change) ** 0.5
@@ -404,33 +366,14 @@ class Workload:
         return largest_change(self.schema, self.tables, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as plain values, in the grammar of the definition files.
-
-        Returns
-        -------
-        dict
-            ``schema`` and ``tables``; each table with its levels and parts.
-        """
+        """Return the workload as plain values, in the grammar of the definition files."""
         return {"schema": self.schema.to_dict(), "tables": described(self.schema, self.tables)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Workload":
         """Return the workload of :meth:`to_dict`, or of a definition in the same grammar.
 
-        Parameters
-        ----------
-        values : mapping
-            ``schema``, ``tables``, and optionally ``levels``, ``recodes`` and ``iterations``.
-
-        Returns
-        -------
-        Workload
-            Its tables.
-
-        Raises
-        ------
-        ArgumentError
-            If the grammar is broken.
+        ``values`` has ``schema``, ``tables``, and perhaps ``levels``, ``recodes``, ``iterations``.
         """
         return cls(*parsed(values))
 
@@ -549,12 +492,7 @@ class Workload:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in workloads.
-
-        Returns
-        -------
-        list of str
-            Sorted names.
+        """Return the names of the built-in workloads, sorted.
 
         Examples
         --------
@@ -577,11 +515,6 @@ class Workload:
             Levels at which every table is published, instead of the usual ones.
         geography : str, optional
             Geography instead of the usual one; see :meth:`Schema.named`.
-
-        Returns
-        -------
-        Workload
-            Its tables.
 
         Examples
         --------
@@ -621,15 +554,11 @@ def _homes() -> dict[str, str]:
 
 def _schema_of(said: str | None, file: Path) -> Schema:
     """Return the schema that a file of tables names: a built-in one, or that of another file."""
-    if said is None:
-        raise ConfigError(
-            f"{file}: schema must be a file, or one of {', '.join(definition_names())}"
-        )
-    if said in definition_names():
+    known = definition_names()
+    if said in known:
         return Schema.named(said)
-    if not said.endswith(".toml"):
-        known = ", ".join(definition_names())
+    if said is None or not said.endswith(".toml"):
         raise ConfigError(
-            f"{file}: schema must be a .toml file or one of {known}, got {shown(said)}"
+            f"{file}: schema must be a .toml file or one of {', '.join(known)}, got {shown(said)}"
         )
     return Schema.read(file.parent / said)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import laws as oracles
@@ -29,7 +29,7 @@ deltas = st.floats(-30, -0.1).map(lambda t: 10.0**t)
 epsilons = st.floats(-3, 3).map(lambda t: 10.0**t)
 
 
-def draws(seed, n=25):
+def draws(seed, n=12):
     """Return pairs: rho over nine powers of ten, delta over thirty."""
     rng = np.random.default_rng(seed)
     return list(zip(10 ** rng.uniform(-6, 3, n), 10 ** rng.uniform(-30, -0.1, n), strict=True))
@@ -58,7 +58,7 @@ def test_tight_epsilon():
 
 def test_tight_delta():
     rng = np.random.default_rng(2)
-    for _ in range(25):
+    for _ in range(12):
         rho = 10 ** rng.uniform(-6, 3)
         epsilon = rho + rng.uniform(-1, 30) * math.sqrt(rho)
         if epsilon >= 0:
@@ -105,6 +105,7 @@ def test_tight_is_at_most_simple(rho, delta):
     assert rho_to_delta(rho, simple) <= delta * (1 + 1e-12 * (1 + simple**2 / rho))
 
 
+@settings(max_examples=40)
 @given(rhos, deltas)
 def test_the_directions_invert_each_other(rho, delta):
     epsilon = rho_to_epsilon(rho, delta)
@@ -116,6 +117,7 @@ def test_the_directions_invert_each_other(rho, delta):
         assert again == pytest.approx(delta, rel=1e-13 * (2 + epsilon**2 / rho), abs=0)
 
 
+@settings(max_examples=25)
 @given(rhos, deltas, st.floats(1.01, 10.0))
 def test_monotone(rho, delta, factor):
     assert rho_to_epsilon(factor * rho, delta) >= rho_to_epsilon(rho, delta)
@@ -137,8 +139,9 @@ def test_ends_of_the_ranges():
     assert ((delta >= 0) & (delta <= 1)).all()
 
 
-@pytest.mark.parametrize("sigma2", [0.05, 0.5, 1.0, 5.04, 100.0, 1e4])
-@pytest.mark.parametrize("sensitivity", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("sigma2", "sensitivity"), [(0.05, 1), (0.5, 7), (5.04, 1), (5.04, 2), (100.0, 7), (1e4, 1)]
+)
 def test_exact_delta(sigma2, sensitivity):
     scale = sensitivity / math.sqrt(sigma2)
     for z in (0.0, 0.1, 1.0, 4.0, 12.0, 30.0):
@@ -157,8 +160,9 @@ def test_exact_delta_where_one_release_is_barely_bad():
     assert oracles.relative_error(value, truth) < EXACT_DELTA
 
 
-@pytest.mark.parametrize("sigma2", [0.3, 5.04, 1e3])
-@pytest.mark.parametrize("delta", [1e-200, 1e-10, 1e-3, 0.2])
+@pytest.mark.parametrize(
+    ("sigma2", "delta"), [(0.3, 1e-10), (5.04, 1e-200), (5.04, 1e-3), (1e3, 0.2)]
+)
 def test_exact_epsilon_inverts_exact_delta(sigma2, delta):
     epsilon = discrete_gaussian_epsilon(delta, sigma2=sigma2)
     if epsilon == 0.0:
@@ -182,7 +186,7 @@ PLUNGES = [
 def scales_and_deltas():
     """Return the plunges, and pairs over the whole ranges of sigma2 and delta."""
     rng = np.random.default_rng(11)
-    scales, exponents = 10 ** rng.uniform(-2, 6, 40), rng.uniform(-300, -0.01, 40)
+    scales, exponents = 10 ** rng.uniform(-2, 6, 16), rng.uniform(-300, -0.01, 16)
     exponents[::2] /= 15.0
     return PLUNGES + list(zip(scales.tolist(), (10**exponents).tolist(), strict=True))
 
@@ -204,6 +208,7 @@ def test_exact_epsilon_keeps_its_promise():
     st.floats(-300, -1e-6).map(lambda t: 10.0**t),
     st.integers(1, 10**6),
 )
+@settings(max_examples=50)
 def test_exact_epsilon_at_the_ends_of_its_range(sigma2, delta, sensitivity):
     epsilon = discrete_gaussian_epsilon(delta, sigma2=sigma2, sensitivity=sensitivity)
     assert np.isfinite(epsilon)
@@ -305,11 +310,8 @@ def test_bad_numbers(name):
 
 def test_bad_methods_and_shapes():
     for function in (rho_to_epsilon, epsilon_to_rho, rho_to_delta):
-        for bad in ("loose", None, 3):
-            with pytest.raises(
-                ArgumentError, match="method must be one of tight, bun-steinke, got"
-            ):
-                function(0.1, 0.1, bad)
+        with pytest.raises(ArgumentError, match="method must be one of tight, bun-steinke, got"):
+            function(0.1, 0.1, "loose")
         with pytest.raises(ShapeError, match="do not broadcast"):
             function([0.1, 0.2], [0.1, 0.2, 0.3])
     with pytest.raises(ShapeError, match="do not broadcast"):

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
-from bayesrisk.cli.app import main
 
 CONFIG = """
 settings_per_shard = 1
@@ -21,23 +20,6 @@ settings_per_shard = 1
 rho = [{ log = [0.01, 1.0], points = 3 }, { name = "mine", value = "1/20" }]
 prior = ["1/2", "1/10"]
 """
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -87,10 +69,6 @@ def test_risk_of_a_negative_count_and_options(run):
     ("options", "expected"),
     [
         (("--rho", "2.56", "--delta", "1e-10"), {"epsilon": 17.158308712}),
-        (
-            ("--rho", "2.56", "--delta", "1e-10", "--method", "bun-steinke"),
-            {"epsilon": 17.915282919},
-        ),
         (("--rho", "0.0992", "--epsilon", "1"), {"delta": 0.008691569467328}),
         (("--sigma2", "5"), {"rho": 0.1}),
         (("--rho", "0.1", "--sensitivity", "change-one"), {"sigma2": 10.0}),
@@ -104,10 +82,6 @@ def test_risk_of_a_negative_count_and_options(run):
                 "rho_change_one": 0.55898169292,
                 "epsilon": 4.98752818319,
             },
-        ),
-        (
-            ("--max-risk", "1.000000000001", "--prior", "1/2"),
-            {"rho": 2 * (1.000000000001 - 1)},
         ),
         (
             ("--max-risk", "1.5", "--prior", "1/10", "--sensitivity", "change-one"),
@@ -131,9 +105,6 @@ def test_convert(run, options, expected):
     ("arguments", "message"),
     [
         (("risk", "1.5", "--rho", ".1", "--prior", ".5"), "noisy_count must be a whole number"),
-        (("risk", "x", "--rho", ".1", "--prior", ".5"), "noisy_count must be a finite number"),
-        (("risk", "1", "--rho", "-1", "--prior", ".5"), "rho must be > 0, got -1.0"),
-        (("risk", "1", "--rho", ".1", "--prior", "2"), "prior must be < 1, got 2.0"),
         (("risk", "1", "--rho", ".1", "--prior", "1/0"), "prior must be a finite number"),
         (("risk", "1", "--prior", ".5"), "give exactly one of --rho and --sigma2, got rho=None"),
         (
@@ -141,14 +112,8 @@ def test_convert(run, options, expected):
             "--scenario must be one",
         ),
         (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
-        (("convert", "--delta", "0.1"), "give exactly one of --rho"),
-        (
-            ("convert", "--rho", "1", "--max-risk", "2", "--prior", ".1"),
-            "give exactly one of --rho",
-        ),
         (("convert", "--max-risk", "2"), "--max-risk needs a --prior"),
         (("convert", "--rho", "1", "--prior", ".1"), "--prior and --probability belong with"),
-        (("convert", "--max-risk", "2", "--prior", ".5"), "--max-risk must be below 1 / prior = 2"),
         (("convert", "--max-risk", ".5", "--prior", ".1"), "--max-risk must be > 1, got 0.5"),
         (("sweep", "no.toml", "-o", "x"), "no such file or folder: no.toml"),
         (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "--shard must be i/n"),
@@ -191,13 +156,6 @@ def test_sweep_in_two_shards(run, config, tmp_path):
     assert "shards of other runs are missing" in out
     _, out, _ = run("sweep", config, "-o", tmp_path / "out", "--shard", "2/2", "--quiet")
     assert "report: " in out
-
-
-def test_seed_option_makes_another_sweep(run, config, tmp_path):
-    run("sweep", config, "-o", tmp_path / "out", "--quiet")
-    status, _, err = run("sweep", config, "-o", tmp_path / "out", "--seed", "5", "--resume")
-    assert status == 2
-    assert "other seed" in err
 
 
 def test_negative_counts_need_two_dashes(run):
@@ -248,10 +206,9 @@ def test_output_that_cannot_be_written_is_one_line(arguments):
     assert (done.returncode, done.stderr) == (1, f"{told}it is closed\n")
 
 
-@pytest.mark.parametrize("arguments", PRINTING)
-def test_a_reader_that_went_away_ends_the_command_silently(arguments):
+def test_a_reader_that_went_away_ends_the_command_silently():
     """With the status that shells give to a program which a broken pipe ended."""
-    command = [sys.executable, "-m", "bayesrisk", *arguments.split()]
+    command = [sys.executable, "-m", "bayesrisk", *PRINTING[0].split()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -261,10 +218,6 @@ def test_a_reader_that_went_away_ends_the_command_silently(arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            "release {pop} -o x --mechanism topdwn --tables pl94",
-            "--mechanism must be one of bottom",
-        ),
         ("release {pop} -o x --mechanism topdwn --tables pl94", "Did you mean 'topdown'?"),
         ("release {pop} -o x --mechanism identity --tables pl9", "--tables must be one of census"),
         (
@@ -276,13 +229,10 @@ def test_a_reader_that_went_away_ends_the_command_silently(arguments):
             "release {pop} -o x --mechanism identity --tables pl94 --simulation-seed -1",
             "--simulation-seed must be >= 0",
         ),
-        ("simulate -o x --preset conty --seed 1", "--preset must be one of tract, county, state"),
         ("simulate -o x --preset conty --seed 1", "Did you mean 'county'?"),
         ("simulate -o x --seed -1", "--seed must be >= 0"),
         ("simulate -o x --seed 1 --blocks 0", "--blocks must be >= 1, got 0"),
         ("simulate -o x --seed 1 --set n_blocks=0", "--set n_blocks must be >= 1, got 0"),
-        ("simulate -o x --seed 1 --set n_blocks=x", "--set n_blocks must be a finite number"),
-        ("tabulate {pop} -o x --tables sf1-blok", "Did you mean 'sf1-block'?"),
         ("tabulate {pop} -o x --tables sf1-block --without P13", "--without must be one of P1,"),
         ("tabulate {pop} -o x --tables sf1-block --levels blok", "--levels must be one of nation"),
         (
@@ -290,10 +240,8 @@ def test_a_reader_that_went_away_ends_the_command_silently(arguments):
             "--schema must be one of",
         ),
         ("occupancy study -o x --protection swaping", "--protection must be one of none"),
-        ("occupancy study -o x --blocks 0", "--blocks must be >= 1, got 0"),
         ("occupancy study -o x --swap-rate 2", "--swap-rate must be in [0, 1], got '2'"),
         ("sweep sample:dare-county-sweep -o x --shard 3/2", "--shard must be <= 2, got 3"),
-        ("sweep sample:dare-county-sweep -o x --executor proces", "--executor must be one of dask"),
         ("risk 1 --rho 1 --prior .1 --sensitivity change-on", "Did you mean 'change-one'?"),
         (
             "convert-file {pop} --from sf1 -o x --workload sf1-block --table P",
@@ -313,7 +261,6 @@ def test_messages_name_the_option_that_was_given(run, population, tmp_path, argu
 @pytest.mark.parametrize(
     ("arguments", "unit"),
     [
-        ("simulate -o {out} --preset tract --blocks 20 --seed 1", "3 of 3 steps"),
         (
             "release {pop} -o {out} --mechanism identity --tables pl94 --simulation-seed 1",
             "3 of 3 steps",
@@ -339,16 +286,6 @@ def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypa
         assert (unit in err) == (not more)
 
 
-def test_a_short_run_says_nothing_of_its_progress(run, tmp_path):
-    words = ("simulate", "-o", tmp_path / "p", "--preset", "tract", "--blocks", 5, "--seed", 1)
-    run(*words)  # whatever has to be compiled
-    begun = time.monotonic()
-    status, out, err = run(*words, "--replace")
-    assert status == 0
-    assert out
-    assert (err == "") or time.monotonic() - begun > 2.0
-
-
 @pytest.fixture(scope="module")
 def population(tmp_path_factory):
     folder = tmp_path_factory.mktemp("people") / "pop"
@@ -361,7 +298,7 @@ if tuple(map(int, version("typer").split(".")[:2])) >= (0, 25):
     HEAVY |= {"rich"}  # older ones load it themselves
 
 
-@pytest.mark.parametrize("words", [("--help",), ("claims", "--help"), ("--version",)])
+@pytest.mark.parametrize("words", [("claims", "--help"), ("--version",)])
 def test_help_loads_nothing_heavy(words):
     code = (
         "import sys\n"
@@ -390,6 +327,7 @@ def commands():
 
 
 def test_commands_are_grouped_and_show_an_example(run):
+    assert run("--version")[1] == f"bayesrisk {bayesrisk.__version__}\n"
     _, out, _ = run("--help")
     order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
     assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:", "Setup:"]
@@ -465,13 +403,6 @@ def test_what_takes_seconds_can_be_told_to_be_quiet():
     quick = {"risk", "hierarchy", "convert", "first-look"}
     for words, command in commands().items():
         assert ("quiet" in options_of(command)) == (words not in quick), words
-
-
-def test_version_and_help(run):
-    assert run("--version")[1] == f"bayesrisk {bayesrisk.__version__}\n"
-    status, out, _ = run("--help")
-    assert status == 0
-    assert all(command in out for command in ("risk", "convert", "sweep", "report"))
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """``bayesrisk audit``: options, the TOML file, JSON, and refusals with their exit status."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -130,12 +128,9 @@ parameters = {{base = 5, method = "nearest"}}
         ("targets = 5", "population must be given"),
         ("population = 'p'\ntargets = 0", "targets"),
         ("population = 'p'\ncolour = 1", "colour"),
-        ("population = 'p'\n[[protection]]\nname = 'x'", "mechanism"),
         ("population = 3", "population must be a text, got 3"),
-        ("population = []", "population must be a list with at least one entry"),
         ("[[population]]\nrecords = 'p'", "population[0].name must be a text"),
         ("[[population]]\nname = 'a'\ncolour = 1", "unknown key population[0].colour"),
-        ("[[population]]\nname = 'a'", "population[0] must have one of records and simulate"),
         (
             "[[population]]\nname = 'a'\nrecords = 'p'\nsimulate = 'tract'",
             "population[0] must have one of records and simulate",
@@ -184,18 +179,6 @@ def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):
     assert "--method must be one of" in str(wrong.exception)
 
 
-def test_a_file_names_methods(inputs, tmp_path):
-    file = tmp_path / "audit.toml"
-    file.write_text(
-        f"population = '{inputs / 'people.csv'}'\ntables = ['{inputs / 'tables.toml'}']\n"
-        "method = ['majority']\nprotection = [{mechanism = 'identity'}]\n",
-        encoding="utf-8",
-    )
-    done = run(file, "-o", tmp_path / "out", *options(inputs))
-    assert done.exit_code == 0, done.exception
-    assert set(read_audit(tmp_path / "out")[0]["attack"]) == {"majority"}
-
-
 def test_the_sample_of_settings_opens(tmp_path):
     one = ["--targets", "2", "--method", "majority", "--protection", "identity", "--quiet"]
     done = run("sample:one-scale-audit", "-o", tmp_path / "out", *one)
@@ -207,24 +190,24 @@ def test_the_sample_of_settings_opens(tmp_path):
 
 def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
     words = [inputs / "people.csv", "-o", tmp_path / "out", "--method", "majority,claims"]
-    for base in range(2, 9):
+    for base in range(2, 7):
         words += ["--protection", f"rounding:base={base}"]
     done = run(*words, *options(inputs))
     assert done.exit_code == 0, done.exception
     lines = done.output.splitlines()
     assert len(lines) == 8
-    assert lines[0].endswith("(28 answers in the report):")
+    assert lines[0].endswith("(20 answers in the report):")
     _, summary = read_audit(tmp_path / "out")
     most = summary[summary["group"] == "everybody"].groupby("protection", sort=False)["own"].max()
     for line, (name, own) in zip(lines[1:4], most.items(), strict=False):
         assert line.startswith(f"{name}, ")
         assert f"own records {100 * own:+.1f} points" in line
-    assert lines[4] == "and 4 more in the report"
-    assert lines[5].startswith("7 of 7 parts done")
+    assert lines[4] == "and 2 more in the report"
+    assert lines[5].startswith("5 of 5 parts done")
     assert lines[6].startswith("Checks: ")
     assert str(tmp_path / "out" / "report.html") in lines[-1]
     document = json.loads(run(*words, "--resume", "--json", *options(inputs)).stdout)
-    assert len(document["answers"]) == 28  # all of them
+    assert len(document["answers"]) == 20  # all of them
     assert document["checks"] == lines[6].removeprefix("Checks: ")
 
 
@@ -296,24 +279,8 @@ def test_a_file_simulates_a_population(tmp_path):
     assert "simulate" in str(run(*words, "--protection", "identity").exception)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("who", ["outsider", "knows-all-but-one", "linker"])
-def test_what_is_known_is_an_attribute_whoever_asks(inputs, tmp_path, who):
-    words = ["--protection", "identity", "--tables", inputs / "tables.toml", "--attack", who]
+def test_what_is_known_is_an_attribute_whoever_asks(inputs, tmp_path):
+    words = ["--protection", "identity", "--tables", inputs / "tables.toml", "--attack", "outsider"]
     done = run(inputs / "people.csv", "-o", tmp_path / "out", *words, "--known", "bogus")
     assert str(done.exception) == "--known must be one of sex, race, got 'bogus'"
     assert not (tmp_path / "out").exists()
-
-
-def test_exit_statuses(inputs, tmp_path):
-    def status(*words):
-        command = [sys.executable, "-m", "bayesrisk", "audit", *map(str, words)]
-        return subprocess.run(command, capture_output=True, check=False).returncode
-
-    more = options(inputs)
-    out = ["-o", tmp_path / "out"]
-    assert status(inputs / "people.csv", *out, *more, "--protection", "identify") == 2
-    bad = tmp_path / "bad.csv"
-    text = (inputs / "people.csv").read_text(encoding="utf-8").splitlines()
-    bad.write_text("\n".join([text[0], "100,9,0", *text[2:]]), encoding="utf-8")
-    assert status(bad, *out, *more, "--protection", "identity") == 3

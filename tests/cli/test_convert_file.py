@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from files.agency_forms import write_ipums_1940, write_nhgis, write_sf1
 from oracles import readers as oracle
-from scipy import sparse
 from typer.testing import CliRunner
 
 from bayesrisk import DataError
@@ -71,18 +70,6 @@ def test_tables(tmp_path):
     assert frame["count"].tolist() == [10, 10]
 
 
-def test_a_codebook_of_our_own_is_said_on_standard_error(tmp_path):
-    (tmp_path / "a.csv").write_text("GISJOIN,H7V001\nG50000100001001000,3\n")
-    result = CliRunner().invoke(
-        app,
-        ["convert-file", str(tmp_path / "a.csv"), "--from", "nhgis", "--workload", "sf1-block",
-         "--table", "P1", "-o", str(tmp_path / "t")],
-    )  # fmt: skip
-    assert result.exit_code == 0
-    assert "bayesrisk: warning:" in result.stderr
-    assert "no codebook" in result.stderr
-
-
 def test_hud(tmp_path):
     (tmp_path / "a.csv").write_text("code,number_reported,pct_bed1\n1003010100,40,95\n")
     output = tmp_path / "hud.parquet"
@@ -137,17 +124,8 @@ def test_refusals_leave_nothing(tmp_path):
     file.write_text(text[:-2] + "x\n")
     before = sorted(tmp_path.iterdir())
     out = tmp_path / "out.parquet"
-    run(
-        file,
-        "--from",
-        "records",
-        "--dialect",
-        "schema",
-        "-o",
-        out,
-        fails=(DataError, "row 20, column 'hisp'"),
-    )
     for options, error, message in (
+        (["--from", "records", "--dialect", "schema", "-o", out], DataError, "row 20, column"),
         (["--from", "ppmf", "-o", out], DataError, "known vintage"),
         (
             ["--from", "records", "--dialect", "schema", "-o", tmp_path / "out.csv"],
@@ -167,17 +145,10 @@ def test_refusals_leave_nothing(tmp_path):
         (["--from", "records", "--dialect", "schema", "-o", file], OutputError, "exists already"),
         (["--from", "sf1", "-o", out], ArgumentError, "--workload must be given"),
         (["--from", "hud", "-o", out], ArgumentError, "--level must be given once"),
-        (["--from", "hud", "--table", "P1", "-o", out], ArgumentError, "--table goes with"),
         (["--from", "sf1", "--state", "VT", "-o", out], ArgumentError, "--state goes with"),
-        (["--from", "ppmf", "--codebook", file, "-o", out], ArgumentError, "--codebook goes with"),
     ):
         run(file, *options, fails=(error, message))
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_an_unknown_form(tmp_path):
-    result = CliRunner().invoke(app, ["convert-file", "x", "--from", "sas", "-o", "y"])
-    assert result.exit_code == 2
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
@@ -225,18 +196,3 @@ def test_tables_of_2020_and_an_attack_on_them(tmp_path):
         tmp_path / "vt2020.pl.zip", "--from", "pl94", "--dataset", "ds248",
         "-o", tmp_path / "no", fails=(ArgumentError, "--dataset goes with --from nhgis"),
     )  # fmt: skip
-
-
-def test_every_table_of_counts_is_a_workload(tmp_path):
-    """Tables beyond those of the reconstruction, such as household types, by name."""
-    work = Workload.named("sf1-tables").select(tables=["P18", "H4"])
-    rng = np.random.default_rng(1)
-    counts = {
-        key: sparse.csr_array(rng.integers(0, 9, (1, len(table.cells))))
-        for key, table in work.tables.items()
-    }
-    tables = PublishedTables(work, {"block": ["500010001001000"]}, counts)
-    write_sf1(tables, tmp_path / "vt2010.sf1.zip")
-    options = ["--from", "sf1", "--workload", "sf1-tables", "--table", "P18", "--table", "H4"]
-    run(tmp_path / "vt2010.sf1.zip", *options, "-o", tmp_path / "t")
-    assert PublishedTables.read(tmp_path / "t") == tables

@@ -1,31 +1,11 @@
 """Every command that takes data takes ``sample:NAME``, or names the samples that it can take."""
 
-import sys
-
 import pandas as pd
 import pytest
 
 from bayesrisk import datasets as samples
-from bayesrisk.cli.app import main
 from bayesrisk.cli.base import MICRODATA, data_path, measurement_folder
 from bayesrisk.exceptions import ArgumentError
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 def test_measurements(run, tmp_path):
@@ -52,34 +32,12 @@ def test_microdata(run, tmp_path):
 
 
 COMMANDS = [
-    (
-        ("measurements", "--prior", "0.1", "-o", "x"),
-        "noisy measurements",
-        "noisy-measurements",
-    ),
+    (("measurements", "--prior", "0.1", "-o", "x"), "noisy measurements", "noisy-measurements"),
     (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (
-        (
-            "release",
-            "--tables",
-            "sf1-block",
-            "--mechanism",
-            "identity",
-            "--simulation-seed",
-            0,
-            "-o",
-            "x",
-        ),
-        "microdata",
-        "fifty-blocks, synth",
-    ),
     (("occupancy", "study", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (("occupancy", "study", "-o", "x", "--sample"), "microdata", "fifty-blocks, synth"),
     (("reidentify", "x", "-o", "y", "--truth", "z", "--attacker"), "microdata", "fifty-blocks"),
-    (("reidentify", "x", "-o", "y", "--attacker", "z", "--truth"), "microdata", "fifty-blocks"),
     (("reconstruct", "--scope", "block", "-o", "x"), "published tables", None),
     (("occupancy", "attack", "-o", "x"), "published statistics", None),
-    (("claims", "-o", "x"), "published tables", None),
     (("convert-file", "--from", "records", "-o", "x.parquet"), "census files", None),
 ]
 

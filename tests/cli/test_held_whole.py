@@ -34,7 +34,6 @@ def people(tmp_path_factory):
         (RELEASE, "folder", FILE),
         ([*RELEASE, "--whole"], "parts", "leave out --whole, which holds one place at a time"),
         (COUNT, "folder", FILE),
-        (LOOK, "folder", PLACE),
         (LOOK, "parts", PLACE),
         (LOOK, "folder/persons.parquet", PLACE),
     ],

@@ -1,7 +1,6 @@
 """``bayesrisk hierarchy`` as a user runs it: one release, tables, and tables that are wrong."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pytest
 from pyarrow import csv
 
 from bayesrisk import FiniteLaw, hierarchical_posterior
-from bayesrisk.cli.app import DATA, main
+from bayesrisk.cli.app import DATA
 from bayesrisk.experiments import hierarchy as release_table
 
 BUDGETS = ("--rho-block", "0.0992264", "--rho-group", "0.2464845")
@@ -19,23 +18,11 @@ ONE = ("--block", "2", "--group", "1", "--siblings", "-1", "--n-siblings", "27",
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        command, words = "hierarchy", list(map(str, arguments))
-        if words[0] == "table":
-            command, words = "hierarchy-table", words[1:]
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", command, *words])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+def run(run):
+    """Run ``hierarchy``, or ``hierarchy-table`` where the first word is ``table``."""
+    return lambda *words: run(
+        *(("hierarchy-table", *words[1:]) if words[0] == "table" else ("hierarchy", *words))
+    )
 
 
 @pytest.fixture
@@ -85,28 +72,12 @@ def test_table_for_people(run):
     assert out.splitlines()[-1].startswith("Truncation error: at most")
 
 
-@pytest.mark.parametrize(
-    ("text", "law"),
-    [
-        ("flat", None),
-        ("truncated:9", FiniteLaw(0, np.full(10, 0.1))),
-    ],
-)
-def test_group_priors_and_the_other_options(run, text, law):
-    options = ("--group-prior", text, "--known-count", 2, "--sensitivity", "change-one")
+def test_group_priors_and_the_other_options(run):
+    options = ("--group-prior", "truncated:9", "--known-count", 2, "--sensitivity", "change-one")
     _, out, _ = run(*ONE, *BUDGETS, *options, "--sibling-noise", "exact", "--json")
-    result = hierarchical_posterior(
-        2,
-        1,
-        -1,
-        n_siblings=27,
-        prior=0.5,
-        known_count=2,
-        group_prior=law,
-        sensitivity=2**0.5,
-        sibling_noise="exact",
-        **RHO,
-    )
+    settings = {"group_prior": FiniteLaw(0, np.full(10, 0.1)), "known_count": 2, "prior": 0.5}
+    settings |= {"n_siblings": 27, "sensitivity": 2**0.5, "sibling_noise": "exact"}
+    result = hierarchical_posterior(2, 1, -1, **settings, **RHO)
     document = json.loads(out)
     assert document["target_probability"] == result.target_probability
     assert document["sibling_noise"] == "exact"
@@ -139,9 +110,10 @@ def test_the_published_conditionals_come_with_a_warning(run):
 # --- tables -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [".csv", ".parquet"])
-@pytest.mark.parametrize("wanted", [".csv", ".parquet"])
-@pytest.mark.parametrize("chunk", [7, 2**18])
+@pytest.mark.parametrize(
+    ("given", "wanted", "chunk"),
+    [(".csv", ".csv", 7), (".csv", ".parquet", 2**18), (".parquet", ".csv", 7)],
+)
 def test_a_table_gains_columns(run, tmp_path, table, monkeypatch, given, wanted, chunk):
     monkeypatch.setattr(release_table, "CHUNK", chunk)
     source, output = tmp_path / f"in{given}", tmp_path / f"out{wanted}"
@@ -242,9 +214,8 @@ BAD_TABLES = {
 }
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize(("ending", "chunk"), [(".csv", 3), (".parquet", 2**18)])
 @pytest.mark.parametrize("case", BAD_TABLES)
-@pytest.mark.parametrize("chunk", [3, 2**18])
 def test_bad_tables(run, tmp_path, table, monkeypatch, case, ending, chunk):
     monkeypatch.setattr(release_table, "CHUNK", chunk)
     change, message = BAD_TABLES[case]
@@ -285,12 +256,10 @@ def test_files_that_are_no_tables(run, tmp_path):
     ("arguments", "message"),
     [
         ((*ONE, "--group-prior", "normal"), "--group-prior must be flat or truncated:MAX"),
-        ((*ONE, "--group-prior", "point:1"), "--group-prior must be flat or truncated:MAX"),
         ((*ONE, "--group-prior", f"truncated:{10**30}"), "must name a count below"),
         ((*ONE, "--known-total", 5, "--known-count", 5), "--known-total must be above"),
         ((*ONE, "--known-total", 9, "--group-prior", "truncated:8"), "group_prior (0 to 8), got 9"),
         ((*ONE[:-1], "2"), "prior must be"),
-        ((*ONE, "--sensitivity", "0"), "--sensitivity must be > 0"),
         ((*ONE, "--known-count", -1), "--known-count must be >= 0"),
     ],
 )

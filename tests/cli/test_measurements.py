@@ -1,10 +1,6 @@
 """``bayesrisk measurements`` as a user runs it."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,7 +9,6 @@ import pytest
 from pyarrow import parquet
 
 import bayesrisk as br
-from bayesrisk.cli.app import main
 
 
 @pytest.fixture(scope="module")
@@ -23,21 +18,7 @@ def sample(tmp_path_factory):
     )
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; return exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrisk", "measurements", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as stop:
-            status = stop.code or 0
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+COMMAND = ("measurements",)
 
 
 def test_the_whole_way(run, sample, tmp_path):
@@ -124,13 +105,10 @@ def test_counts(run, sample, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "text"),
     [
-        (["--prior", "2"], "--prior must be < 1, got 2.0"),
         (["--budget", "dhc-us"], "budget must be one of pl94-us, pl94-pr, got 'dhc-us'"),
         (["--budget", "pl94-pr"], "variance"),
-        (["--level", "Prim"], "level must be one of US, State"),
         (["--query", "cenrase"], "Did you mean 'cenrace'?"),
         (["--exceeds", "0"], "--exceeds must be > 0, got 0"),
-        (["--exceeds", "many"], "exceeds must be a finite number"),
         (["--known-count", "-1"], "--known-count must be >= 0, got -1"),
         (["--top", "State"], "--top belongs to --posterior counts"),
         (["--posterior", "count"], "--posterior must be one of risk, counts, got 'count'. Did you"),
@@ -161,29 +139,6 @@ def test_other_files_are_not_replaced(run, sample, tmp_path):
     assert status == 2
     assert "must be empty or hold a run on noisy measurements, but holds 'risk.svg'" in err
     assert [p.name for p in tmp_path.iterdir()] == ["risk.svg"]
-
-
-@pytest.mark.slow
-def test_an_interrupt_keeps_finished_shards(tmp_path):
-    sample = br.readers.write_nmf(
-        tmp_path / "nmf", rng=1, states=("057",), counties=1, tracts=(1, 1), block_groups=(9, 9),
-        blocks=(400, 400),
-    )  # fmt: skip
-    folder = tmp_path / "out"
-    command = [sys.executable, "-m", "bayesrisk", "measurements", str(sample.folder), "-o",
-               str(folder), "--prior", "0.1"]  # fmt: skip
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(folder.glob("parts/risk-*")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "bayesrisk: interrupted" in err
-    assert not (folder / "risk.parquet").exists()
-    command += ["--resume", "--json", "-q"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["resumed"] >= 1
 
 
 def demographic_folder(folder):

@@ -5,13 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from studies import run_occupancy_attack
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
+from bayesrisk.exceptions import BayesRiskError, DataError
 from bayesrisk.experiments import occupancy_study as occupancy_run
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
 
@@ -34,13 +33,13 @@ def told(result):
 
 @pytest.fixture(scope="module")
 def homes():
-    return synthetic_households(OccupancyConfig(seeds=(5,), blocks=8), 5)[0].households
+    return synthetic_households(OccupancyStudy(seeds=(5,), blocks=8), 5)[0].households
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     file = tmp_path_factory.mktemp("sample") / "sample.parquet"
-    other = synthetic_households(OccupancyConfig(seeds=(6,), blocks=30), 6)[0].households
+    other = synthetic_households(OccupancyStudy(seeds=(6,), blocks=30), 6)[0].households
     other.to_frame()[["size", "race_ethnicity", "children"]].to_parquet(file)
     return file
 
@@ -112,33 +111,6 @@ def test_likely_households_of_published_statistics(tmp_path, homes, sample):
         assert likely.loc[likely["block"] == block, "violation"].is_monotonic_decreasing
 
 
-@pytest.mark.slow
-def test_attack_resumes_to_the_same_bytes(tmp_path, homes, sample):
-    """For any number of workers, whether or not it was interrupted."""
-    tabulate(homes, Workload.named("household-occupancy")).write(tmp_path / "tables")
-    whole = {"sample": sample, "solutions": 3, "blocks_per_shard": 3}
-
-    def files(folder, **more):
-        run_occupancy_attack(tmp_path / "tables", tmp_path / folder, **whole, **more)
-        names = ("blocks.parquet", "households.parquet", "manifest.json")
-        return [(tmp_path / folder / name).read_bytes() for name in names]
-
-    def stop(done, _):
-        if done == 2:
-            raise KeyboardInterrupt
-
-    expected = files("one")
-    assert files("two", workers=2) == expected
-    with pytest.raises(KeyboardInterrupt):
-        files("three", progress=stop)
-    assert not (tmp_path / "three" / "blocks.parquet").exists()
-    assert files("three", resume=True) == expected
-    with pytest.raises(OutputError, match=r"another configuration \(other solutions\)"):
-        run_occupancy_attack(
-            tmp_path / "tables", tmp_path / "one", **{**whole, "solutions": 4}, resume=True
-        )
-
-
 def test_refusals(tmp_path, homes, sample):
     missing = run(tmp_path / "none.parquet", "-o", tmp_path / "out")
     assert missing.exit_code != 0
@@ -167,17 +139,8 @@ def test_refusals(tmp_path, homes, sample):
 
 
 def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
-    words = [
-        "--seeds",
-        1,
-        "--blocks",
-        8,
-        "--protection",
-        "none",
-        "--protection",
-        "swapping",
-        *SMALL,
-    ]
+    protections = ("--protection", "none", "--protection", "swapping")
+    words = ["--seeds", 1, "--blocks", 4, *protections, *SMALL]
     assert run("-o", tmp_path / "whole", *words).exit_code == 0
     real = occupancy_run.study_part
 

@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import bayesrisk.experiments
 from bayesrisk.cli.app import app
 from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.mechanisms import Identity
-from bayesrisk.reconstruction.solvers.registry import make_solver
+from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 RUNNER = CliRunner()
@@ -77,14 +76,12 @@ def test_json_and_options(tables, tmp_path):
     ("options", "limits"),
     [
         (["--variability", "tract-joint"], (JOINT_SECONDS, JOINT_NODES)),
-        (["--variability", "tract-joint", "--time-limit", "7"], (7.0, JOINT_NODES)),
         (
             ["--variability", "tract-joint", "--time-limit", "none", "--node-limit", "none"],
             (None, None),
         ),
         (["--variability", "tract-joint", "--solver", "pulp:highs"], (JOINT_SECONDS, None)),
         (["--variability", "tract-bounds", "--node-limit", "3"], (None, 3)),
-        (["--variability", "tract-bounds"], (None, None)),
     ],
 )
 def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, options, limits):
@@ -95,14 +92,6 @@ def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, 
     told = " ".join(run("--help").stdout.split())
     assert f"[{JOINT_SECONDS} with --variability tract-joint" in told
     assert f"[{JOINT_NODES} with --variability tract-joint" in told
-
-
-def test_pulp_gives_the_same_statuses(tables, tmp_path):
-    for name in ("highs", "pulp:highs"):
-        done = run(tables, "-o", tmp_path / name[:4], "--scope", "block", "--solver", name, "-q")
-        assert (done.exit_code, done.stderr) == (0, "")
-    one, two = (read_reconstruction(tmp_path / name).blocks for name in ("high", "pulp"))
-    pd.testing.assert_frame_equal(one, two)
 
 
 def test_a_release_is_a_folder_of_tables(tmp_path):
@@ -126,16 +115,6 @@ def test_conflicts_are_printed(tables, tmp_path):
     assert f"no records fit: block {frame.loc[at, 'geoid']}: " in done.stdout
 
 
-def test_an_interrupt_says_how_to_go_on(tables, tmp_path, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bayesrisk.experiments, "run", interrupted)
-    done = run(tables, "-o", tmp_path / "out", "--scope", "block")
-    assert done.exit_code == 130
-    assert "finished shards are kept, go on with --resume" in done.stderr
-
-
 def solver_is_missing(name):
     try:
         make_solver(name)
@@ -150,8 +129,6 @@ def solver_is_missing(name):
         (["--scope", "state"], ArgumentError, "scope must be one of tract, block"),
         (["--scope", "block", "--variability", "all"], ArgumentError, "variability must be one"),
         (["--scope", "block", "--time-limit", "-1"], ArgumentError, "--time-limit must be > 0"),
-        (["--scope", "block", "--time-limit", "soon"], ArgumentError, "--time-limit"),
-        (["--scope", "block", "--node-limit", "0"], ArgumentError, "--node-limit must be >= 1"),
         (["--scope", "block", "--node-limit", "1.5"], ArgumentError, "--node-limit must be a"),
         (["--scope", "block", "--node-limit", "5"], ArgumentError, "--node-limit goes with a"),
         (
@@ -159,7 +136,6 @@ def solver_is_missing(name):
             ArgumentError,
             "--node-limit must be None for solver 'pulp:highs'",
         ),
-        (["--scope", "block", "--solver", "cbc"], ArgumentError, "solver must be one of"),
         (["--scope", "block", "--solver", "pulp:nothing"], ArgumentError, "nothing"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from bayesrisk import ArgumentError, DiscreteGaussian
 from bayesrisk._random import generator
 from bayesrisk.distributions import CountLaw
-from bayesrisk.distributions.base import _first_true, whole_size
+from bayesrisk.distributions.base import _first_true, _whole_size
 from bayesrisk.interfaces import NoiseLaw
 
 
@@ -41,7 +41,7 @@ class Uniform(CountLaw):
         return np.log(10)
 
     def rvs(self, size=None, random_state=None):
-        return generator(random_state).integers(0, 10, whole_size(size, ()))
+        return generator(random_state).integers(0, 10, _whole_size(size, ()))
 
     def _guess(self, log_tail, side):
         return np.full(np.shape(log_tail), 1e6)
@@ -67,7 +67,7 @@ def test_the_default_guess_only_costs_steps():
     assert Near().ppf(q).tolist() == Uniform().ppf(q).tolist()
 
 
-@pytest.mark.parametrize("guess", [-500.0, 0.0, 17.0, 18.0, 19.0, 10.0**6])
+@pytest.mark.parametrize("guess", [-500.0, 17.0, 18.0, 10.0**6])
 def test_the_search_finds_the_first_true(guess):
     low, high = np.array(-1000.0), np.array(10.0**7)
     assert _first_true(lambda x: x >= 18, np.array(guess), low, high) == 18.0
@@ -89,12 +89,12 @@ def test_deep_quantiles():
 
 
 def test_sizes():
-    assert whole_size(None, (2, 3)) == (2, 3)
-    assert whole_size(4, ()) == (4,)
-    assert whole_size((5, 2), (2,)) == (5, 2)
+    assert _whole_size(None, (2, 3)) == (2, 3)
+    assert _whole_size(4, ()) == (4,)
+    assert _whole_size((5, 2), (2,)) == (5, 2)
     for size in ((2, 5), 3, (-1, 2)):
         with pytest.raises(ArgumentError, match=r"shape \(2,\), got"):
-            whole_size(size, (2,))
+            _whole_size(size, (2,))
 
 
 @pytest.mark.parametrize("value", [2.0**54, 2.0**61, -(2.0**61)])

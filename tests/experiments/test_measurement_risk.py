@@ -1,7 +1,7 @@
 """Posterior of every cell of a noisy measurement file, against the formula row by row."""
 
-import json
 import shutil
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,13 @@ from studies import run_measurements
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import OutputError
-from bayesrisk.inference.count import measurements
 from bayesrisk.inference.count import measurements as _measurement_tables
-
-COLUMNS = ("cell", "noisy_count", "posterior", "risk_ratio")
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=31)
+    folder = tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD"
+    return br.readers.write_nmf(folder, rng=31, counties=1, block_groups=(1, 2), blocks=(1, 3))
 
 
 def risk_of(result):
@@ -58,7 +56,7 @@ def expected(sample, level, query, **settings):
         ("Block", "detailed", 0.1, 0),
         ("Block", "total", 1 / 864, 3),
         ("Tract", "hispanic * cenrace", 0.5, 1),  # three scales in one file
-        ("State", "total", 0.2, 0),  # thousands: beyond the table where sigma2 is 1.2
+        ("State", "total", 0.2, 0),
         ("US", "detailed", 0.99, 0),
     ],
 )
@@ -105,13 +103,12 @@ def test_what_the_noise_alone_gives(sample, tmp_path):
             (3, row["expected_one_more"], row["error_one_more"]),
         ):
             total, variance = 0.0, 0.0
-            for rho in sample.rho["Tract", "detailed"]:
-                if rho:
-                    sigma2 = float(1 / rho)
-                    ratio = br.risk_ratio(true + noise, sigma2=sigma2, prior=0.1, known_count=2)
-                    q = pmf(noise, sigma2)[ratio > row["risk_ratio"]].sum()
-                    total += 2016 * q
-                    variance += 2016 * q * (1 - q)
+            for rho, units in Counter(filter(None, sample.rho["Tract", "detailed"])).items():
+                sigma2 = float(1 / rho)
+                ratio = br.risk_ratio(true + noise, sigma2=sigma2, prior=0.1, known_count=2)
+                q = pmf(noise, sigma2)[ratio > row["risk_ratio"]].sum()
+                total += units * 2016 * q
+                variance += units * 2016 * q * (1 - q)
             assert mean == pytest.approx(total, rel=1e-11, abs=1e-11)
             assert error == pytest.approx(np.sqrt(variance), rel=1e-10, abs=1e-10)
 
@@ -141,7 +138,7 @@ def test_a_file_of_noise_alone_is_within_its_error(tmp_path):
 def test_the_size_of_shards_does_not_matter(sample, tmp_path):
     for query in (None, "votingage * cenrace"):
         found = []
-        for size in (1, 7, 1000):
+        for size in (2, 1000):
             place = tmp_path / f"{query}-{size}"
             result = run_measurements(
                 sample.folder, place, prior=0.1, level="Block_Group", query=query,
@@ -174,23 +171,6 @@ def test_rows_in_any_order_and_in_small_groups(sample, tmp_path):
     whole = run_measurements(sample.folder, tmp_path / "a", **settings)
     mixed = run_measurements(folder, tmp_path / "b", **settings)
     pd.testing.assert_frame_equal(risk_of(whole), risk_of(mixed))
-
-
-def test_the_summary_says_what_was_done(sample, tmp_path):
-    seen = []
-    result = run_measurements(
-        sample.folder, tmp_path / "r", prior=0.25, known_count=1, level="County", query="detailed",
-        progress=lambda *position: seen.append(position),
-    )  # fmt: skip
-    told = json.loads((tmp_path / "r" / "summary.json").read_text(encoding="utf-8"))
-    about = {k: told[k] for k in ("level", "query", "prior", "known_count", "combine")}
-    assert about == {
-        "level": "County", "query": "detailed", "prior": 0.25, "known_count": 1, "combine": False,
-    }  # fmt: skip
-    assert told["curve"] == result.curve
-    assert seen == [(i + 1, result.shards) for i in range(result.shards)]
-    config = json.loads((tmp_path / "r" / "config.json").read_text(encoding="utf-8"))
-    assert config["version"] == br.__version__
 
 
 def test_a_folder_without_constraints(sample, tmp_path):
@@ -243,17 +223,6 @@ def test_thresholds_of_a_prior_next_to_1():
     _, ratio = tables.look_up(values, np.array([1e6]))
     for limit in np.sort(ratio.ravel())[[100, 25_000, 49_000]]:
         assert tables.exceedance([limit]).loc[0, "cells"] == (ratio > limit).sum() > 0
-
-
-def test_the_kernel_without_its_compiler():
-    table, histogram = np.arange(8.0).reshape(4, 2), np.zeros(4, dtype=np.int64)
-    found, ratio = np.full(5, np.nan), np.full(5, np.nan)
-    values = np.array([2, 5, 6, 1, 3])
-    outside = measurements.look_up.py_func(values, 2, table, histogram, found, ratio)
-    assert outside == 2
-    assert histogram.tolist() == [1, 1, 0, 1]
-    np.testing.assert_array_equal(found, [0, 6, np.nan, np.nan, 2])
-    np.testing.assert_array_equal(ratio, [1, 7, np.nan, np.nan, 3])
 
 
 def test_tables_from_counts_that_were_seen_elsewhere():

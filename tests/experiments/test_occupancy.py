@@ -12,14 +12,19 @@ from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.occupancy_attack import read_households, read_sample
-from bayesrisk.experiments.occupancy_report import write_occupancy_figures, write_occupancy_report
-from bayesrisk.experiments.occupancy_study import PROTECTIONS, OccupancyConfig, synthetic_households
+from bayesrisk.experiments.occupancy_study import (
+    PROTECTIONS,
+    OccupancyStudy,
+    synthetic_households,
+    write_occupancy_figures,
+    write_occupancy_report,
+)
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
 
 HERE, STEED = "tests/experiments/test_occupancy.py", "Steed et al."
 
-SMALL = OccupancyConfig(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
+SMALL = OccupancyStudy(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +119,13 @@ def test_the_report_says_the_totals_and_no_block(study, tmp_path):
 def test_households_of_ones_own(study, tmp_path):
     data, _ = synthetic_households(SMALL, 3)
     data.households.write(tmp_path / "homes.parquet")
-    config = OccupancyConfig(seeds=(3,), protections=("none",), solutions=2, sample_blocks=200)
     sample = data.households.to_frame()[["size", "race_ethnicity", "children"]]
     sample.to_parquet(tmp_path / "sample.parquet")
     homes = read_households(tmp_path / "homes.parquet")
-    found = run_occupancy(config, households=homes, sample=read_sample(tmp_path / "sample.parquet"))
+    found = OccupancyStudy(
+        seeds=(3,), protections=("none",), solutions=2, households=homes,
+        sample=read_sample(tmp_path / "sample.parquet"),
+    ).in_memory()  # fmt: skip
     same = study.blocks.query("protection == 'none' and seed == 3").set_index("block")
     mine = found.blocks.set_index("block")
     assert set(same.index) <= set(mine.index)
@@ -143,7 +150,7 @@ def test_the_contrast_of_the_protections(tmp_path):
     """
     seeds = []
     for seed in (1, 2, 3, 4):
-        config = OccupancyConfig(
+        config = OccupancyStudy(
             seeds=(seed,),
             blocks=80,
             protections=("none", "swapping", "das"),
@@ -189,32 +196,27 @@ def test_the_contrast_of_the_protections(tmp_path):
     [
         ({"seeds": ()}, "seeds must be different, and at least one"),
         ({"seeds": (1, 1)}, "seeds must be different"),
-        ({"seeds": (-1,)}, "seeds must be >= 0"),
         ({"protections": ("prayer",)}, "protections must be one of"),
         ({"solutions": 0}, "solutions must be >= 1"),
-        ({"scale": 0.0}, "scale must be > 0"),
         ({"alpha": 1.5}, "alpha must be <= 1"),
         ({"swap_rate": "2"}, r"rate must be in \[0, 1\]"),
-        ({"hud": "rumours"}, "hud must be one of"),
         ({"seeds": "123"}, "seeds must be whole numbers"),
         ({"protections": "none"}, "protections must be names"),
     ],
 )
 def test_bad_settings(settings, text):
     with pytest.raises(ArgumentError, match=text):
-        OccupancyConfig(**{"seeds": (1,), **settings})
+        OccupancyStudy(**{"seeds": (1,), **settings})
 
 
 def test_bad_households(tmp_path):
-    with pytest.raises(ArgumentTypeError, match="settings must be"):
-        run_occupancy(3)
     with pytest.raises(ArgumentTypeError, match="households must be Records"):
-        run_occupancy(SMALL, households=3)
+        replace(SMALL, households=3)
     codes = {"size": 1, "race_ethnicity": 0, "children": 0, "bedrooms": 0, "subsidised": 0}
     homes = pd.DataFrame({"block": ["500010101001000"]}).assign(**codes)
     records = Records.from_frame(homes, schema=Schema.named("household-occupancy"))
     with pytest.raises(DataError, match="households: must hold subsidised households, got none"):
-        run_occupancy(SMALL, households=records)
+        replace(SMALL, households=records).in_memory()
     file = tmp_path / "homes.parquet"
     for read, missing, text in (
         (read_households, "bedrooms", "must have columns block, size"),

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesrisk.readers import hud, ipums
-from bayesrisk.readers.summary_files import nhgis, segments, sf1_cells
+from bayesrisk.readers.summary_files import nhgis, segments
 from bayesrisk.readers.text.source import new_file, write_table
 from bayesrisk.readers.text.tables import STATES, digit_matrix, extra_column, pieces_of
 
@@ -209,8 +209,8 @@ def _header(product, state, order):
             "GEOCODE": geoid,
         }
         if product.year == 2010:
-            line = fields["FILEID"].ljust(sf1_cells.LINE)
-            for name, (start, stop) in sf1_cells.FIELDS.items():
+            line = fields["FILEID"].ljust(segments.LINE)
+            for name, (start, stop) in segments.WIDE_FIELDS.items():
                 if name in fields:
                     line = line[:start] + fields[name].ljust(stop - start) + line[stop:]
         else:

@@ -72,8 +72,8 @@ def test_a_row_with_other_columns_is_counted_from_the_beginning(blocks_of):
         rows_of(b"a,b\n" * 5 + b"a,b,c\n" + b"a,b\n" * 3)
 
 
-@pytest.mark.parametrize("after", [0, 1, 2, 5])
-@pytest.mark.parametrize("size", [5, 16, 22, 100])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("size", [5, 22, 100])
 @pytest.mark.parametrize("first", [b"a", b'5"'])
 def test_a_quote_must_be_closed_on_its_line(blocks_of, after, size, first):
     """In the last column it took the rows after it with it."""

@@ -41,8 +41,8 @@ def of_county(area, counties, moved, cells, seed, confidence):
     return *names, *_texts(frames), *numbers, seed, confidence
 
 
-def _of_study(config, parts, truths):
-    return config, *_texts(frame for part in parts.values() for frame in part)
+def _of_study(study, frames, truths):
+    return str(study.config), *_texts(frames.values())
 
 
 @contextlib.contextmanager

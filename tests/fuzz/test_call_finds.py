@@ -8,9 +8,7 @@ from fuzz.corpus import P1, people
 import bayesrisk as br
 from bayesrisk import experiments, mechanisms, readers, risk
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.experiments.occupancy_study import OccupancyConfig
 from bayesrisk.experiments.reidentification import write_reidentification
-from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.readers.text.tables import state_code
 
 FRAME = pd.DataFrame({"levels": [2, 1], "prior": 0.3, "marginal_posterior": 0.4}).assign(
@@ -52,7 +50,6 @@ CALLS = {
     "ddi": ("ddi", lambda: list(readers.iter_ipums_1940("a.dat", ddi=range(3)))),
     "codebook": ("codebook", lambda: readers.read_nhgis("a.csv", workload=P1, codebook=1)),
     "state": ("state", lambda: state_code(ARRAY)),
-    "path of a writer": ("path", lambda: readers.write_ppmf(people(), 1.5, vintage="2020")),
     "path with a zero": ("path", lambda: readers.write_ppmf(people(), "a\0b", vintage="2020")),
     "records of a writer": ("records", lambda: write_records(np.array(1))),
     "widths without a level": (
@@ -62,22 +59,11 @@ CALLS = {
     "level": ("level", lambda: measured(level=np.ones(2))),
     "query": ("query", lambda: measured(query=pd.NaT)),
     "output of a report": ("output", lambda: linked(output=[])),
-    "swap_rate": ("swap_rate", lambda: OccupancyConfig((1,), swap_rate=10**400)),
-    "config": ("config document", lambda: parse_config({"a": 1})),
     # Microdata.
-    "keys": ("keys", lambda: risk.first_look(FRAME, keys=["a"])),
-    "sensitive": ("sensitive", lambda: risk.first_look(FRAME, keys=["levels"], sensitive="a")),
     "blocks that are no codes": ("zero_variability_blocks", lambda: br.reidentify(
         {"a": FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1,
         zero_variability_blocks=[[[]]])),
-    "names of sources": ("sources", lambda: br.reidentify(
-        {1: FRAME}, {"a": FRAME}, truth=FRAME, baseline_from="a", rng=1)),
     # Audits.
-    "targets of an audit": ("statements", lambda: risk.audit_targets("")),
-    "summary of no frame": ("targets", lambda: risk.audit_summary(object())),
-    "calibration of no frame": ("statements", lambda: risk.audit_calibration(np.array(["a"]))),
-    "name of an adversary": ("name", lambda: risk.Adversary.named(2**63)),
-    "what an adversary knows": ("known", lambda: risk.Adversary.named("linker", known=1j)),
     # Numbers, and what they are made of.
     "noise of many": ("noise", lambda: br.inference.count_posterior(
         1, noise=br.DiscreteGaussian(np.array([1.0, 2.0])), prior_pmf=[0.2, 0.3, 0.5])),
@@ -88,37 +74,11 @@ CALLS = {
         lambda: br.Tree.from_frame(pd.DataFrame({"node": ["g"], "parent": "", "rho": 0.1}).assign(
             noisy_count=1), sensitivity=1e308),
     ),
-    "shapes": ("sensitivity", lambda: br.inference.decision_threshold(
-        rho=0.1, prior=[0.5, 0.1], sensitivity=np.ones((2, 3)))),
-    "scale": ("sensitivity", lambda: br.DiscreteLaplace.from_epsilon(1, sensitivity=1e308)),
-    "sigma2": ("rho", lambda: br.DiscreteGaussian.from_rho(1e-320)),
-    "too little noise": ("sensitivity", lambda: br.correct_decision_probability(
-        rho=1.0, prior=0.5, sensitivity=2**63 - 1)),
     "name of a number": ("name", lambda: exact_number("x", name=["a"])),
     "bounds of a law": ("lower", lambda: br.distributions.TruncatedLaw(
         br.DiscreteGaussian(1.0), float("inf"), float("inf"))),
-    "spec": ("spec", lambda: br.simulate_population("x", rng=1)),
-    "document": ("document", lambda: br.MechanismSpec.from_dict({})),
-    "universe": ("universe", lambda: mechanisms.BottomUp(
-        sensitivity="add-remove", allocation="das-2020", universe=3)),
-    "allocation": ("allocation", lambda: br.make_mechanism(
-        "discrete-gaussian", sensitivity="add-remove", allocation="x")),
-    "alternatives": ("alternatives", lambda: risk.MechanismQuestion(
-        P1, observed=[("block", "P1")], alternatives="abc", prior=0.2)),
-    "prior in itself": ("prior", lambda: risk.MechanismQuestion(
-        P1, observed=[("block", "P1")], alternatives=[None], prior=[[1], [1, 2]])),
-    "error": ("error", lambda: br.Estimate.normal(
-        1.0, error=1e308, confidence=0.95, method="sampled")),
-    "factors": ("factors", lambda: br.tables.Table("sex", ("a", "b"), {1: 2})),
-    "nodes": ("nodes", lambda: sample(nodes=[3])),
-    "adults": ("adults", lambda: risk.race_ethnicity_counts(
-        pd.DataFrame({"block": [], "race": [], "hisp": []}), adults=True)),
-    "releases without number": ("utility_draws", lambda: risk.MechanismOptions(
-        utility_draws=2**31)),
     "source of records": ("source", lambda: br.Records.from_frame(
         people().to_frame(), schema=people().schema, source=[[]])),
-    "statements": ("frame", lambda: br.Statements(3)),
-    "persons": ("frame", lambda: br.reconstruction.Persons(3, "my file")),
 }  # fmt: skip
 
 
@@ -128,13 +88,6 @@ def test_what_is_refused_is_named(name):
     with pytest.raises(br.BayesRiskError) as caught:
         call()
     assert argument in str(caught.value)
-
-
-def test_numbers_of_examples_may_be_of_any_whole_type():
-    release = br.Identity().release(people(), workload=br.Workload.named("sf1-block"), rng=1)
-    found = br.reconstruction.make_attack("claims", columns=["sex", "age"]).run(release)
-    expected = risk.claim_examples(found, n=1)
-    pd.testing.assert_frame_equal(risk.claim_examples(found, n=np.array(1)), expected)
 
 
 def test_what_stands_for_zero_and_true_is_used_as_such(tmp_path):

@@ -1,5 +1,7 @@
 """What damaged files did before: each cause once, by the error that names it now."""
 
+import io
+import itertools
 import json
 import re
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import bayesrisk as br
+from bayesrisk._files.delimited import TextStream, WithoutComments
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config, read_results
 from bayesrisk.readers.text.tables import parse_whole
@@ -40,32 +43,40 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", [b"\r", b"\r\n"])
 @pytest.mark.parametrize("kind", TEXTS)
-def test_lines_may_end_otherwise(kind, end, example):
+def test_lines_may_end_otherwise(kind, example):
     files, read = example(kind)
     before = read()
-    for file in files.values():
-        file.write_bytes(file.read_bytes().replace(b"\n", end))
-    after = read()
-    if isinstance(before, pd.DataFrame):
-        pd.testing.assert_frame_equal(after, before)
-    else:
-        assert after == before
+    kept = {file: file.read_bytes() for file in files.values()}
+    for end in (b"\r", b"\r\n"):
+        for file, data in kept.items():
+            file.write_bytes(data.replace(b"\n", end))
+        after = read()
+        if isinstance(before, pd.DataFrame):
+            pd.testing.assert_frame_equal(after, before)
+        else:
+            assert after == before
 
 
-@given(text=st.binary(max_size=40), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def in_pieces(stream, sizes):
+    """Return what a stream gives, asked for pieces of these sizes in turn."""
+    found = b""
+    for size in itertools.cycle(sizes):
+        piece = stream.read(size)
+        assert len(piece) <= size
+        if not piece:
+            return found
+        found += piece
+
+
+BYTES = st.binary(max_size=40)
+SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=8)
+
+
+@given(text=BYTES, sizes=SIZES)
 def test_line_ends_wherever_a_piece_ends(text, sizes):
-    import io
-
-    from bayesrisk._files.delimited import TextStream
-
     data = text.replace(b"a", b"\r\n").replace(b"\0", b"\r")
-    stream = TextStream(io.BytesIO(data), "x")
-    found, turn = b"", 0
-    while piece := stream.read(sizes[turn % len(sizes)]):
-        assert len(piece) <= sizes[turn % len(sizes)]
-        found, turn = found + piece, turn + 1
+    found = in_pieces(TextStream(io.BytesIO(data), "x"), sizes)
     # The standard library's own universal newlines say the same.
     with io.TextIOWrapper(io.BytesIO(data), encoding="latin-1", newline=None) as lines:
         assert found == lines.read().encode("latin-1")
@@ -73,18 +84,10 @@ def test_line_ends_wherever_a_piece_ends(text, sizes):
     assert b"".join(iter(again.readline, b"")) == found
 
 
-@given(text=st.binary(max_size=40), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8))
+@given(text=BYTES, sizes=SIZES)
 def test_comments_wherever_a_piece_ends(text, sizes):
-    import io
-
-    from bayesrisk._files.delimited import TextStream, WithoutComments
-
     data = text.replace(b"a", b"\n#").replace(b"\r", b"#").replace(b"\0", b"\n")
-    stream = WithoutComments(TextStream(io.BytesIO(data), "x"), b"#")
-    found, turn = b"", 0
-    while piece := stream.read(sizes[turn % len(sizes)]):
-        assert len(piece) <= sizes[turn % len(sizes)]
-        found, turn = found + piece, turn + 1
+    found = in_pieces(WithoutComments(TextStream(io.BytesIO(data), "x"), b"#"), sizes)
     lines = io.BytesIO(data).readlines()
     assert found == b"".join(line for line in lines if not line.startswith(b"#"))
 
@@ -124,12 +127,7 @@ def test_toml_that_no_one_writes(text, tmp_path):
         load_config(tmp_path / "sweep.toml")
 
 
-PARQUET = [
-    "form-parquet", "records-parquet", "releases-parquet", "known-parquet",
-
-]  # fmt: skip
-
-
+PARQUET = ["form-parquet", "records-parquet", "releases-parquet", "known-parquet"]
 NOT_READ = {"releases-parquet": ("code",)}
 
 
@@ -157,7 +155,7 @@ def test_columns_of_lists(kind, example):
             read()
 
 
-@pytest.mark.parametrize("about", [b"{}", b"[]", b'{"columns": [{}]}', b"\xff"])
+@pytest.mark.parametrize("about", [b'{"columns": [{}]}', b"\xff"])
 @pytest.mark.parametrize("kind", PARQUET)
 def test_metadata_of_pandas_is_not_read(kind, about, example):
     files, read = example(kind)

@@ -121,10 +121,7 @@ READERS = {
 #: They are those that the digests of a manifest, or a seal, can protect.
 CHAINS = {
     "tabulate": ("simulate", ("tabulate", "{}", "-q", "--tables", "sf1-block")),
-    "release": (
-        "simulate",
-        ("release", "{}", "--mechanism", "identity", "--tables", "sf1-block"),
-    ),
+    "release": ("simulate", ("release", "{}", "--mechanism", "identity", "--tables", "sf1-block")),
     "reconstruct": ("tabulate", ("reconstruct", "{}", "--scope", "block", "-q")),
     "reconstruct-release": ("release", ("reconstruct", "{}", "--scope", "block", "-q")),
     "claims": ("household-tables", ("claims", "{}", "--columns", "size", "-q")),
@@ -132,31 +129,14 @@ CHAINS = {
     "occupancy-release": ("occupancy-release", ("occupancy", "attack", "{}", "-q")),
     "reidentify": (
         "records",
-        (
-            "reidentify",
-            "{}",
-            "--attacker",
-            "known.parquet",
-            "--truth",
-            "truth.parquet",
-            "--dialect",
-            "schema",
-        ),
+        ("reidentify", "{}", "--attacker", "known.parquet", "--truth", "truth.parquet",
+         "--dialect", "schema"),
     ),
-}
+}  # fmt: skip
 #: Commands that go on from their own folder.
 RESUMED = (
-    "sweep",
-    "reconstruct",
-    "claims",
-    "occupancy-attack",
-    "occupancy-study",
-    "tabulate-by",
-    "release-by",
-    "simulate-nation",
-    "audit-by",
-    "occupancy-attack-by",
-    "nmf-counts",
+    *("sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study", "tabulate-by"),
+    *("release-by", "simulate-nation", "audit-by", "occupancy-attack-by", "nmf-counts"),
 )
 
 
@@ -264,13 +244,8 @@ def _checked(status, told):
 
 
 _LONG = (
-    "resume-sweep",
-    "resume-occupancy-study",
-    "resume-occupancy-attack-by",
-    "resume-audit-by",
-    "resume-nmf-counts",
-    "resume-simulate-nation",
-    "report-sweep",
+    *("resume-sweep", "resume-occupancy-study", "resume-occupancy-attack-by", "resume-audit-by"),
+    *("resume-nmf-counts", "resume-simulate-nation", "report-sweep"),
 )
 SHARES = ("--fuzz-flips", 500, 1)
 

@@ -42,7 +42,7 @@ def attempt(call):
 @example([2, 5, 9], [3, 4], [2, 3], [3e18] * 3, 0.3)
 @example([2, 5, 9], [3, 4], [2, 3], [1e7] * 3, 0.3)
 @example([2, 5, 10**9], [30, -4], [2, 3], [1e7] * 3, 0.3)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.lists(counts, min_size=3, max_size=3),
     st.lists(counts, min_size=2, max_size=2),
@@ -61,7 +61,7 @@ def test_paths(noisy, siblings, n_siblings, rho, prior):
         assert np.isfinite(found.mean).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(counts, min_size=3, max_size=3), st.integers(1, 30), wide, wide, probabilities)
 def test_wide_windows_agree_with_the_closed_form(noisy, n_siblings, rho_block, rho_group, prior):
     block, group, siblings = noisy
@@ -84,7 +84,7 @@ def test_windows_of_a_path_that_are_too_wide_are_refused_by_name(rho):
         path_posterior([2, 1], [-1], n_siblings=27, rho=rho, prior=0.5, sibling_rho=1e-13)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @example([-9, 0, 0, 0, 0, 0], [1e64, 1e-243, 1e-40, 1.0, 1.0, 1.0])  # a slope beyond doubles
 @given(st.lists(counts, min_size=6, max_size=6), st.lists(budgets, min_size=6, max_size=6))
 def test_trees(noisy, rho):

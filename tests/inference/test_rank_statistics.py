@@ -86,24 +86,13 @@ def path_releases(counts, rng):
 
 
 def path_arguments(group=GROUP):
-    return {
-        "n_siblings": SIBLINGS,
-        "rho": RHO,
-        "prior": P,
-        "known_count": K,
-        "count_priors": [group, TOP],
-    }
+    known = {"n_siblings": SIBLINGS, "rho": RHO, "prior": P, "known_count": K}
+    return known | {"count_priors": [group, TOP]}
 
 
 def two_levels(group=GROUP, prior=P):
-    return TwoLevels(
-        n_siblings=SIBLINGS[0],
-        rho_block=RHO[0],
-        rho_group=RHO[1],
-        prior=prior,
-        known_count=K,
-        group_prior=group,
-    )
+    known = {"n_siblings": SIBLINGS[0], "rho_block": RHO[0], "rho_group": RHO[1], "known_count": K}
+    return TwoLevels(**known, prior=prior, group_prior=group)
 
 
 def draw_tree(rng):
@@ -116,14 +105,8 @@ def draw_tree(rng):
 
 def tree_of(noisy, *, target=True):
     names = ["top", "A", "B", "a1", "a2", "b1", "b2"]
-    frame = pd.DataFrame(
-        {
-            "node": names,
-            "parent": [None, "top", "top", "A", "A", "B", "B"],
-            "noisy_count": noisy,
-            "rho": 0.1,
-        }
-    )
+    parents = [None, "top", "top", "A", "A", "B", "B"]
+    frame = pd.DataFrame({"node": names, "parent": parents, "noisy_count": noisy, "rho": 0.1})
     if target:
         frame["known_count"] = [np.nan] * 4 + [K] + [np.nan] * 2
         frame["prior"] = [np.nan] * 4 + [P] + [np.nan] * 2
@@ -181,11 +164,7 @@ def test_exact_posteriors_are_calibrated(engine):
     [
         ("two levels", {"group": STEEP}, 1),
         ("two levels", {"prior": 0.7}, 0),
-        (
-            "path",
-            {"group": STEEP},
-            1,
-        ),
+        ("path", {"group": STEEP}, 1),
         ("tree and targets", {"leaf": WRONG}, 0),
     ],
 )
@@ -243,11 +222,7 @@ def test_chains_are_calibrated(sampler):
     ("sampler", "changed", "row"),
     [
         ("two levels", {"group": STEEP}, 1),
-        (
-            "path",
-            {"group": STEEP},
-            1,
-        ),
+        ("path", {"group": STEEP}, 1),
         ("tree", {"leaf": WRONG}, 0),
     ],
 )

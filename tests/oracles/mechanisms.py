@@ -1,6 +1,5 @@
 """Slow, obvious twins of the mechanisms, and small populations to run them on."""
 
-import itertools
 from collections import Counter
 from fractions import Fraction
 
@@ -129,10 +128,11 @@ def largest_remainder(total, weights):
 def possible_counts(published, sums, limit):
     """Return for each hidden cell (None) the counts below a limit that all sums allow."""
     hidden = [name for name, count in published.items() if count is None]
-    found = {name: set() for name in hidden}
-    for values in itertools.product(range(limit), repeat=len(hidden)):
-        counts = {**published, **dict(zip(hidden, values, strict=True))}
-        if all(counts[whole] == sum(counts[p] for p in parts) for whole, parts in sums):
-            for name, value in zip(hidden, values, strict=True):
-                found[name].add(value)
-    return found
+    grid = np.indices((limit,) * len(hidden), dtype=np.int16).reshape(len(hidden), -1)
+    counts = {**published, **dict(zip(hidden, grid, strict=True))}
+    fits = np.ones(grid.shape[1], dtype=bool)
+    for whole, parts in sums:
+        fits &= counts[whole] == sum(counts[part] for part in parts)
+    return {
+        name: set(np.unique(own[fits]).tolist()) for name, own in zip(hidden, grid, strict=True)
+    }

@@ -186,7 +186,8 @@ def test_uniques_and_homogeneity_are_in_the_published_range(state):
     assert ((frame["unique"] > low - 4) & (frame["unique"] < high + 4)).all()
     for name in ("modal", "proportional"):
         assert (frame[name] - frame[f"published_{name}"]).abs()[:6].max() < 4
-    mixed = simulate_population(population_spec("state", block_mixing=1e3, tract_mixing=1e3), rng=1)
+    spec = population_spec("state", block_mixing=1e3, tract_mixing=1e3, n_blocks=4000)
+    mixed = simulate_population(spec, rng=1)
     off = population_summary(mixed).to_frame()
     assert (off["modal"] - off["published_modal"]).abs()[:6].max() > 10
 

@@ -86,7 +86,7 @@ SMALL = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SMALL, st.integers(0, 2**32))
 def test_any_settings_give_a_possible_population(changes, seed):
     spec = population_spec("tract", **changes)
@@ -152,9 +152,7 @@ def _with(population, unit, **columns):
     return Microdata(**{**vars(population), unit: changed})
 
 
-@pytest.mark.parametrize(
-    "name", ["size", "type", "detailed_type", "under_18", "over_65", "hispanic", "hhage", "race"]
-)
+@pytest.mark.parametrize("name", ["size", "detailed_type", "over_65", "race"])
 def test_the_rules_see_one_wrong_code(county, name):
     codes = county.households.codes(name).astype(np.int16)
     row = int(np.flatnonzero(county.households.codes("vacancy") == 0)[5])

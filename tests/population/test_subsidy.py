@@ -26,7 +26,7 @@ from bayesrisk.population.spec import (
 )
 
 
-@pytest.mark.parametrize("size", range(1, 12))
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 11])
 def test_two_heartbeats_per_room(size):
     assert bool(occupancy_violation(size, 1)) == (size > 2)
     assert bool(occupancy_violation(size, 2)) == (size > 4)
@@ -131,7 +131,8 @@ def test_the_level_is_the_papers_and_alpha_moves_it():
     """
     rates = {}
     for alpha in (1e-4, 1.0):
-        spec = population_spec("state", subsidised_blocks=1.0, alpha=alpha)
+        blocks = 20_000 if alpha < 1 else 4000
+        spec = population_spec("state", subsidised_blocks=1.0, alpha=alpha, n_blocks=blocks)
         population = simulate_population(spec, rng=8)
         summary = population_summary(population)
         rates[alpha] = summary.violations / summary.subsidised

@@ -36,7 +36,7 @@ def check(people):
     assert result.unique_exact == pytest.approx(1 - exact.mean())
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(PERSON, min_size=1, max_size=60))
 def test_any_people(people):
     check(people)

@@ -5,60 +5,18 @@ import zipfile
 
 import numpy as np
 import pytest
-from files.agency_forms import write_ipums_1940
-from large_files import MAKERS, PREPARE, READ_MANY, bytes_of, repeated
+from large_files import MAKERS, PREPARE, READ_MANY, bytes_of
 from oracles import readers as oracle
 from peak_memory import run_and_measure
 
 import bayesrisk
 from bayesrisk import DataError
 from bayesrisk._files import text as _parse
-from bayesrisk.readers import iter_ppmf, iter_record_form, write_ppmf, write_record_form
+from bayesrisk.readers import iter_ppmf, iter_record_form, write_ppmf
 from bayesrisk.readers.text import source as _source
 from bayesrisk.tables import Records, Schema, iter_records
 
-READ = """
-import bayesrisk
-from bayesrisk import readers, tables
-read = getattr(readers if hasattr(readers, sys.argv[1]) else tables, sys.argv[1])
-options = {"dialect": "schema"} if sys.argv[1] == "iter_record_form" else {}
-answer = sum(len(piece) for piece in read(sys.argv[2], chunk=2**15, **options))
-"""
-ROWS = 2**15
 PERSON = Schema.named("sf1-person")
-
-
-def peak(reader, file):
-    """Return rows read and the largest memory of a process of its own, in bytes."""
-    rows, kilobytes = run_and_measure(READ, reader, file)
-    return rows, kilobytes * 1024
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reader", ["iter_ppmf", "iter_record_form", "iter_ipums_1940"])
-def test_memory_is_flat(reader, tmp_path):
-    rng = np.random.default_rng(1)
-    if reader == "iter_ppmf":
-        file, header = tmp_path / "p.csv", 1
-        write_ppmf(oracle.pl94_records(rng, ROWS), file, vintage="2010-demonstration")
-    elif reader == "iter_record_form":
-        file, header = tmp_path / "r.csv", 1
-        write_record_form(oracle.person_records(rng, ROWS), file, dialect="schema")
-    else:
-        file, header = tmp_path / "EXT1940USCB.dat", 0
-        write_ipums_1940(oracle.records_1940(rng, ROWS // 3), file)
-    # The allocator's pools are full after 150 MB (measured twice each: 339 and 341 MB at 150, 340
-    # and 358 at 300, 339 and 341 at 600, 341 and 337 at 1,000).
-    times = -(-(150 * 10**6) // file.stat().st_size)
-    few, many = repeated(file, times, header), repeated(file, 3 * times, header)
-    rows, small = peak(reader, few)
-    more, large = peak(reader, many)
-    assert more == 3 * rows
-    growth = many.stat().st_size - few.stat().st_size
-    assert growth > 200e6
-    # What differs is the allocator's slack, 21 MB of those; a reader that kept the file would take
-    # `growth`, of which the slack must be a small part.
-    assert large - small < growth / 8
 
 
 @pytest.mark.parametrize("read", ["ppmf", "ppmf_units", "record_form", "ipums_1940", "hud"])
@@ -119,11 +77,11 @@ def test_memory_of_every_iterator(kind, tmp_path):
         folder.mkdir()
         made = make(folder, rows)
         read, kilobytes = run_and_measure(PREPARE + READ_MANY, kind, made)
-        assert read == rows
+        assert read == rows or (kind == "ipums-1940" and read > rows)  # of whole households
         found[rows] = bytes_of(made), 1000 * kilobytes
     length, memory = (found[many][i] - found[few][i] for i in (0, 1))
     assert length > 130e6
-    # A reader that kept the file would take `length`; see above for the allocator's slack.
+    # A reader that kept the file would take `length`; what differs is the allocator's slack.
     assert memory < length / 4, (memory, length)
 
 

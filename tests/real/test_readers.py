@@ -11,7 +11,7 @@ from files.agency_forms import write_sf1
 from bayesrisk import DataError
 from bayesrisk.readers import read_record_form, read_sf1, write_record_form
 from bayesrisk.readers.ppmf import RACE_MASKS
-from bayesrisk.readers.summary_files.sf1_cells import cell_number, codebook
+from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import Workload, tabulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -31,16 +31,16 @@ def test_every_position_of_a_cell():
     checked = 0
     for row in rows("sf1_2010_cells.csv"):
         if row["table"] in ("P13", "P17", "H12"):  # medians and averages
-            assert row["table"] not in codebook()
+            assert row["table"] not in sf1_codebook()
             continue
         table, number = cell_number(row["cell"])
-        place = codebook()[table]
+        place = sf1_codebook()[table]
         assert table == row["table"]
         assert place.segment == int(row["segment"])
         assert place.column + number - 1 == int(row["column_1based_in_segment"])
         assert 1 <= number <= place.cells
         checked += 1
-    assert checked == sum(place.cells for place in codebook().values()) > 4600
+    assert checked == sum(place.cells for place in sf1_codebook().values()) > 4600
 
 
 def test_every_code_of_race():

@@ -13,7 +13,7 @@ import pytest
 from printed import compare, falls, interval, surely_less
 
 import bayesrisk as br
-from bayesrisk.risk.linkage.majority import unique_sums, unique_table
+from bayesrisk.risk.linkage.reidentification import unique_sums, unique_table
 
 pytestmark = pytest.mark.slow
 HERE = "tests/reference/test_contrasts.py"
@@ -201,6 +201,7 @@ def agreement():
 def test_people_reconstructed_and_linked():
     parts = (sizes, links_by_size, noise, guessers, certain_links, agreement)
     found = {key: value for part in parts for key, value in part().items()}
+    assert all(len(values) == len(tracts()) for values in found.values())
     compare(f"{HERE}::test_people_reconstructed_and_linked", found)
 
 

@@ -295,11 +295,11 @@ def steed_section_3_1():
         ("", str(b)): sizes[~br.population.occupancy_violation(sizes, np.full(7, code))].max()
         for b, code in ((1, 1), (2, 2))
     }
-    return allowed | {("t", ""): br.experiments.OccupancyConfig(seeds=(1,)).solutions}
+    return allowed | {("t", ""): br.experiments.OccupancyStudy(seeds=(1,)).solutions}
 
 
 def steed_section_4_1():
-    return {("t", ""): br.experiments.OccupancyConfig(seeds=(1,)).solutions}
+    return {("t", ""): br.experiments.OccupancyStudy(seeds=(1,)).solutions}
 
 
 def steed_section_4_2():

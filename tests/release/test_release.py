@@ -62,22 +62,14 @@ def test_specs_survive_json(spec):
     assert MechanismSpec.from_dict(json.loads(text)) == spec
 
 
-def test_fractions_are_kept_exactly():
-    spec = MechanismSpec("mine", {"share": Fraction(165, 4099), "pair": (1, Fraction(1, 3))})
-    assert spec.parameters == {"share": "165/4099", "pair": [1, "1/3"]}
-
-
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
         (("", {}), "mechanism must be a text"),
         (("m", {"x": float("nan")}), r"parameters\['x'\] must be finite"),
-        (("m", {"x": object()}), r"parameters\['x'\]"),
         (("m", {"x": b"1"}), r"parameters\['x'\]"),
         (("m", {1: 2}), "text as keys"),
-        (("m", [1]), "parameters must be a mapping"),
         (("m", {}, {"block": NoiseSpec("discrete-laplace", 1)}), "tables must name"),
-        (("m", {}, {("block", "t"): 5}), "must be a likelihood"),
         (("m", {}, {("block", "t"): Likelihood()}), "must be a likelihood"),
         (("m", {}, {("block",): TrueCounts()}), "tables must name"),
         (("m", {}, {}, None), "others must be a likelihood"),
@@ -88,28 +80,26 @@ def test_specs_are_checked(arguments, match):
         MechanismSpec(*arguments)
 
 
-@pytest.mark.parametrize(("law", "scale"), [("normal", 1), ("discrete-laplace", 0)])
-def test_noise_is_checked(law, scale):
-    with pytest.raises(ArgumentError, match=r"law|scale"):
-        NoiseSpec(law, scale)
-
-
-def test_laws():
-    spec = MechanismSpec(
-        "m",
-        tables={
-            ("block", "a"): NoiseSpec("discrete-gaussian", "5.04"),
-            ("block", "b"): NoiseSpec("discrete-laplace", "3/2"),
-        },
-    )
-    x = np.arange(-5, 6)
-    assert np.array_equal(spec.law("block", "a").pmf(x), DiscreteGaussian(5.04).pmf(x))
-    assert np.array_equal(spec.law("block", "b").pmf(x), DiscreteLaplace(1.5).pmf(x))
-    assert spec.law("tract", "a") is None
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: NoiseSpec("normal", 1), "law must be one of"),
+        (lambda: NoiseSpec("discrete-laplace", 0), "scale must be > 0, got 0"),
+        (lambda: rounding_probability(0, 0, base=0, method="random"), "base must be >= 1"),
+        (lambda: rounding_probability(0, 0, base=5, method="up"), "method must be one of"),
+    ],
+)
+def test_likelihoods_are_checked(make, match):
+    with pytest.raises(ArgumentError, match=match):
+        make()
 
 
 def test_likelihoods_in_closed_form():
-    gauss = MechanismSpec("m", tables={("block", "a"): NoiseSpec("discrete-gaussian", 2)})
+    laplace = {("tract", "a"): NoiseSpec("discrete-laplace", "3/2")}
+    gauss = MechanismSpec("m", {}, {("block", "a"): NoiseSpec("discrete-gaussian", 2), **laplace})
+    assert gauss.law("block", "a").pmf(3) == DiscreteGaussian(2).pmf(3)
+    assert gauss.law("tract", "a").pmf(3) == DiscreteLaplace(1.5).pmf(3)
+    assert gauss.law("county", "a") is None
     at = {"level": "block", "table": "a"}
     expected = DiscreteGaussian(2).pmf([3, 2])
     assert np.array_equal(gauss.count_likelihood(7, [4, 5], **at), expected)
@@ -191,15 +181,6 @@ def test_rounding_probabilities(base, count, method):
         assert abs(released[pmf > 0][0] - count) == best
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [({"base": 0, "method": "random"}, "base"), ({"base": 5, "method": "up"}, "method")],
-)
-def test_rounding_probability_is_checked(arguments, match):
-    with pytest.raises(ArgumentError, match=match):
-        rounding_probability(0, 0, **arguments)
-
-
 @pytest.fixture(scope="module")
 def released():
     mechanism = make_mechanism(
@@ -255,22 +236,17 @@ def test_a_failed_write_leaves_nothing(released, tmp_path, monkeypatch):
     ("change", "match"),
     [
         (lambda d: d.pop("spec"), "'spec' is missing"),
-        (lambda d: d.pop("simulation"), "'simulation' is missing"),
         (lambda d: d.update(simulation="no"), "simulation must be True or False"),
         (lambda d: d.update(seed=1), "'seed' is unknown"),
         (lambda d: d.update(format=99), "format must be 4"),
-        (lambda d: d["spec"].pop("tables"), "'tables' is missing"),
         (lambda d: d["spec"]["tables"][0].update(scale="0"), "scale must be > 0"),
         (lambda d: d["spec"]["tables"].append(d["spec"]["tables"][0]), "there twice"),
         (lambda d: d["spec"]["tables"][0].update(table="none"), "is not released"),
         (lambda d: d["spec"]["others"].update(likelihood="normal"), "must be one of true-counts"),
-        (lambda d: d["spec"].update(others={"likelihood": ["noise"]}), "must be one of"),
         (lambda d: d["spec"]["others"].update(base=5), "'base' is unknown"),
-        (lambda d: d["spec"]["tables"][0].pop("law"), "'law' is missing"),
         (lambda d: d["spec"]["tables"][0].pop("level"), "must name"),
         (lambda d: d["spec"]["tables"].append(7), "spec"),
         (lambda d: d.update(diagnostics={"rate": "many"}), "many"),
-        (lambda d: d.update(diagnostics=[1]), "_release.json"),
     ],
 )
 def test_bad_documents_are_refused(released, tmp_path, change, match):
@@ -327,14 +303,6 @@ def test_a_description_written_for_these_tables_is_not_theirs(tmp_path):
         Release.read(tmp_path / "out")
 
 
-def test_a_truncated_document_is_refused(released, tmp_path):
-    released.write(tmp_path / "out")
-    file = tmp_path / "out" / "_release.json"
-    file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(DataError, match=r"_release\.json"):
-        Release.read(tmp_path / "out")
-
-
 def test_a_release_is_checked(released):
     with pytest.raises(ArgumentTypeError, match="spec"):
         Release("identity", released.tables)
@@ -342,12 +310,3 @@ def test_a_release_is_checked(released):
         Release(released.spec, {})
     with pytest.raises(ArgumentError, match="must be finite"):
         Release(released.spec, released.tables, {"rate": float("inf")})
-
-
-def test_tables_are_public_facts_of_the_workload():
-    tables = (
-        make_mechanism("identity")
-        .release(population(1), workload=people_workload(TOTAL), rng=0)
-        .tables
-    )
-    assert set(tables.counts) == {("county", "total"), ("tract", "total"), ("block", "total")}

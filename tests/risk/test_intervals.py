@@ -55,8 +55,8 @@ def share_within(bounds, truth):
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("rate", [0.77, 0.97, 0.02])
-@pytest.mark.parametrize("blocks", [10, 30, 300])
+@pytest.mark.parametrize("rate", [0.77, 0.02])
+@pytest.mark.parametrize("blocks", [10, 100])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_coverage(sizes, blocks, rate, alike):
     """Intervals of 95 % hold the truth nearly as often; the binomial one, a negative control, not.
@@ -134,22 +134,6 @@ def test_sums_over_blocks_give_what_whole_matrices_give(blocks, level):
     else:
         expected = oracle.clustered_interval(hits, people, level)
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
-
-
-def test_the_interval_covers_where_trials_stand_and_fall_together():
-    """The binomial one, a negative control, does not."""
-    rng = np.random.default_rng(41)
-    truth, rounds, covered, naive = 0.6, 1000, 0, 0
-    for _ in range(rounds):
-        size = rng.integers(20, 40, 30)
-        place = np.repeat(np.arange(30), size)
-        right = np.repeat(rng.random(30) < truth, size)
-        low, high = clustered_interval(right, place, confidence=0.95)
-        covered += low <= truth <= high
-        low, high = binomial_interval(right.sum(), right.size, confidence=0.95)
-        naive += low <= truth <= high
-    assert covered / rounds > 0.95 - 3 * np.sqrt(0.95 * 0.05 / rounds)
-    assert naive / rounds < 0.5
 
 
 def test_clusters_of_one_are_no_wider_than_few_clusters_make_it():

@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
 
-from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Schema, Workload
 from bayesrisk.tables.schema import household_cells, household_valid
 
@@ -95,11 +93,6 @@ def test_a_vacant_unit_has_no_household():
     assert not household_valid(unit)
     assert household_valid({**unit, "vacancy": 3})
     assert not household_valid({**unit, "vacancy": 3, "race": 1})
-
-
-def test_missing_columns_are_named():
-    with pytest.raises(ArgumentError, match="codes must be of tenure"):
-        household_valid({"size": 1})
 
 
 def test_rank_and_partition_of_the_tables():

@@ -88,28 +88,21 @@ BAD = [
     ({"age": [0, 111, 5]}, r"row 2, column 'age': must be a whole number in \[0, 110\], got 111"),
     ({"age": np.array([0, 2**64 - 1, 5], dtype="uint64")}, r"row 2, column 'age': .* got 18446"),
     ({"race": [1, 2, 0]}, r"row 3, column 'race': .* got 0"),
-    ({"hisp": [0, -1, 0]}, r"row 2, column 'hisp': .* got -1"),
     ({"sex": pd.array([0, None, 1], dtype="Int64")}, r"row 2, column 'sex': .* got None"),
     ({"sex": [0.0, 0.5, 1.0]}, r"column 'sex': .* got values of type double"),
     ({"sex": ["0", "1", "1"]}, r"column 'sex': .* got values of type (large_)?string"),
     ({"block": ["500010101001000", "50001010100100", "x" * 15]}, r"row 2, column 'block': .* 15"),
-    ({"block": ["500010101001000", "x" * 15, "y" * 15]}, r"row 2, column 'block': .* got 'xxx"),
     ({"block": ["500010101001000", "٠" * 15, "y" * 15]}, r"row 2, column 'block'"),
     ({"block": ["500010101001000", None, "y" * 15]}, r"row 2, column 'block': .* got None"),
-    ({"block": [1, -1, 3]}, r"row 2, column 'block': .* got -1"),
     ({"block": [1, 2, 10**15]}, r"row 3, column 'block': .* got 1000000000000000"),
     ({"block": [1.0, 2.0, 3.0]}, r"column 'block': .* got values of type double"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD)
-def test_bad_values_are_refused(changes, message):
+def test_bad_values_are_named_with_their_source(changes, message, tmp_path):
     with pytest.raises(DataError, match=f"^people: {message}"):
         Records.from_frame(frame(**changes), schema=PERSON, source="people")
-
-
-@pytest.mark.parametrize(("changes", "message"), BAD)
-def test_bad_values_in_a_file_name_it(changes, message, tmp_path):
     file = tmp_path / "people.parquet"
     frame(**changes).to_parquet(file, index=False)
     with pytest.raises(DataError, match=f"people.parquet: {message}"):
@@ -243,10 +236,6 @@ def test_histograms(rows, pieces):
         for r, c, v in zip(*found.coords, found.data, strict=True)
     }
     assert histogram.geoids.tolist() == sorted(set(records.geoids.tolist()))
-    back = histogram.to_records()
-    assert sorted(zip(back.geoids.tolist(), back.cells().tolist(), strict=True)) == sorted(
-        zip(records.geoids.tolist(), records.cells().tolist(), strict=True)
-    )
     split = [records.take(np.arange(i, len(records), pieces)) for i in range(pieces)]
     parts = Histogram.from_records(split)
     assert parts.geoids.tolist() == histogram.geoids.tolist()
@@ -258,11 +247,11 @@ def test_histograms(rows, pieces):
 
 
 def test_waiting_pairs_are_merged(monkeypatch):
-    from bayesrisk.tables import histogram
+    from bayesrisk.tables import published
 
     records = toy([{"a": 1 + i % 3, "b": i % 2, "street": f"{i % 7:03d}"} for i in range(200)])
     whole = Histogram.from_records(records)
-    monkeypatch.setattr(histogram, "_PENDING", 3)
+    monkeypatch.setattr(published, "_PENDING", 3)
     parts = Histogram.from_records([records.take([i]) for i in range(200)])
     assert (parts.counts != whole.counts).nnz == 0
 
@@ -281,11 +270,7 @@ def test_histograms_are_checked():
     town = Histogram(about, "town", np.array(["0", "1"]), counts)
     with pytest.raises(ArgumentError, match="'town' or coarser"):
         town.aggregate("street")
-    with pytest.raises(ArgumentError, match="must be 'street' to list records"):
-        town.to_records()
-    with pytest.raises(ArgumentError, match=">= 0 to list records"):
-        Histogram(about, "street", good, -counts).to_records()
     with pytest.raises(ArgumentError, match="at least one piece"):
         Histogram.from_records([])
-    with pytest.raises(ArgumentError, match="schemas must be the same"):
+    with pytest.raises(ArgumentError, match="must be of schema"):
         Histogram.from_records([toy([]), Records.from_frame(frame(), schema=PERSON)])

@@ -11,7 +11,7 @@ from oracles.tables import brute_sensitivity, direct_counts, every_record, weigh
 from oracles.tables import by_name as attributes_of
 from table_strategies import documents, records
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -30,6 +30,7 @@ TOY = Schema(
 )
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_rows_equal_direct_counting(data):
     document = data.draw(documents())
@@ -85,6 +86,7 @@ def test_round_trip_of_the_grammar(document, order):
     assert json.dumps(again.to_dict()) == text
 
 
+@settings(max_examples=50)
 @given(documents())
 def test_round_trip_of_tables_made_from_factors(document):
     made = Workload.from_dict(document)
@@ -97,13 +99,6 @@ def test_round_trip_of_tables_made_from_factors(document):
         every = np.arange(made.schema.size)
         ours, theirs = table.incidence(made.schema, every), plain[key].incidence(made.schema, every)
         assert (ours != theirs).nnz == 0
-
-
-@pytest.mark.parametrize("name", Workload.available())
-def test_built_in_workloads_round_trip(name):
-    made = Workload.named(name)
-    assert Workload.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-    assert len({cell for t in made.tables.values() for cell in t.cells}) > 0
 
 
 @pytest.mark.parametrize(
@@ -127,6 +122,8 @@ def test_built_in_workloads_round_trip(name):
 def test_sizes(name, tables, cells):
     made = Workload.named(name)
     assert (len(made.tables), made.n_cells) == (tables, cells)
+    assert name in Workload.available()
+    assert Workload.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 @pytest.mark.parametrize(
@@ -170,15 +167,11 @@ def test_sensitivity_of_real_tables_by_enumeration(name, kind):
 
 
 def test_the_order_of_attributes_does_not_matter(monkeypatch):
-    made = Workload.named("household-dhc")
-    answer = made.largest_change("change-in-place", norm=1)
-    plain = search._order
+    names = ["H4", "H6", "H7", "P16", "P19", "H3", "H5"]
+    small, plain = Workload.named("household-dhc").select(tables=names), search._order
+    forward = small.largest_change("change-in-place", norm=1)
     monkeypatch.setattr(search, "_order", lambda *a: plain(*a)[::-1])
-    small = made.select(tables=["H4", "H6", "H7", "P16", "P19", "H3", "H5"])
-    reverse = small.largest_change("change-in-place", norm=1)
-    monkeypatch.undo()
-    assert small.largest_change("change-in-place", norm=1) == reverse
-    assert made.largest_change("change-in-place", norm=1) == answer
+    assert small.largest_change("change-in-place", norm=1) == forward
 
 
 def test_too_many_classes_to_compare(monkeypatch):
@@ -232,23 +225,18 @@ def one_part(**entry):
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (one_part(cross=["c"]), "attribute must be one of a, b, got 'c'"),
         (one_part(cross=["a:fine"]), r"recode of 'a' must be one of \[\], got 'fine'"),
         (one_part(cross=[["b", ["0-2"]]]), r"group of 'b' must lie in \[1, 3\], got '0-2'"),
         (one_part(cross=[["b", ["1-x"]]]), "must be ranges such as '0-4,7', got '1-x'"),
-        (one_part(cross=[["b", ["1,1"]]]), "must name a code once"),
         (one_part(cross=[["b", "1-2"]]), "recode of 'b' must be a list"),
         (one_part(cross=["a", "a"]), "must cross an attribute once"),
         (one_part(cells="T{1-2}"), r"cells of 'T' must be 1, got 2 names"),
-        (one_part(cells="T1-2"), "cells of 'T' must be like"),
         (one_part(weight={"a": [1]}), "weight of 'a' must be 'code' or 2 numbers"),
         (one_part(filter="a"), "table 'T' must not have 'filter'"),
         (one_part(parts=[], cross=["a"]), "must have parts or 'cross'"),
-        (one_part(parts=[]), "cells of 'T' must be named"),
         (one_part(iterate="races"), "must follow the grammar"),
         (one_part(cross=[3]), "cross must hold attributes, .* got 3"),
         ({"schema": TOY.to_dict(), "tables": []}, "at least one table"),
-        ({"tables": []}, "must follow the grammar"),
         ({"schema": {"name": "x"}, "tables": []}, "schema must hold name, attributes, geography"),
     ],
 )
@@ -266,8 +254,6 @@ def test_a_table_is_defined_once_a_level():
 
 def test_tables_are_checked():
     cells = ("x", "y")
-    with pytest.raises(ArgumentTypeError, match="name must be a text"):
-        Table("", cells, {})
     with pytest.raises(ArgumentError, match="named, each once"):
         Table("T", ("x", "x"), {})
     with pytest.raises(ShapeError, match=r"factor 'a' of 'T' must be \(2 cells, codes\)"):
@@ -289,13 +275,6 @@ def test_tables_are_checked():
         sound.factors["a"][0, 0] = 2
     assert sound != Table("T", cells, {"a": [[1, 0], [0, 0]]})
     assert sound != "T"
-
-
-def test_kinds_and_norms_are_checked():
-    with pytest.raises(ArgumentError, match="kind must be one of"):
-        Workload.named("pl94-units").sensitivity("bounded", norm=1)
-    with pytest.raises(ArgumentError, match="norm must be 1 or 2, got 3"):
-        Workload.named("pl94-units").sensitivity("add-remove", norm=3)
 
 
 def test_a_part_of_a_large_table_in_slices(monkeypatch):

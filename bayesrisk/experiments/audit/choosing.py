@@ -83,7 +83,7 @@ class Search:
 
     @property
     def stem(self) -> str:
-        """How the names of all settings begin: without the range that is searched."""
+        """First part of the names of all settings, without the range that is searched."""
         stated = f"{self.dial.name}={self.protection.parameters.get(self.dial.name)}"
         name = self.protection.name.replace(stated, "").replace(":,", ":").replace(",,", ",")
         return f"{name.strip(':, ')} [{self.dial.name}="
@@ -118,7 +118,7 @@ class Search:
 
 
 def search_of(protection: Protection) -> Search | None:
-    """Return how a protection is searched, None where its setting is stated or it has no dial."""
+    """Return the search of a protection, None where its setting is stated or it has no dial."""
     dial = mechanism_dial(protection.mechanism)
     ranges = {k: v for k, v in protection.parameters.items() if is_range(v)}
     for name in ranges:
@@ -139,8 +139,8 @@ def search_of(protection: Protection) -> Search | None:
     return Search(protection, dial, dial.strongest, dial.weakest)
 
 
-def is_range(value: Any) -> bool:
-    """Return whether a parameter is a range A..B."""
+def is_range(value: object) -> bool:
+    """Return True for a parameter that is a range A..B."""
     return isinstance(value, str) and _RANGE in value
 
 
@@ -251,7 +251,7 @@ def chosen_settings(
 
 
 def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: ProtectionGoal) -> bool:
-    """Return whether no stronger setting lets significantly more targets exceed the ratio.
+    """Test that no stronger setting lets significantly more targets exceed the ratio.
 
     Places vote: those with more such targets under the stronger setting against those with fewer,
     by a sign test at 5 % for all pairs of settings, adversaries and readings together.

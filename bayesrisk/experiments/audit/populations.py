@@ -131,7 +131,7 @@ class Usual:
 
 
 def has_budget(given: Mapping[str, Any]) -> bool:
-    """Return whether parameters state the budget of every table, and not only their total."""
+    """Return True where parameters state the budget of every table, not their total alone."""
     return any(name in given for name in _BUDGETS)
 
 
@@ -164,7 +164,7 @@ def parse_protection(text: str) -> Protection:
     return Protection(whole, mechanism.strip(), parameters)
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """Return a TOML value, the text of a fraction as it is so that it stays exact."""
     try:
         value = toml_document(f"value = {text}")["value"]
@@ -206,7 +206,7 @@ class SimulatedPopulation:
 Source = str | Path | SimulatedPopulation
 
 
-def named_sources(population: Any) -> dict[str, Source]:
+def named_sources(population: Source | Mapping[str, Source]) -> dict[str, Source]:
     """Return populations by name; a single one without a name is called by an empty text."""
     if not isinstance(population, Mapping):
         return {"": population}
@@ -254,7 +254,7 @@ def of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 def by_population(
     frame: pd.DataFrame, function: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Return what a function says of the rows about each population, which are never pooled."""
+    """Apply a function to the rows about each population, which are never pooled."""
     if POPULATION not in frame:
         return function(frame)
     parts = []
@@ -349,7 +349,7 @@ class PopulationInParts:
         return cast(AuditedPopulation, self._part(number, around))
 
     def _survey(self, targets: int | None) -> Survey:
-        """Return who is asked about, and what the parts know of each other, in two passes."""
+        """Return the targets, and the extent and surroundings of every part, in two passes."""
         question, schema = self.question, self.question.workload.schema
         codes = ("",) if self._index is None else self._index.codes
         rows, places = [0], [0]
@@ -381,7 +381,7 @@ class PopulationInParts:
             if who.start == who.stop and not where.size:
                 continue
             part = cast(AuditedPopulation, self._part(number, None))
-            homes[who] = places[number] + part.places_of(chosen[who] - rows[number])
+            homes[who] = places[number] + part.place[chosen[who] - rows[number]]
             if where.size:
                 values = part.values_at(sampled[where] - places[number])
                 if not counts.size:

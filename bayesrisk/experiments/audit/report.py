@@ -141,7 +141,7 @@ def check_sentences(checks: pd.DataFrame) -> dict[str, Any]:
 
 
 def check_totals(checks: pd.DataFrame) -> str:
-    """Return how many checks hold, calibration apart from the others.
+    """Return the numbers of checks that hold, calibration apart from the others.
 
     Some calibration is lost in every audit, and much by attacks that take reconstructed records or
     tables at their word.
@@ -348,7 +348,7 @@ def _choice(choice: pd.DataFrame, config: Row) -> dict[str, Any]:
     }
 
 
-def _origin(population: Any) -> str:
+def _origin(population: str | Mapping[str, str]) -> str:
     if isinstance(population, str):
         return f"records whose digest is {population[:16]}…"
     digests = [f"{name} {digest[:16]}…" for name, digest in population.items()]

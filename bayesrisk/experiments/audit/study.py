@@ -78,13 +78,6 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         calculated), ``engine``, ``place``, ``place_size``, ``alike`` (people of the place with what
         is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.  Where
         populations have names, both have them in a column ``population``.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no audit.
-    PartFileError
-        If it is not complete, or was altered.
     """
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
@@ -173,12 +166,6 @@ class AuditStudy(Study):
         of that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
         numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
         ``settings.csv``, with every setting that was tried.
-
-    Raises
-    ------
-    ArgumentError
-        When it runs: if two protections or adversaries have one name, a protection cannot be made,
-        or an attribute is unknown to a population.
 
     Notes
     -----
@@ -374,7 +361,7 @@ class AuditStudy(Study):
         return None if value is None else (value, search.setting(value))
 
     def _met(self, number: int, step: int, folder: RunFolder, goal: ProtectionGoal) -> bool:
-        """Return whether a setting that was tried keeps to the goal."""
+        """Return True where a setting that was tried keeps to the goal."""
         slot, size = list(itertools.chain(*self._slots)).index((number, step)), len(self._shards)
         statements = folder.frame("statements", range(slot * size, (slot + 1) * size))
         return bool(worst_quantile(statements, goal)["met"])
@@ -429,9 +416,9 @@ class AuditStudy(Study):
         )
 
     def checks(self, statements: pd.DataFrame, protections: Iterable[Protection]) -> pd.DataFrame:
-        """Return whether statements under protections keep what theory demands.
+        """Return the rows of :func:`audit_checks` about statements under protections.
 
-        The rows are those of :func:`audit_checks`, of each population.
+        Each population has its own.
         """
         made, parts = list(protections), []
         for name, population in self._populations.items():

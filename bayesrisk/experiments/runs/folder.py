@@ -79,17 +79,7 @@ class Layout:
 
 
 class RunFolder:
-    """The folder of one run.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder; :meth:`prepare` makes it.
-    config : mapping
-        The configuration as plain containers, with the number of ``shards``.
-    layout : Layout
-        Which files it has.
-    """
+    """The folder of a run, with its configuration as plain containers; :meth:`prepare` makes it."""
 
     def __init__(self, path: str | Path, config: Mapping[str, Any], layout: Layout) -> None:
         self.path = check.path(path, "folder")
@@ -227,7 +217,7 @@ class RunFolder:
         )
 
     def _sha256(self, file: Path) -> str:
-        """Return the checksum of a file, looked at again if it changed."""
+        """Return the checksum of a file, read again if the file changed."""
         now = file.stat()
         state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         if file not in self._seen or self._seen[file][0] != state:
@@ -341,27 +331,10 @@ class RunFolder:
         """Compute shards, keep those that are finished whatever happens, and make the results.
 
         A shard that fails is set aside with its error, and the others go on; those of a stage begin
-        when all of the stages before are there.
-
-        Parameters
-        ----------
-        work : callable
-            Computes a shard, writes its parts and returns its number.
-        executor : Executor
-            Where it is computed.
-        todo : sequence of int
-            The shards to compute.
-        stages : sequence of range, optional
-            All shards, in the order in which they depend on each other.
-        progress : callable, optional
-            Called with the shards computed and those to compute, after each.
-        results : callable, optional
-            Makes files of a complete run, by name, besides those of merged parts.
-
-        Returns
-        -------
-        bool
-            Whether every shard is there.
+        when all of the stages before are there.  ``work`` computes a shard, writes its parts and
+        returns its number; ``progress`` is called with the shards computed and those to compute;
+        ``results`` makes files of a complete run besides those of merged parts.  True if every
+        shard is there.
         """
         self._begun = bool(self.finished())
         try:

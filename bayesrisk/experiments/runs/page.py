@@ -26,9 +26,9 @@ _PIXELS_PER_INCH = 125
 
 
 class Figure(NamedTuple):
-    """A figure for a template: width in pixels, PNG in base 64."""
+    """A figure for a template: caption or what it is made of, width in pixels, PNG in base 64."""
 
-    caption: str
+    caption: str | dict[str, object]
     width: int
     data: str
 
@@ -71,7 +71,7 @@ def _environment() -> "Environment":
     return environment
 
 
-def _printable(value: Any) -> Any:
+def _printable(value: object) -> object:
     """Return a value as text without control characters, which HTML may not hold; markup as is."""
     if hasattr(value, "__html__"):
         return value
@@ -91,7 +91,7 @@ def _versions() -> str:
     return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
 
 
-def figure(drawn: Any, stem: Path, caption: str) -> Figure:
+def figure(drawn: Any, stem: Path, caption: str | dict[str, object]) -> Figure:
     """Write a figure beside the page and return it for the page."""
     png = plotting.save_figure(drawn, stem)[0]
     width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
@@ -121,7 +121,7 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         if np.isnan(value):
             return "–"

@@ -1,7 +1,7 @@
 """The TOML file of a sweep: its keys with their bounds, and the study that it describes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,7 @@ def _number(low: float, high: float, *, open_: bool = False, **details: Any) -> 
     brackets = "()" if open_ else "[]"
     words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
 
-    def exact_value(value: Any) -> Fraction:
+    def exact_value(value: object) -> Fraction:
         try:
             exact = exact_number(value)
         except ArgumentError:
@@ -74,7 +74,7 @@ _AMOUNT = _number(*_RHO).drawn
 _NORM = _number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
 
 
-def _census(value: str, total: Any) -> Fraction:
+def _census(value: str, total: object) -> Fraction:
     """Return the rho of PRODUCT/REGION/UNIVERSE/LEVEL/QUERY in the 2020 Census."""
     parts = value.split("/")
     if len(parts) != 5:
@@ -92,14 +92,14 @@ def _census(value: str, total: Any) -> Fraction:
     return exact
 
 
-def _budget(value: Any, name: str = "", total: Any = None) -> Budget:
+def _budget(value: object, name: str = "", total: object = None) -> Budget:
     """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
     census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
-    exact = _number(*_RHO, value=value).check(_census(value, total) if census else value)
+    exact = _number(*_RHO, value=value).check(_census(str(value), total) if census else value)
     return Budget(name, float(exact), census=census)
 
 
-def _prior(value: Any) -> Budget:
+def _prior(value: object) -> Budget:
     """Return a prior under the text that it was written with."""
     exact = _number(0.0, 1.0, open_=True).check(value)
     if not 0.0 < float(exact) < 1.0:
@@ -107,7 +107,7 @@ def _prior(value: Any) -> Budget:
     return Budget(str(value), float(exact))
 
 
-def _sensitivity(value: Any) -> Budget:
+def _sensitivity(value: object) -> Budget:
     """Return a sensitivity by its name or its number."""
     if isinstance(value, str) and value in SENSITIVITIES:
         return Budget(value, SENSITIVITIES[value])
@@ -189,7 +189,7 @@ def _flat(entries: list[Any]) -> list[Budget]:
     return [b for e in entries for b in (e if isinstance(e, list) else e.budgets)]
 
 
-def _sorted(entries: list[Any]) -> list[Budget]:
+def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
     """Return budgets in order; of equal values the named ones are kept."""
     budgets = _flat(entries)
     names = [budget.name for budget in budgets if budget.name]
@@ -198,9 +198,16 @@ def _sorted(entries: list[Any]) -> list[Budget]:
         raise refuse("without repeated names", value=repeated[0])
     marked = {budget.value for budget in budgets if budget.name}
     kept = {b for b in budgets if b.name or b.value not in marked}
-    return sorted(kept, key=lambda b: (b.value, b.name))
+    return tuple(sorted(kept, key=lambda b: (b.value, b.name)))
 
 
+def _distinct(budgets: list[Budget]) -> tuple[Budget, ...]:
+    """Return one budget for each value, the last of its name."""
+    return tuple({budget.value: budget for budget in budgets}.values())
+
+
+_Once = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
+_Ordered = AfterValidator(lambda values: tuple(sorted(set(values))))
 _Budgets = Annotated[
     list[Budget],
     Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
@@ -219,6 +226,10 @@ class Span(_Keys):
 
     from_: _Released = Field(alias="from")
     to: Annotated[int, Field(ge=-_LARGEST, le=_LARGEST + _MAX_POINTS)]
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return them all."""
+        return tuple(range(self.from_, self.to + 1))
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -244,15 +255,23 @@ class GridKeys(_Keys):
     """The settings: every combination of them."""
 
     rho: _Budgets = Field(description="zCDP budgets: numbers, ranges, names.")
-    prior: _Several[_Prior] = Field(description="Numbers or fractions in (0, 1).")
-    sensitivity: _Several[_Sensitivity] = Field(
-        [Budget("add-remove", SENSITIVITIES["add-remove"])],
+    prior: Annotated[_Several[_Prior], AfterValidator(_distinct)] = Field(
+        description="Numbers or fractions in (0, 1)."
+    )
+    sensitivity: Annotated[
+        tuple[Budget, ...],
+        Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)]),
+    ] = Field(
+        (Budget("add-remove", SENSITIVITIES["add-remove"]),),
         description="Numbers, add-remove (1) or change-one (the square root of 2).",
     )
-    noise: _Several[Annotated[str, choice(NOISES)]] = Field([NOISES[0]], description="Noise laws.")
+    noise: Annotated[
+        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(NOISES)]], _Once])
+    ] = Field(NOISES[:1], description="Noise laws.")
     released: (
         Annotated[
-            Annotated[Span, Tag("<span>")] | Annotated[_Several[_Released], Tag("<list>")],
+            Annotated[Span, AfterValidator(Span.numbers), Tag("<span>")]
+            | Annotated[_Several[_Released], _Ordered, Tag("<list>")],
             Discriminator(lambda value: "<span>" if isinstance(value, Mapping) else "<list>"),
         ]
         | None
@@ -277,13 +296,15 @@ class GroupKeys(_Keys):
     """The adversary who also reads a group's count and those of the siblings."""
 
     rho_group: _Budgets = Field(description="Budgets of the count of the group.")
-    group_count: _Several[_Count] = Field(
+    group_count: Annotated[_Several[_Count], _Ordered] = Field(
         description="True counts of the group, the target included."
     )
-    n_siblings: _Several[_Count] = Field(description="Numbers of other blocks in the group.")
-    conditionals: _Several[Annotated[str, choice(CONDITIONALS)]] = Field(
-        [CONDITIONALS[0]], description="Conditionals of the blocks given the group."
+    n_siblings: Annotated[_Several[_Count], _Ordered] = Field(
+        description="Numbers of other blocks in the group."
     )
+    conditionals: Annotated[
+        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(CONDITIONALS)]], _Once])
+    ] = Field(CONDITIONALS[:1], description="Conditionals of the blocks given the group.")
 
 
 class AccountingKeys(_Keys):
@@ -313,9 +334,13 @@ class Document(_Keys):
     settings_per_shard: _Count = Field(
         16, description="Settings (noise, sensitivity, rho) computed and stored together."
     )
-    quantities: _Several[Annotated[str, choice(QUANTITIES)]] | None = Field(
-        None, description="What is computed; all that the file allows where left out."
-    )
+    quantities: (
+        Annotated[
+            tuple[str, ...],
+            Several(read=Annotated[list[Annotated[str, choice(QUANTITIES)]], _Once]),
+        ]
+        | None
+    ) = Field(None, description="What is computed; all that the file allows where left out.")
     table: TableKeys | None = None
     grid: GridKeys
     levels: LevelKeys | None = None
@@ -343,14 +368,6 @@ def load_config(path: str | Path, *, seed: int | None = None) -> SweepStudy:
     seed : int, optional
         Seed that replaces the one in the file.
 
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not TOML, or a key is unknown, missing or out of range;
-        the message names file, key, bound and value.
-    DataError
-        If the table of targets breaks its format.
-
     Examples
     --------
     >>> study = load_config("sample:dare-county-sweep")
@@ -374,18 +391,10 @@ def parse_config(
     folder: str | Path = ".",
     seed: int | None = None,
 ) -> SweepStudy:
-    """Return the sweep that a document in memory describes.
+    """Return the sweep that a document in memory describes, as TOML would give it.
 
-    Parameters
-    ----------
-    document : mapping
-        As TOML would give it.
-    source : str, default "config document"
-        Its name in messages.
-    folder : path-like, default "."
-        Where relative paths start.
-    seed : int, optional
-        Seed that replaces the one in the document.
+    ``source`` is its name in messages, relative paths start at ``folder``, and ``seed`` replaces
+    the one in the document.
     """
     check.text(source, "source")
     check.path(folder, "folder")
@@ -395,47 +404,26 @@ def parse_config(
         read = Document.model_validate(document if seed is None else {**document, "seed": seed})
     except ValidationError as error:
         raise as_config_error(error, source) from error
-    grid, levels, groups, span = read.grid, read.levels, read.hierarchy, read.grid.released
-    released = range(span.from_, span.to + 1) if isinstance(span, Span) else sorted({*(span or ())})
     shares: tuple[Budget, ...] = ()
-    if levels is not None:
-        first = levels.rho[0].value
-        pairs = zip(levels.names, levels.rho, strict=True)
+    if read.levels is not None:
+        first = read.levels.rho[0].value
+        pairs = zip(read.levels.names, read.levels.rho, strict=True)
         shares = tuple(Budget(name, rho.value / first) for name, rho in pairs)
     study = SweepStudy(
-        title=read.title,
-        scenario=read.scenario,
-        seed=read.seed,
+        **read.model_dump(include={"title", "scenario", "seed", "settings_per_shard"}),
+        **{**dict(read.grid), "released": read.grid.released or ()},
         targets=_targets(read.table, source, Path(folder)),
-        rho=tuple(grid.rho),
-        prior=_distinct(grid.prior),
-        sensitivity=_distinct(grid.sensitivity),
-        noise=tuple(dict.fromkeys(grid.noise)),
-        released=tuple(released),
         levels=shares,
-        hierarchy=Hierarchy()
-        if groups is None
-        else Hierarchy(
-            rho_group=tuple(groups.rho_group),
-            group_count=tuple(sorted(set(groups.group_count))),
-            n_siblings=tuple(sorted(set(groups.n_siblings))),
-            conditionals=tuple(dict.fromkeys(groups.conditionals)),
-        ),
+        hierarchy=Hierarchy(**dict(read.hierarchy or {})),
         quantities=_quantities(read, source),
         delta=None if read.accounting is None else float(read.accounting.delta),
         releases=0 if read.simulation is None else read.simulation.releases,
-        settings_per_shard=read.settings_per_shard,
     )
     if study.rows > _MAX_ROWS:
         raise ConfigError(
             f"{source}: the sweep must have at most {_MAX_ROWS} rows, got {study.rows}"
         )
     return study
-
-
-def _distinct(budgets: Iterable[Budget]) -> tuple[Budget, ...]:
-    """Return one budget for each value, the last of its name."""
-    return tuple({budget.value: budget for budget in budgets}.values())
 
 
 def _quantities(read: Document, source: str) -> tuple[str, ...]:
@@ -456,7 +444,7 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
     for quantity in read.quantities:
         if quantity in faults:
             raise ConfigError(f"{source}: quantities must be {faults[quantity]}")
-    return tuple(dict.fromkeys(read.quantities))
+    return read.quantities
 
 
 def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Target, ...]:
@@ -476,18 +464,12 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
             f"{name}: row {row + 1}, column {column!r}: must be a whole number "
             f"in [0, 2**52], got {shown(frame[column].iloc[row])}"
         )
-    others = (
-        ["" if pd.isna(value) else str(value) for value in frame[other]]
-        for other in frame.columns
-        if other != column
-    )
-    labels = [", ".join(texts) for texts in zip(*others, strict=True)] or [""] * len(frame)
+    chosen = counts == 1 if section.targets == "unique" else counts > 0
+    others = frame.drop(columns=column).astype(object)
+    others = others.where(others.notna(), "").astype(str)
     targets = tuple(
-        Target(label or f"row {row}", count)
-        for row, (label, count) in enumerate(
-            zip(labels, counts.astype("int64").tolist(), strict=True), start=1
-        )
-        if (count == 1 if section.targets == "unique" else count > 0)
+        Target(", ".join(others.iloc[row]) or f"row {row + 1}", int(counts.iloc[row]))
+        for row in np.flatnonzero(chosen)
     )
     if not 1 <= len(targets) <= _MAX_TARGETS:
         raise DataError(

@@ -15,41 +15,70 @@ from bayesrisk.experiments.sweep.study import Budget, SweepStudy, read_results
 from bayesrisk.risk import marginal_risk
 from bayesrisk.risk.count.blocks import Scenario
 
-#: How often the same rho of the census is read: by the sensitivity that it refers to.
+#: Names of the two noises of a rho of the 2020 Census, by the sensitivity that it refers to.
 _CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged
+_GAUSSIAN = "discrete-gaussian"
+_MEANINGS = {
+    "add-remove": "neighbours add or remove one record",
+    "change-one": "neighbours change one record",
+}
 
 
-def convention(noise: str, sensitivity: float) -> str:
-    """Return whose noise a rho of the 2020 Census is under a sensitivity; empty if nobody's."""
-    if noise != "discrete-gaussian":
-        return ""
-    return next((_CONVENTIONS[n] for n, v in SENSITIVITIES.items() if v == sensitivity), "")
+class SweepPanel(NamedTuple):
+    """The results under one noise law and sensitivity, of all budgets or of the one ``label``."""
+
+    study: SweepStudy
+    noise: str
+    sensitivity: Budget
+    frame: pd.DataFrame
+    images: Path
+    label: str = ""
+    end: str = ""  # of the names of its files
+
+    @property
+    def title(self) -> str:
+        """Noise law and sensitivity."""
+        name, value = self.sensitivity.name, self.sensitivity.value
+        law = "Discrete Gaussian" if self.noise == _GAUSSIAN else "Discrete Laplace"
+        meaning = _MEANINGS.get(name, f"sensitivity {name}")
+        return f"{law} noise; {meaning} (sensitivity {value:.4g})"
+
+    def named(self, budgets: tuple[Budget, ...]) -> dict[str, float]:
+        """Return the named budgets; those of the census with the convention of the panel."""
+        spoken = ""
+        if self.noise == _GAUSSIAN:
+            own = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
+            spoken = _CONVENTIONS.get(next(own, ""), "")
+        return {
+            f"{budget.name}, {spoken}" if budget.census and spoken else budget.name: budget.value
+            for budget in budgets
+            if budget.name
+        }
+
+    @property
+    def focus(self) -> list[tuple[str, float]]:
+        """Budgets of tables and single-budget figures: the named ones, or else the middle one."""
+        rhos = self.study.rho
+        middle = rhos[len(rhos) // 2].value
+        return list(self.named(rhos).items()) or [(f"rho = {middle:.4g}", middle)]
+
+    def figure(self, drawn: Any, kind: str, **about: object) -> html.Figure:
+        """Write a figure; the template makes its caption of the kind and what it is about."""
+        stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
+        return html.figure(drawn, self.images / stem, {"kind": kind, "label": self.label, **about})
 
 
-class Answer(NamedTuple):
-    """The answer of a section: the marked budget and the prior at which the release says most.
+def _answer(panel: SweepPanel) -> dict[str, Any] | None:
+    """Return the marked budget and the prior at which the release says most, if there are averages.
 
-    Either the posterior on average and its ratio to the prior, or how often the best guess is right
-    with the release and without; ``group`` is the range of that with the counts of a group too.
+    With either the posterior on average and its ratio to the prior, or how often the best guess is
+    right with the release and without; ``group`` is its range with the counts of a group too.
     """
-
-    title: str
-    label: str
-    prior: str
-    budgets: int
-    priors: int
-    posterior: str = ""
-    ratio: str = ""
-    right: str = ""
-    baseline: str = ""
-    group: tuple[str, ...] = ()
-
-
-def answer(study: SweepStudy, title: str, marked: pd.DataFrame) -> Answer | None:
-    """Return what the results at the marked budgets come to; None where they have no average."""
-    averages = _beside(marked, "marginal_posterior", "marginal_risk")
-    decisions = _beside(marked, "decision_accuracy", "decision_baseline")
+    focus = pd.DataFrame(panel.focus, columns=["label", "rho"])
+    marked, axes = panel.frame.merge(focus, on="rho"), ["label", "prior"]
+    averages = _wide(marked, ["marginal_posterior", "marginal_risk"], axes).dropna()
+    decisions = _wide(marked, ["decision_accuracy", "decision_baseline"], axes).dropna()
     if len(averages):
         row = averages.iloc[int(averages["marginal_risk"].to_numpy().argmax())]
         said = {
@@ -60,6 +89,7 @@ def answer(study: SweepStudy, title: str, marked: pd.DataFrame) -> Answer | None
         gain = decisions["decision_accuracy"] - decisions["decision_baseline"]
         row = decisions.iloc[int(gain.to_numpy().argmax())]
         said = {
+            "ratio": "",
             "right": _percent(row["decision_accuracy"]),
             "baseline": _percent(row["decision_baseline"]),
         }
@@ -68,23 +98,16 @@ def answer(study: SweepStudy, title: str, marked: pd.DataFrame) -> Answer | None
     here = (marked["label"] == row["label"]) & (marked["prior"] == row["prior"])
     coherent = here & (marked["conditionals"] == "coherent")
     group = marked.loc[coherent & (marked["quantity"] == "hierarchical_decision_accuracy"), "value"]
-    text = next(prior.name for prior in study.prior if prior.value == row["prior"])
-    return Answer(
-        title,
-        str(row["label"]),
-        f"{text} ({_percent(row['prior'])})" if "/" in text else text,
-        marked["label"].nunique(),
-        marked["prior"].nunique(),
+    text = next(prior.name for prior in panel.study.prior if prior.value == row["prior"])
+    return {
+        "title": panel.title,
+        "label": str(row["label"]),
+        "prior": f"{text} ({_percent(row['prior'])})" if "/" in text else text,
+        "budgets": marked["label"].nunique(),
+        "priors": marked["prior"].nunique(),
         **said,
-        group=(_percent(group.min()), _percent(group.max())) if len(group) else (),
-    )
-
-
-def _beside(marked: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """Return two quantities beside each other, a row for each marked budget and prior."""
-    rows = marked[marked["quantity"].isin(quantities)]
-    wide = rows.pivot(index=["label", "prior"], columns="quantity", values="value").reset_index()
-    return wide.dropna() if set(quantities) <= set(wide) else wide[:0]
+        "group": (_percent(group.min()), _percent(group.max())) if len(group) else (),
+    }
 
 
 def _percent(share: float) -> str:
@@ -106,10 +129,10 @@ def question(study: SweepStudy) -> dict[str, Any]:
     }
 
 
-def census_conventions(study: SweepStudy) -> html.PageTable | None:
+def _census_conventions(study: SweepStudy) -> html.PageTable | None:
     """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
     budgets = [budget for budget in study.rho if budget.census and budget.name]
-    if not budgets or "discrete-gaussian" not in study.noise:
+    if not budgets or _GAUSSIAN not in study.noise:
         return None
     table = pd.DataFrame({"prior": [prior.name for prior in study.prior]})
     for budget in budgets:
@@ -145,18 +168,6 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> dict[str, Any]
     }
 
 
-#: Noise law, name and value of the sensitivity, and the results under them.
-_Panel = tuple[str, str, float, pd.DataFrame]
-
-
-class _Section(NamedTuple):
-    """A section of the page: one noise law and sensitivity."""
-
-    title: str
-    figures: list[html.Figure]
-    tables: list[html.PageTable]
-
-
 _MAX_TABLE_ROWS = 40
 #: Quantities in the table of a budget, and what the reader calls them.
 _COLUMNS = {
@@ -167,45 +178,25 @@ _COLUMNS = {
     "decision_baseline": "right without a release",
     "decision_accuracy": "right with it",
 }
-#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, file and caption.
+#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, kind of figure.
 _AGAINST_RHO = (
-    (
-        ["marginal_posterior", "marginal_risk"],
-        "plot_risk",
-        "marginal-risk",
-        "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
-        "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
-        "named budgets.",
-    ),
-    (
-        ["correct_decision_probability"],
-        "plot_correct_decision",
-        "correct-decision",
-        "Probability that a target who is in the cell is found, against rho. The jags are real: "
-        "between two rises the decision threshold stands still while the noise shrinks.",
-    ),
-    (
-        ["decision_accuracy", "decision_baseline"],
-        "plot_decision_accuracy",
-        "decision-accuracy",
-        "How often the adversary's best guess is right, whether or not the target is in the cell "
-        "(dotted: always guessing the more probable, without a release), and how much the release "
-        "adds to that.",
-    ),
+    (["marginal_posterior", "marginal_risk"], "plot_risk", "marginal-risk"),
+    (["correct_decision_probability"], "plot_correct_decision", "correct-decision"),
+    (["decision_accuracy", "decision_baseline"], "plot_decision_accuracy", "decision-accuracy"),
 )
-#: Of two levels: the quantity, its twin for the block alone, the vertical axis, the sentence.
+#: Of two levels: the quantity, its twin for the block alone, the kind, the vertical axis.
 _TWO_LEVELS = (
     (
         "hierarchical_correct_decision_probability",
         "correct_decision_probability",
+        "found",
         "probability of being found,\nif in the cell",
-        "Probability that a target who is in the cell is found",
     ),
     (
         "hierarchical_decision_accuracy",
         "decision_accuracy",
+        "accuracy",
         "best guess is right",
-        "How often the best guess is right, whether or not the target is in the cell",
     ),
 )
 
@@ -226,13 +217,6 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     pathlib.Path
         The page; it needs no other file and no network.
 
-    Raises
-    ------
-    OutputError
-        If the folder holds no sweep.
-    PartFileError
-        If a part is missing, truncated or foreign.
-
     Notes
     -----
     The page holds no date and no path: the same sweep under the same versions gives the same
@@ -243,19 +227,19 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     path = check.path(folder, "folder")
     images = path / "figures"
     _files.make_folder(images)
-    panels = _panels(study, results)
+    panels = _panels(study, results, images)
     sections = []
-    for done, part in enumerate(panels, start=1):
+    for done, panel in enumerate(panels, start=1):
         if progress is not None:
             progress(done, len(panels) + 2)
-        sections.append(_section(study, part, images))
+        sections.append(_section(panel))
     page = html.render(
         "sweep.html",
         title=study.title,
-        answers=_answers(study, panels),
+        answers=[reply for panel in panels if (reply := _answer(panel)) is not None],
         sections=sections,
         question=question(study),
-        conventions=census_conventions(study),
+        conventions=_census_conventions(study),
         reading={
             "releases": study.releases,
             "two_levels": study.hierarchy.points > 0,
@@ -280,10 +264,10 @@ def _settings(study: SweepStudy) -> str:
     return json.dumps(settings, indent=2)
 
 
-def _panels(study: SweepStudy, results: pd.DataFrame) -> list[_Panel]:
-    """Split the results by noise law and sensitivity: one section of the report for each."""
+def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
+    """Split the results by noise law and sensitivity."""
     return [
-        (noise, sensitivity.name, sensitivity.value, results[chosen])
+        SweepPanel(study, noise, sensitivity, results[chosen], images)
         for noise in study.noise
         for sensitivity in study.sensitivity
         if (
@@ -302,142 +286,81 @@ def _wide(frame: pd.DataFrame, quantities: list[str], axes: list[str]) -> pd.Dat
     return wide
 
 
-def _named(budgets: tuple[Budget, ...], noise: str, sensitivity: float) -> dict[str, float]:
-    """Return the named budgets; those of the census with the convention of the panel."""
-    spoken = convention(noise, sensitivity)
-    return {
-        f"{budget.name}, {spoken}" if budget.census and spoken else budget.name: budget.value
-        for budget in budgets
-        if budget.name
-    }
-
-
-def _focus(study: SweepStudy, noise: str, sensitivity: float) -> list[tuple[str, float]]:
-    """Return the budgets that tables and single-budget figures show: the named ones."""
-    named = list(_named(study.rho, noise, sensitivity).items())
-    if named:
-        return named
-    middle = study.rho[len(study.rho) // 2]
-    return [(f"rho = {middle.value:.4g}", middle.value)]
-
-
-def _answers(study: SweepStudy, panels: list[_Panel]) -> list[Answer]:
-    """Return what each section comes to: the marked budget and the prior that gain most."""
-    found = []
-    for noise, name, value, frame in panels:
-        focus = pd.DataFrame(_focus(study, noise, value), columns=["label", "rho"])
-        marked = frame.merge(focus, on="rho")
-        reply = answer(study, _noise_title(noise, name, value), marked)
-        if reply is not None:
-            found.append(reply)
-    return found
-
-
-def _section(study: SweepStudy, panel: _Panel, images: Path) -> _Section:
-    """Draw what there is against rho, and what belongs to each marked budget."""
-    noise, name, value, frame = panel
-    stem = f"{noise}-{value:.6g}"
+def _section(panel: SweepPanel) -> dict[str, Any]:
+    """Draw the figures against rho, and those of each marked budget."""
     figures: list[html.Figure] = []
-    tables = _tables(study, panel)
-    budgets = _named(study.rho, noise, value)
-    for quantities, plot, file, caption in _AGAINST_RHO:
-        wide = _wide(frame, quantities, ["rho", "prior"])
-        if len(wide) and len(study.rho) > 1:
-            drawn = getattr(plotting, plot)(wide, budgets=budgets)
-            figures.append(html.figure(drawn, images / f"{file}-{stem}", caption))
-    for i, (label, rho) in enumerate(_focus(study, noise, value), start=1):
-        here = (noise, name, value, frame[frame["rho"] == rho])
-        drawn, listed = _at_budget(study, here, label, images, f"{stem}-budget-{i}")
+    tables = _tables(panel)
+    budgets = panel.named(panel.study.rho)
+    for quantities, plot, kind in _AGAINST_RHO:
+        wide = _wide(panel.frame, quantities, ["rho", "prior"])
+        if len(wide) and len(panel.study.rho) > 1:
+            figures.append(panel.figure(getattr(plotting, plot)(wide, budgets=budgets), kind))
+    for i, (label, rho) in enumerate(panel.focus, start=1):
+        frame = panel.frame[panel.frame["rho"] == rho]
+        here = panel._replace(frame=frame, label=label, end=f"-budget-{i}")
+        drawn, listed = _at_budget(here)
         figures += drawn
         tables += listed
-    return _Section(_noise_title(noise, name, value), figures, tables)
+    return {"title": panel.title, "figures": figures, "tables": tables}
 
 
-def _at_budget(
-    study: SweepStudy, panel: _Panel, label: str, images: Path, stem: str
-) -> tuple[list[html.Figure], list[html.PageTable]]:
-    """Draw what belongs to one budget, and list it: risk by released count and by levels."""
-    frame = panel[3]
-    parts: list[html.Figure] = []
+def _at_budget(panel: SweepPanel) -> tuple[list[html.Figure], list[html.PageTable]]:
+    """Draw and list one budget: risk by released count and by levels."""
+    figures: list[html.Figure] = []
     tables: list[html.PageTable] = []
     axes = ["target", "prior", "noisy_count"]
-    wide = _wide(frame, ["posterior", "risk_ratio"], axes)
+    wide = _wide(panel.frame, ["posterior", "risk_ratio"], axes)
     if len(wide):
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        tables = _released_tables(study, frame[frame["target"] == target], label)
-        parts.append(
-            html.figure(
-                plotting.plot_risk(wide, against="noisy_count"),
-                images / f"released-count-{stem}",
-                f"Posterior and risk ratio against the released count at {label}; "
-                f"target: {target}.",
-            )
-        )
+        tables = _released_tables(panel, target)
+        drawn = plotting.plot_risk(wide, against="noisy_count")
+        figures.append(panel.figure(drawn, "released-count", target=target))
     names = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
-    wide = _wide(frame, names, ["levels", "prior"])
+    wide = _wide(panel.frame, names, ["levels", "prior"])
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
-        parts.append(
-            html.figure(
-                plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels"),
-                images / f"levels-{stem}",
-                "Risk when the target is known to be unique at the first 1, 2, ... levels, "
-                f"the first having the rho of {label} and the others in proportion.",
-            )
-        )
+        drawn = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
+        figures.append(panel.figure(drawn, "levels"))
     for quantity in _TWO_LEVELS:
-        parts += _hierarchy_figures(study, panel, quantity, label, images, stem)
-    return parts, tables
+        figures += _hierarchy_figures(panel, *quantity)
+    return figures, tables
 
 
 def _hierarchy_figures(
-    study: SweepStudy,
-    panel: _Panel,
-    about: tuple[str, str, str, str],
-    label: str,
-    images: Path,
-    stem: str,
+    panel: SweepPanel, name: str, twin: str, kind: str, axis: str
 ) -> list[html.Figure]:
     """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
-    noise, _, sensitivity, frame = panel
-    name, twin, axis, sentence = about
-    quantity = frame["quantity"]
-    alone = frame[quantity == twin].set_index("prior")["value"]
-    rows = frame[quantity == name]
+    quantity = panel.frame["quantity"]
+    alone = panel.frame[quantity == twin].set_index("prior")["value"]
+    rows = panel.frame[quantity == name]
     if rows.empty or alone.empty:
         return []
     prior = min(alone.index, key=lambda p: abs(p - 0.5))
     siblings = int(rows["n_siblings"].min())
     rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
     rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
-    if name == "hierarchical_decision_accuracy":
+    if kind == "accuracy":
         rows = rows.assign(baseline=max(prior, 1.0 - prior))
-    sentence = (
-        f"{sentence}, when the block has the rho of {label}, with {siblings} other blocks, "
-        f"prior {rows['prior_text'].iloc[0]}"
-    )
-    short = "found" if name == "hierarchical_correct_decision_probability" else "accuracy"
-    named = _named(study.hierarchy.rho_group, noise, sensitivity)
-    parts = []
+    about = {"siblings": siblings, "prior": rows["prior_text"].iloc[0]}
+    budgets = panel.study.hierarchy.rho_group
+    named = panel.named(budgets)
+    figures = []
     if rows["rho_group"].nunique() > 1:
-        figure = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        caption = f"{sentence}, against the rho of the group's count."
-        parts.append(html.figure(figure, images / f"group-budget-{short}-{stem}", caption))
+        drawn = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
+        figures.append(panel.figure(drawn, f"group-budget-{kind}", **about))
     if rows["group_count"].nunique() > 1:
-        budgets = study.hierarchy.rho_group
-        rho_group = next(iter(named.values()), budgets[len(budgets) // 2].value)
-        one = rows[rows["rho_group"] == rho_group].drop(columns="standard_error")
-        caption = f"{sentence}, against the true count of the group; rho of the group's count "
-        caption += f"{rho_group:.4g}."
-        figure = plotting.plot_group(one, quantity=axis)
-        parts.append(html.figure(figure, images / f"group-count-{short}-{stem}", caption))
-    return parts
+        rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
+        one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
+        drawn = plotting.plot_group(one, quantity=axis)
+        figures.append(panel.figure(drawn, f"group-count-{kind}", rho=f"{rho:.4g}", **about))
+    return figures
 
 
-def _released_tables(study: SweepStudy, frame: pd.DataFrame, label: str) -> list[html.PageTable]:
+def _released_tables(panel: SweepPanel, target: str) -> list[html.PageTable]:
     """Return posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
-    priors = sorted(study.prior, key=lambda budget: -budget.value)
+    frame = panel.frame[panel.frame["target"] == target]
+    priors = sorted(panel.study.prior, key=lambda budget: -budget.value)
     by_count = frame.set_index("noisy_count")
     mass = by_count.loc[by_count["quantity"] == "release_probability", "value"]
     tables = []
@@ -449,26 +372,17 @@ def _released_tables(study: SweepStudy, frame: pd.DataFrame, label: str) -> list
         if len(mass):
             wide.insert(0, "probability if the target is in the cell", mass.loc[wide.index])
         wide.insert(0, "released count", [str(count) for count in wide.index])
-        tables.append(html.table(wide, f"{label}: {name} after each release"))
+        tables.append(html.table(wide, f"{panel.label}: {name} after each release"))
     return tables
 
 
-def _noise_title(noise: str, name: str, value: float) -> str:
-    law = "Discrete Gaussian" if noise == "discrete-gaussian" else "Discrete Laplace"
-    meaning = {
-        "add-remove": "neighbours add or remove one record",
-        "change-one": "neighbours change one record",
-    }.get(name, f"sensitivity {name}")
-    return f"{law} noise; {meaning} (sensitivity {value:.4g})"
-
-
-def _tables(study: SweepStudy, panel: _Panel) -> list[html.PageTable]:
+def _tables(panel: SweepPanel) -> list[html.PageTable]:
     """Return a table for each marked budget: one row for each prior."""
-    noise, _, sensitivity, frame = panel
+    study, frame = panel.study, panel.frame
     columns = [*_COLUMNS, "simulated_marginal_posterior"]
     tables = []
     text = {budget.value: budget.name for budget in study.prior}
-    for label, rho in _focus(study, noise, sensitivity):
+    for label, rho in panel.focus:
         here = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
         if here.empty:
             continue
@@ -480,7 +394,7 @@ def _tables(study: SweepStudy, panel: _Panel) -> list[html.PageTable]:
         if "simulated_marginal_posterior" in order:
             errors = here.set_index(["quantity", "prior"])["standard_error"]
             wide["± standard error"] = errors["simulated_marginal_posterior"].loc[wide.index]
-        parameter = "sigma2" if here["noise"].iloc[0] == "discrete-gaussian" else "scale"
+        parameter = "sigma2" if panel.noise == _GAUSSIAN else "scale"
         caption = f"{label}: rho = {rho:.7g}, {parameter} = {here['noise_parameter'].iloc[0]:.5g}"
         epsilon = frame[(frame["rho"] == rho) & (frame["quantity"] == "epsilon")]
         if len(epsilon):

@@ -7,18 +7,21 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import csv as pa_csv
+from pydantic import TypeAdapter, ValidationError
 
+from bayesrisk._files.limits import as_config_error
 from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
@@ -40,20 +43,19 @@ from bayesrisk.risk import (
     multilevel_marginal_posterior,
 )
 from bayesrisk.risk.count.accuracy import (
-    DecisionAccuracy,
     laplace_accuracy,
     laplace_correct_decision,
     laplace_marginal_posterior,
     laplace_threshold,
 )
 
-Columns = dict[str, Any]
+_Columns = dict[str, Any]
 _DRAWS_AT_ONCE = 2**20  # 8 MiB
 _TAIL = 2.0**-60  # of the noise left out on each side
 _VALUES = 2**13
 _ROUNDING = 1e-11  # relative standard errors below it are rounding, not chance
 
-#: Columns of the results, one row for each quantity at each point of the grid.
+#: _Columns of the results, one row for each quantity at each point of the grid.
 SCHEMA = pa.schema(
     [
         ("scenario", pa.string()),
@@ -100,7 +102,7 @@ QUANTITIES = {
 }
 #: Quantities that do not depend on the prior.
 FREE_OF_PRIOR = ("release_probability", "epsilon")
-#: What only the first noise law, the Gaussian, offers.
+#: Sections that only the first noise law, the Gaussian, offers.
 GAUSSIAN_ONLY = ("levels", "hierarchy")
 #: Noise laws; the first is the default.
 NOISES = ("discrete-gaussian", "discrete-laplace")
@@ -138,16 +140,8 @@ class Budget:
 class Hierarchy:
     """Axes of the adversary who also reads a group's count and those of the siblings.
 
-    Attributes
-    ----------
-    rho_group : tuple of Budget
-        Budgets of the group's count; the setting's rho is that of the blocks.
-    group_count : tuple of int
-        True counts of the group, the target included.
-    n_siblings : tuple of int
-        Numbers of other blocks in the group.
-    conditionals : tuple of str
-        ``"coherent"``, ``"as-published"``.
+    Budgets of the group's count (the setting's rho is that of the blocks), its true counts with
+    the target, numbers of other blocks in it, and ``"coherent"`` or ``"as-published"``.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -227,12 +221,8 @@ class SweepStudy(Study):
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     @classmethod
-    def from_dict(cls, values: Any, *, source: str = "config") -> Self:
+    def from_dict(cls, values: object, *, source: str = "config") -> Self:
         """Return the study that :meth:`to_dict` wrote."""
-        from pydantic import TypeAdapter, ValidationError  # slow to import
-
-        from bayesrisk._files.limits import as_config_error
-
         try:
             return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
@@ -299,27 +289,9 @@ class SweepStudy(Study):
 
 
 def read_results(folder: str | Path) -> tuple[SweepStudy, pd.DataFrame]:
-    """Return the configuration and the results of a finished sweep.
+    """Return a finished sweep from its folder, and one row for each quantity at each point.
 
-    Parameters
-    ----------
-    folder : path-like
-        Its folder.
-
-    Returns
-    -------
-    study : SweepStudy
-        The sweep.
-    results : pandas.DataFrame
-        One row for each quantity at each point; ``standard_error`` is missing where the value
-        is exact.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no sweep.
-    PartFileError
-        If a part is missing, truncated or foreign.
+    ``standard_error`` is missing where the value is exact.
     """
     store = RunFolder.existing(folder, SweepStudy.layout)
     values = {name: value for name, value in store.config.items() if name != "shards"}
@@ -353,11 +325,63 @@ def _all_rows(folder: RunFolder) -> pa.Table:
 # The rows of a shard: the same for the same study and shard.
 
 
+class _Law(NamedTuple):
+    """A noise law of one setting, for counts measured from the known one.
+
+    Its parameter; functions of released counts and a prior, of priors by quantity, and of delta.
+    """
+
+    parameter: float
+    noise: DiscreteGaussian | DiscreteLaplace
+    posterior: Callable[..., Any]
+    averages: dict[str, Callable[..., Any]]
+    epsilon: Callable[[float], Any]
+
+
+def gaussian_law(rho: float, sensitivity: float) -> _Law:
+    """Return discrete Gaussian noise of a zCDP budget."""
+    sigma2 = sensitivity**2 / (2.0 * rho)
+    given = {"rho": rho, "sensitivity": sensitivity}
+    averages: dict[str, Callable[..., Any]] = {
+        "marginal_posterior": marginal_posterior,
+        "marginal_risk": marginal_risk,
+        "decision_threshold": decision_threshold,
+        "correct_decision_probability": correct_decision_probability,
+        "accuracy": decision_accuracy,
+    }
+    return _Law(
+        sigma2,
+        DiscreteGaussian(sigma2),
+        partial(posterior_probability, **given),
+        {name: partial(function, **given) for name, function in averages.items()},
+        partial(rho_to_epsilon, rho),
+    )
+
+
+def _laplace(rho: float, sensitivity: float) -> _Law:
+    """Return discrete Laplace noise of the same zCDP budget: epsilon = sqrt(2 rho), delta = 0."""
+    epsilon = float(np.sqrt(2.0 * rho))
+    scale = sensitivity / epsilon
+    noise = DiscreteLaplace(scale)
+
+    def posterior(noisy: IntArray, *, prior: float) -> Any:
+        return count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior])[..., 1]
+
+    averages: dict[str, Callable[..., Any]] = {
+        "marginal_posterior": partial(laplace_marginal_posterior, scale),
+        "marginal_risk": lambda prior: laplace_marginal_posterior(scale, prior) / prior,
+        "decision_threshold": partial(laplace_threshold, scale),
+        "correct_decision_probability": partial(laplace_correct_decision, scale),
+        "accuracy": partial(laplace_accuracy, scale),
+    }
+    return _Law(scale, noise, posterior, averages, lambda _: epsilon)
+
+
 def _setting(
     study: SweepStudy, index: int, noise: str, sensitivity: Budget, rho: Budget
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one (noise, sensitivity, rho), whatever its place among the shards."""
-    law = (_Laplace if noise == "discrete-laplace" else _Gaussian)(rho.value, sensitivity.value)
+    law = (gaussian_law if noise == NOISES[0] else _laplace)(rho.value, sensitivity.value)
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(index,)))
     shared = {
         "scenario": study.scenario,
@@ -368,17 +392,16 @@ def _setting(
         "noise_parameter": law.parameter,
     }
     for quantity in study.quantities:
-        for columns in _rows(study, law, quantity, rng):
-            yield _batch({**shared, "quantity": quantity}, columns)
+        for columns in _rows(study, law, quantity, shared, rng):
+            yield _batch({**shared, "quantity": quantity, **columns})
 
 
-def _batch(shared: Columns, columns: Columns) -> pa.RecordBatch:
+def _batch(columns: _Columns) -> pa.RecordBatch:
     """Return rows from columns, single values repeated, absent columns null."""
-    everything = {**shared, **columns}
     rows = len(columns["value"])
     arrays = []
     for field in SCHEMA:
-        value = everything.get(field.name)
+        value = columns.get(field.name)
         if isinstance(value, (list, np.ndarray)):
             arrays.append(pa.array(value, field.type))
         else:
@@ -387,49 +410,38 @@ def _batch(shared: Columns, columns: Columns) -> pa.RecordBatch:
 
 
 def _rows(
-    study: SweepStudy, law: _Gaussian, quantity: str, rng: np.random.Generator
-) -> Iterator[Columns]:
+    study: SweepStudy, law: _Law, quantity: str, shared: _Columns, rng: np.random.Generator
+) -> Iterator[_Columns]:
     """Yield the columns of one quantity that are not the same for the whole setting."""
     priors = np.array([prior.value for prior in study.prior])
     offsets = np.array(study.released)
-    by_prior: Columns = {"prior": priors, "prior_text": [prior.name for prior in study.prior]}
+    by_prior: _Columns = {"prior": priors, "prior_text": [prior.name for prior in study.prior]}
     if quantity == "epsilon":
-        yield {"value": [law.epsilon(study.delta or 0.5)]}
+        yield {"value": [float(law.epsilon(study.delta or 0.5))]}
     elif quantity == "release_probability":
-        yield _released(study, law.noise().pmf(offsets - 1))
+        yield _released(study, np.asarray(law.noise.pmf(offsets - 1)))
     elif quantity in ("posterior", "risk_ratio"):
         for prior in study.prior:
-            value = law.posterior(offsets, prior.value)
+            value = law.posterior(offsets, prior=prior.value)
             if quantity == "risk_ratio":
                 value = value / prior.value
             about = {"prior": prior.value, "prior_text": prior.name}
             yield {**about, **_released(study, value)}
     elif quantity.startswith("multilevel"):
-        yield from _by_levels(study, law, quantity, by_prior)
+        yield from _by_levels(study, shared, quantity, by_prior)
     elif quantity.startswith("hierarchical"):
-        yield from _by_hierarchy(study, law, quantity)
+        yield from _by_hierarchy(study, shared, quantity)
     elif quantity == "simulated_marginal_posterior":
-        value, error = _simulate(law, priors, study.releases, rng)
-        effective = _effective_releases(law, priors, study.releases)
-        yield {
-            **by_prior,
-            "value": value,
-            "standard_error": error,
-            "effective_releases": effective,
-        }
+        yield {**by_prior, **_simulated(law, priors, study.releases, rng)}
+    elif quantity in ("decision_accuracy", "decision_baseline"):
+        value = getattr(law.averages["accuracy"](prior=priors), quantity.removeprefix("decision_"))
+        yield {**by_prior, "value": np.asarray(value, dtype=float)}
     else:
-        exact: dict[str, Any] = {
-            "marginal_posterior": law.marginal_posterior,
-            "marginal_risk": law.marginal_risk,
-            "decision_threshold": law.threshold,
-            "correct_decision_probability": law.correct,
-            "decision_accuracy": lambda p: law.accuracy(p).accuracy,
-            "decision_baseline": lambda p: law.accuracy(p).baseline,
-        }
-        yield {**by_prior, "value": np.asarray(exact[quantity](priors), dtype=float)}
+        value = law.averages[quantity](prior=priors)
+        yield {**by_prior, "value": np.asarray(value, dtype=float)}
 
 
-def _released(study: SweepStudy, value: NDArray[np.float64]) -> Columns:
+def _released(study: SweepStudy, value: FloatArray) -> _Columns:
     """Return a value at every released count, for every target: only y - k matters to it."""
     targets = study.targets
     known = np.repeat([target.known_count for target in targets], len(study.released))
@@ -442,22 +454,22 @@ def _released(study: SweepStudy, value: NDArray[np.float64]) -> Columns:
 
 
 def _by_levels(
-    study: SweepStudy, law: _Gaussian, quantity: str, by_prior: Columns
-) -> Iterator[Columns]:
+    study: SweepStudy, shared: _Columns, quantity: str, by_prior: _Columns
+) -> Iterator[_Columns]:
     """Yield the marginal posterior or risk from the first 1, 2, ... levels.
 
     The levels share the rho of the setting in the proportions of the configuration, the first
     having all of it.
     """
-    rhos = law.rho * np.array([level.value for level in study.levels])
+    rhos = shared["rho"] * np.array([level.value for level in study.levels])
     for n in range(1, len(rhos) + 1):
-        noise = Noise(rho=rhos[:n], sensitivity=law.sensitivity)
+        noise = Noise(rho=rhos[:n], sensitivity=shared["sensitivity"])
         belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
         as_ratio = quantity == "multilevel_marginal_risk"
         yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
 
 
-def _by_hierarchy(study: SweepStudy, law: _Gaussian, quantity: str) -> Iterator[Columns]:
+def _by_hierarchy(study: SweepStudy, shared: _Columns, quantity: str) -> Iterator[_Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
     averages: dict[str, Any] = {
         "hierarchical_marginal_posterior": TwoLevels.average,
@@ -479,10 +491,10 @@ def _by_hierarchy(study: SweepStudy, law: _Gaussian, quantity: str) -> Iterator[
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
             question = TwoLevels(
                 n_siblings=siblings,
-                rho_block=law.rho,
+                rho_block=shared["rho"],
                 rho_group=rho_group,
                 prior=priors,
-                sensitivity=law.sensitivity,
+                sensitivity=shared["sensitivity"],
                 conditionals=conditionals,
             )
             result = averages[quantity](question, group_count)
@@ -497,107 +509,40 @@ def _by_hierarchy(study: SweepStudy, law: _Gaussian, quantity: str) -> Iterator[
         }
 
 
-def _simulate(
-    law: _Gaussian, priors: NDArray[np.float64], releases: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _simulated(law: _Law, priors: FloatArray, releases: int, rng: np.random.Generator) -> _Columns:
     """Return the posterior averaged over simulated releases, and its standard error."""
     seen: Counter[int] = Counter()
     for start in range(0, releases, _DRAWS_AT_ONCE):
-        draws = 1 + law.noise().rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
+        draws = 1 + law.noise.rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
         values, repeats = np.unique(draws, return_counts=True)
         seen.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
     noisy, times = np.array(sorted(seen.items())).T
-    posterior = np.array([law.posterior(noisy, prior) for prior in priors])
+    posterior = np.array([law.posterior(noisy, prior=prior) for prior in priors])
     mean = posterior @ times / releases
     variance = ((posterior - mean[:, None]) ** 2) @ times / (releases - 1)
-    return mean, np.sqrt(variance / releases)
+    return {
+        "value": mean,
+        "standard_error": np.sqrt(variance / releases),
+        "effective_releases": effective_releases(law, priors, releases),
+    }
 
 
-def _effective_releases(
-    law: _Gaussian, priors: NDArray[np.float64], releases: int
-) -> NDArray[np.float64]:
-    """Return how many of the simulated releases the standard error rests on.
+def effective_releases(law: _Law, priors: FloatArray, releases: int) -> FloatArray:
+    """Return the number of simulated releases on which the standard error rests.
 
     With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
     d, the expected number of rare releases where these make all of it.  It is computed from the
     law and not from the draws: a release so rare that it was not drawn is what the draws cannot
     tell.  0 where the posterior is the same to rounding for every release.
     """
-    noise = law.noise()
-    first, last = int(noise.ppf(_TAIL)), int(noise.isf(_TAIL))
+    first, last = int(law.noise.ppf(_TAIL)), int(law.noise.isf(_TAIL))
     # Noise that is spread over more values than these is smooth: some of them will do.
     noisy = 1 + np.arange(first, last + 1, 1 + (last - first) // _VALUES)
-    mass = noise.pmf(noisy - 1)
+    mass = np.asarray(law.noise.pmf(noisy - 1))
     mass = mass / mass.sum()
-    posterior = np.array([law.posterior(noisy, prior) for prior in priors])
-    mean = (posterior @ mass)[:, None]
-    distance = np.abs(posterior / mean - 1.0)
+    posterior = np.array([law.posterior(noisy, prior=prior) for prior in priors])
+    distance = np.abs(posterior / (posterior @ mass)[:, None] - 1.0)
     second, fourth = distance**2 @ mass, distance**4 @ mass
     with np.errstate(invalid="ignore", divide="ignore"):
         effective = releases * second**2 / fourth
     return np.where(np.sqrt(second / releases) > _ROUNDING, effective, 0.0)
-
-
-class _Gaussian:
-    """Discrete Gaussian noise at one setting, on counts measured from the known one."""
-
-    def __init__(self, rho: float, sensitivity: float) -> None:
-        self.rho, self.sensitivity = rho, sensitivity
-        self._budget: dict[str, float] = {"rho": rho, "sensitivity": sensitivity}
-        self.parameter = sensitivity**2 / (2.0 * rho)
-
-    def noise(self) -> Any:
-        return DiscreteGaussian(self.parameter)
-
-    def posterior(self, noisy: NDArray[Any], prior: float) -> Any:
-        return posterior_probability(noisy, prior=prior, **self._budget)
-
-    def marginal_posterior(self, priors: NDArray[np.float64]) -> Any:
-        return marginal_posterior(prior=priors, **self._budget)
-
-    def marginal_risk(self, priors: NDArray[np.float64]) -> Any:
-        return marginal_risk(prior=priors, **self._budget)
-
-    def threshold(self, priors: NDArray[np.float64]) -> Any:
-        return decision_threshold(prior=priors, **self._budget)
-
-    def correct(self, priors: NDArray[np.float64]) -> Any:
-        return correct_decision_probability(prior=priors, **self._budget)
-
-    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
-        return decision_accuracy(prior=priors, **self._budget)
-
-    def epsilon(self, delta: float) -> float:
-        return float(rho_to_epsilon(self.rho, delta))
-
-
-class _Laplace(_Gaussian):
-    """Discrete Laplace noise of the same zCDP budget: epsilon = sqrt(2 rho), delta = 0."""
-
-    def __init__(self, rho: float, sensitivity: float) -> None:
-        super().__init__(rho, sensitivity)
-        self.parameter = sensitivity / float(np.sqrt(2.0 * rho))
-
-    def noise(self) -> Any:
-        return DiscreteLaplace(self.parameter)
-
-    def posterior(self, noisy: NDArray[Any], prior: float) -> Any:
-        return count_posterior(noisy, noise=self.noise(), prior_pmf=[1.0 - prior, prior])[..., 1]
-
-    def marginal_posterior(self, priors: NDArray[np.float64]) -> Any:
-        return laplace_marginal_posterior(self.parameter, priors)
-
-    def marginal_risk(self, priors: NDArray[np.float64]) -> Any:
-        return laplace_marginal_posterior(self.parameter, priors) / priors
-
-    def threshold(self, priors: NDArray[np.float64]) -> Any:
-        return laplace_threshold(self.parameter, priors)
-
-    def correct(self, priors: NDArray[np.float64]) -> Any:
-        return laplace_correct_decision(self.parameter, priors)
-
-    def accuracy(self, priors: NDArray[np.float64]) -> DecisionAccuracy:
-        return laplace_accuracy(self.parameter, priors)
-
-    def epsilon(self, delta: float) -> float:
-        return float(np.sqrt(2.0 * self.rho))  # whatever the delta: pure differential privacy

@@ -66,32 +66,30 @@ class _Table:
     """Answers for one noise scale, and how often each noisy count occurred."""
 
     def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
-        self.sigma2, self.prior, self.known_count = sigma2, prior, known_count
+        self.known: dict[str, Any] = {
+            "sigma2": sigma2,
+            "prior": prior,
+            "known_count": known_count,
+        }
         self.low = known_count
         self.histogram = np.zeros(0, dtype=np.int64)
         self.answers = np.zeros((0, 2))
         self.far: Counter[int] = Counter()
 
-    def ratio(self, counts: IntArray) -> FloatArray:
+    def ratio(self, counts: IntArray | int) -> FloatArray:
         """Return the risk ratio of noisy counts."""
-        result = risk_ratio(
-            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
-        )
-        return np.asarray(result)
+        return np.asarray(risk_ratio(counts, **self.known))
 
     def posterior(self, counts: IntArray) -> FloatArray:
         """Return the posterior of noisy counts."""
-        result = posterior_probability(
-            counts, sigma2=self.sigma2, prior=self.prior, known_count=self.known_count
-        )
-        return np.asarray(result)
+        return np.asarray(posterior_probability(counts, **self.known))
 
     def cover(self, least: int, most: int) -> None:
         """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
         low, high = self.low, self.low + self.histogram.size
         if low <= least and most < high:
             return
-        k = self.known_count
+        k = self.known["known_count"]
         new_low = min(low, max(least - _MARGIN, k - _REACH))
         new_high = max(high, min(most + _MARGIN, k + _REACH) + 1)
         if new_low == low and new_high == high:
@@ -102,12 +100,7 @@ class _Table:
         self.answers = np.stack([self.posterior(counts), self.ratio(counts)], axis=1)
         self.low, self.histogram = new_low, histogram
 
-    def fill(
-        self,
-        values: IntArray,
-        posterior: FloatArray,
-        ratio: FloatArray,
-    ) -> None:
+    def fill(self, values: IntArray, posterior: FloatArray, ratio: FloatArray) -> None:
         """Fill posterior and ratio of each count, and remember how often it occurs."""
         self.cover(int(values.min()), int(values.max()))
         if look_up(values, self.low, self.answers, self.histogram, posterior, ratio):
@@ -125,7 +118,7 @@ class _Table:
         """Return the largest risk ratio seen."""
         seen = np.flatnonzero(self.histogram)
         counts = [*self.far, *([int(seen[-1]) + self.low] if seen.size else [])]
-        return float(self.ratio(np.array([max(counts)]))[0])
+        return float(self.ratio(max(counts)))
 
     def first_above(self, limit: float) -> int | None:
         """Return the smallest noisy count whose risk ratio exceeds ``limit``; None if none does.
@@ -133,37 +126,31 @@ class _Table:
         By bisection of the ratios as they are rounded in the output, which rise with the count.
         """
         low, first = -MAX_COUNT, MAX_COUNT
-        if not self.ratio(np.array([first]))[0] > limit:
+        if not self.ratio(first) > limit:
             return None
         while first - low > 1:
             middle = (low + first) // 2
-            above = self.ratio(np.array([middle]))[0] > limit
-            low, first = (low, middle) if above else (middle, first)
+            low, first = (low, middle) if self.ratio(middle) > limit else (middle, first)
         return first
 
     def exceeding(self, limit: float) -> tuple[int, float, float]:
-        """Return how many cells exceed, and how probable that is for k and for k + 1."""
+        """Return the number of cells that exceed, and the chance of it for k and for k + 1."""
         first = self.first_above(limit)
         if first is None:
             return 0, 0.0, 0.0
         start = min(max(first - self.low, 0), self.histogram.size)
         count = int(self.histogram[start:].sum())
         count += sum(times for value, times in self.far.items() if value >= first)
-        offset = first - self.known_count
-        tails = DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2]))
+        offset = first - self.known["known_count"]
+        tails = DiscreteGaussian(self.known["sigma2"]).sf(np.array([offset - 1, offset - 2]))
         known, one_more = np.asarray(tails)
         return count, float(known), float(one_more)
 
 
 class MeasurementTables:
-    """Posterior and risk ratio of noisy counts of any scale, and how many exceed what.
+    """Posterior and risk ratio of noisy counts of any scale, and how many exceed a limit.
 
-    Parameters
-    ----------
-    prior : float
-        Probability that the target is in the cell.
-    known_count : int
-        Others known to be in it.
+    The target is in a cell with probability ``prior``, ``known_count`` others are.
     """
 
     def __init__(self, prior: float, known_count: int) -> None:
@@ -212,7 +199,7 @@ class MeasurementTables:
         return max((table.largest() for table in self._tables.values()), default=1.0)
 
     def exceedance(self, limits: Sequence[float]) -> "pd.DataFrame":
-        """Return how many cells exceed each limit, and what the noise alone would give.
+        """Return the number of cells above each limit, and its mean and error by noise alone.
 
         With n cells of a scale, each exceeding with probability q, the number has mean n q and
         variance n q (1 - q); scales add up.
@@ -252,31 +239,21 @@ _NO_EVIDENCE = 1e-32
 
 @dataclass(frozen=True)
 class SumLaws:
-    """Distinct laws, and which of them each element has.
+    """Distinct laws, and which of them each element has."""
 
-    Attributes
-    ----------
-    index : ndarray of int64
-        Law of each element, in the broadcast shape of the arguments.
-    rates : ndarray
-        h of each law.
-    ripples : ndarray
-        Their periods, one after the other.
-    ends : ndarray of int64
-        Where each begins, and the end of the last.
-    """
-
-    index: IntArray
-    rates: FloatArray
-    ripples: FloatArray
-    ends: IntArray
+    index: IntArray  # law of each element, in the broadcast shape of the arguments
+    rates: FloatArray  # h of each law
+    ripples: FloatArray  # their periods, one after the other
+    ends: IntArray  # where each begins, and the end of the last
 
     def ripple(self, law: int) -> FloatArray:
         """Return one period."""
         return self.ripples[self.ends[law] : self.ends[law + 1]]
 
 
-def sum_laws(precision: Any, terms: Any, *, exact: bool, shape: tuple[int, ...]) -> SumLaws:
+def sum_laws(
+    precision: FloatArray, terms: IntArray, *, exact: bool, shape: tuple[int, ...]
+) -> SumLaws:
     """Return the laws of sums of ``terms`` discrete Gaussians of a precision, the distinct ones."""
     h, n = np.broadcast_arrays(precision, terms)
     # Beyond these limits the evidence is nothing, or everything, in double precision.
@@ -296,6 +273,6 @@ def sum_laws(precision: Any, terms: Any, *, exact: bool, shape: tuple[int, ...])
     )
 
 
-def exact_wanted(sibling_noise: Any) -> bool:
+def exact_wanted(sibling_noise: str) -> bool:
     """Return whether the siblings' noise is to be convolved; refuse any other word."""
     return check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact"

@@ -7,10 +7,8 @@ probability of one more (the target has them).  The noisy count Y = X + N_Z(0, s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
@@ -26,11 +24,13 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 # The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5).
 
 
-def threshold_offset(
-    precision: NDArray[np.float64], prior: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the smallest whole d with logit(prior) + precision (2 d - 1) >= 0, as float64."""
-    log_odds = special.logit(prior)
+    return first_reached(special.logit(prior), precision)
+
+
+def first_reached(log_odds: FloatArray | float, precision: FloatArray | float) -> FloatArray:
+    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64."""
     with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))
         # Rounding may leave the quotient one step off; settle it by the inequality itself.
@@ -54,27 +54,14 @@ def decision_threshold(
 
     Parameters
     ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
     int or ndarray of int64
         Threshold on the noisy count; may be negative.  Exact unless the posterior at a whole
-        number is 1/2 within rounding, or the threshold exceeds 2**52.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or the threshold does not fit in 62 bits.
+        number is 1/2 within rounding, or the threshold exceeds 2**52; beyond 62 bits an error.
 
     References
     ----------
@@ -114,18 +101,8 @@ def bayes_decision(
 
     Parameters
     ----------
-    noisy_count : array_like of int
-        Released count y.
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    noisy_count, rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
@@ -156,7 +133,10 @@ _BLOCK = 8192  # elements per pass: three arrays of doubles stay in the first-le
 
 
 def bayes_rule(
-    minus_evidence: NDArray[np.float64], prior: Any, numerator: Any, out: NDArray[np.float64]
+    minus_evidence: FloatArray,
+    prior: FloatArray | float,
+    numerator: FloatArray | float,
+    out: FloatArray,
 ) -> None:
     """Fill ``out`` with numerator / (p + (1 - p) exp(-evidence)).
 
@@ -175,7 +155,7 @@ def _one_count(
     noisy_count: ArrayLike,
     known_count: ArrayLike,
     prior: Number,
-    precision: NDArray[np.float64],
+    precision: FloatArray,
     *,
     as_ratio: bool,
 ) -> FloatAnswer:
@@ -183,7 +163,7 @@ def _one_count(
     y = check.whole_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)
     p = check.probability(prior, "prior")
-    out: NDArray[np.float64] = np.empty(
+    out: FloatArray = np.empty(
         check.broadcast(noisy_count=y, known_count=k, prior=p, **{check.NOISE: precision})
     )
     one = k.size == p.size == precision.size == 1 and y.size == out.size
@@ -211,7 +191,7 @@ def risk_ratio(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> FloatAnswer:
-    r"""Return how many times the release made the adversary surer of the truth.
+    r"""Return the ratio of posterior to prior: how many times surer the release made the adversary.
 
     .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
 
@@ -266,27 +246,14 @@ def posterior_probability(
 
     Parameters
     ----------
-    noisy_count : array_like of int
-        Released count y; may be negative; in magnitude at most 2**52.
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to have them, k.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    noisy_count, rho, prior, known_count, sensitivity, sigma2
+        As for :func:`risk_ratio`.
 
     Returns
     -------
     float or ndarray
-        Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.
-
-    Notes
-    -----
-    Exact: the normaliser of the noise cancels.
+        Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.  The
+        normaliser of the noise cancels.
 
     References
     ----------
@@ -350,7 +317,7 @@ def multilevel_posterior(
         raise ShapeError("noisy_counts must have an axis of levels, got one number")
     levels = check.broadcast(noisy_counts=y, known_count=k, noise=precision)
     evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
-    out: NDArray[np.float64] = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
+    out: FloatArray = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
     bayes_rule(-evidence, p, p, out)
     return Belief(p, out)
 
@@ -384,12 +351,6 @@ def count_posterior(
     -------
     ndarray, shape (..., u + 1)
         Posterior of X = k, ..., k + u.
-
-    Raises
-    ------
-    ArgumentError
-        If the prior is not a pmf, a count is not whole, or the release is impossible under
-        every count that the prior allows.
 
     Examples
     --------

@@ -7,10 +7,9 @@ are projected on a + c = N, kept within [0, N] and rounded; only a is published.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._numba import kernel
@@ -32,18 +31,10 @@ from bayesrisk.inference.count.posterior import bayes_rule
 
 
 # B_2k / (2 k)!, k = 1..8: the coefficients of the Euler-Maclaurin formula (DLMF 24.2, 2.10.1).
-_BERNOULLI = np.array(
-    [
-        1 / 12,
-        -1 / 720,
-        1 / 30240,
-        -1 / 1209600,
-        1 / 47900160,
-        -691 / 1307674368000,
-        1 / 74724249600,
-        -3617 / 10670622842880000,
-    ]
-)
+_BERNOULLI = np.array([
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160,
+    -691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000,
+])  # fmt: skip
 
 
 @kernel
@@ -83,10 +74,8 @@ def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     for k in range(1, 9):
         total += float(_BERNOULLI[k - 1]) * (float(step) ** (2 * k) - 1.0) * derivative
         for order in (2 * k - 1, 2 * k):
-            before, derivative = (
-                derivative,
-                -slope * derivative - 2.0 * rate * order * before,
-            )
+            after = -slope * derivative - 2.0 * rate * order * before
+            before, derivative = derivative, after
     return math.log(total)
 
 
@@ -151,9 +140,9 @@ def fill_evidence(
 
 @kernel
 def fill_marginal_ratio(
-    group: NDArray[Any],
-    known: NDArray[Any],
-    prior: NDArray[Any],
+    group: IntArray,
+    known: IntArray,
+    prior: FloatArray,
     law: IntArray,
     rates: FloatArray,
     ripples: FloatArray,
@@ -334,8 +323,7 @@ def postprocessed_posterior(
     >>> belief.posterior.round(4).tolist(), belief.ratio.round(4).tolist()
     ([0.3607, 0.5242, 0.6708], [0.7214, 1.0483, 1.3416])
     """
-    precision = noise_precision(noise)
-    exact = exact_wanted(sibling_noise)
+    precision, exact = noise_precision(noise), exact_wanted(sibling_noise)
     n, m, k = group_setting(group_count, n_siblings, known_count)
     p = check.probability(prior, "prior")
     a = check.count_array(released, "released", lower=0)
@@ -349,17 +337,11 @@ def postprocessed_posterior(
     inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
     laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
     change = np.empty(inner)
-    counts = [np.ascontiguousarray(np.broadcast_to(v, inner)).reshape(-1) for v in (a, n, k)]
-    fill_evidence(
-        counts[0],
-        counts[1],
-        counts[2],
-        laws.index.reshape(-1),
-        laws.rates,
-        laws.ripples,
-        laws.ends,
-        change.reshape(-1),
+    x, total, known = (
+        np.ascontiguousarray(np.broadcast_to(v, inner)).reshape(-1) for v in (a, n, k)
     )
+    own = laws.index.reshape(-1)
+    fill_evidence(x, total, known, own, laws.rates, laws.ripples, laws.ends, change.reshape(-1))
     out = np.empty(shape)
     bayes_rule(-change, p, p, out)
     return Belief(p, out)

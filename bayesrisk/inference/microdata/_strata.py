@@ -46,15 +46,7 @@ class Stratum:
                 value += gammaln(s + r) - gammaln(total + u)
             else:
                 value[1:] = -np.inf
-        if prior.size is not None:
-            n = r + self.known
-            with np.errstate(divide="ignore"):
-                value += np.where(
-                    n < prior.size.size,
-                    np.log(prior.size[np.minimum(n, prior.size.size - 1)]),
-                    -np.inf,
-                )
-        return value
+        return value + prior.log_size(r + self.known)
 
 
 def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
@@ -71,9 +63,8 @@ def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
         groups = _disjoint(here, partly, shares.size)
         if groups is None:
             return None
-        found.append(
-            _of_place(place, groups, partly, settled[place], mass, int(known.people[place]))
-        )
+        people = int(known.people[place])
+        found.append(_of_place(place, groups, partly, settled[place], mass, people))
     return found
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
-from bayesrisk.inference.microdata.people_moves import sweep, sweep_slots
+from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -28,6 +28,7 @@ from bayesrisk.inference.sampling.chains import (
 #: What draws must have for an answer.
 LEAST_ESS, MOST_R_HAT = 400.0, 1.01
 _EQUAL = 1e-9  # relative: what differs by less is equal
+_EVERYBODY = np.zeros(0, np.int64)  # no slots in particular
 _COUNTS = 8  # that are looked at in the time of a proposal
 
 
@@ -58,14 +59,14 @@ class PeopleChain:
 
     def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
-        sweep(self.rng, self.model.arrays, self.state, sweeps * self.sweep_size)
+        sweep(self.rng, self.model.arrays, self.state, sweeps * self.sweep_size, _EVERYBODY)
 
     def advance_parts(self, parts: IntArray, rounds: int) -> None:
         """Change people of some parts only: so many proposals for each of their slots."""
         first = self.model.arrays.first
         slots = np.concatenate([np.arange(first[p], first[p + 1]) for p in parts])
         if slots.size:
-            sweep_slots(self.rng, self.model.arrays, self.state, slots, rounds * slots.size)
+            sweep(self.rng, self.model.arrays, self.state, rounds * slots.size, slots)
 
     def snapshot(self) -> tuple[IntArray, float]:
         """Return the counts of all classes and the log likelihood of the state."""
@@ -125,7 +126,7 @@ class Draws:
 
     @property
     def agreed(self) -> bool:
-        """Whether the chains agree in what is watched; where nothing moved nothing is known."""
+        """True if the chains agree in their watched numbers; False where nothing moved."""
         return agreed(self.watched)
 
 
@@ -160,7 +161,7 @@ def _steps(
     seen: FloatArray,
     observe: Observer,
 ) -> Callable[[int], Step]:
-    """Return what makes the step of a chain, which fills rows with functions of its states."""
+    """Return the maker of a chain's step, which fills rows with functions of its states."""
 
     def begin(number: int) -> Step:
         chain, done = chains[number], 0

@@ -34,12 +34,11 @@ _REACH, _LEFT_OUT = 60.0, 30.0  # tau at first; -log of the share that may be le
 
 @dataclass(frozen=True)
 class ExactLaw:
-    """Laws of groups and of functions of them, and the evidence."""
+    """Laws of groups, and of functions of them."""
 
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     functions: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every function
     pairs: int  # pairs of states that were joined
-    log_evidence: float  # log of the sum of all weights
 
 
 def weigh(
@@ -57,12 +56,12 @@ def weigh(
     label = label[:n_groups]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     of_functions = [np.ones(1) for _ in functions]
-    pairs, evidence, columns = 0, system.constant, sp.csc_array(system.matrix)
+    pairs, columns = 0, sp.csc_array(system.matrix)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
         found, reach = _contracted(system, rows, members, limit - pairs)
-        pairs, evidence = pairs + found.pairs, evidence + found.log_weight
+        pairs += found.pairs
         for group, law in zip(members, found.laws(), strict=True):
             laws[group] = law
         for f, function in enumerate(functions):
@@ -79,7 +78,7 @@ def weigh(
                 values, probability = kept.kept()
                 law = np.bincount(values[:, 0], probability)
             of_functions[f] = np.convolve(of_functions[f], law)
-    return ExactLaw(tuple(laws), tuple(of_functions), pairs, evidence)
+    return ExactLaw(tuple(laws), tuple(of_functions), pairs)
 
 
 def _contracted(
@@ -206,7 +205,7 @@ class GroupLaws:
 
 @dataclass
 class Tally:
-    """How often chains saw k or more records, for every unknown."""
+    """Frequencies of k or more records in the draws of chains, for every unknown."""
 
     chains: int  # number of chains and of unknowns
     size: int

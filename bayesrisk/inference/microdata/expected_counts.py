@@ -29,7 +29,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,7 @@ from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.chains import LEAST_ESS, Draws, PeopleChain
 from bayesrisk.inference.microdata.people_model import ChainState, ModelArrays
+from bayesrisk.inference.microdata.people_moves import rows_delta, size_delta, weight
 from bayesrisk.inference.microdata.questions import (
     AnswerDraws,
     QuestionFunctions,
@@ -70,21 +72,10 @@ def mecke_terms(
         part, cls = parts[j], classes[j]
         law, n = model.law[part], state.people[part]
         # s_c, or (a_c + y_c) / (A + n)
-        share = model.mass[law, cls]
-        a = model.concentration[law]
-        if a > 0.0:
-            share = (model.mass[law, cls] + state.x[part, cls]) / (a + n)
-        # log P(n + 1) - log P(n)
-        i = model.size_ptr[part] + n
-        change = model.log_size[i + 1] - model.log_size[i]
-        # + log L(y + e_c) - log L(y)
-        for level in range(model.base.shape[0]):
-            base = model.base[level, part]
-            for k in range(model.cell.shape[2]):
-                c = model.cell[level, cls, k]
-                if c >= 0:
-                    old = state.spot[base + c]
-                    change += model.table[old + model.coef[level, cls, k]] - model.table[old]
+        share, a = weight(model, law, cls, state.x[part, cls]), model.concentration[law]
+        share = share / (a + n) if a > 0.0 else share
+        # log P(n + 1) - log P(n) + log L(y + e_c) - log L(y)
+        change = size_delta(model, part, n, 1) + rows_delta(model, state, part, cls, 1, -1)
         # (n + 1) s_c P(n + 1) / P(n) L(y + e_c) / L(y)
         out[j] = (n + 1) * share * math.exp(change)
 
@@ -114,15 +105,14 @@ class TermView:
         return terms / (looks + 1)
 
     def looks(self, first: IntArray, room: int) -> int:
-        """Return how many looks cost no more proposals than ``room``."""
+        """Return the number of looks that cost no more proposals than ``room``."""
         slots = int((first[self.places + 1] - first[self.places]).sum())
         cost = _ROUNDS * slots + self.parts.size
         return min(_LOOKS, room // cost) if cost else 0
 
 
-@dataclass
-class TermRecord:
-    """Terms of the kept draws of a round, (chains, draws, functions).
+class TermRecord(NamedTuple):
+    """Terms of the kept draws of a round, (chains, draws, functions), and how many there are.
 
     Those of ``short`` questions are averages of more looks.
     """
@@ -131,18 +121,7 @@ class TermRecord:
     short: TermView
     looks: int
     values: FloatArray
-    done: list[int] = field(default_factory=list)
-
-    def add(self, number: int, chain: PeopleChain) -> None:
-        """Record the terms of the state of a chain."""
-        if not self.view.rows.size:
-            return
-        terms = self.values[number, self.done[number]]
-        terms[:] = self.view.terms(chain)
-        if self.looks:
-            i = np.searchsorted(self.view.rows, self.short.rows)
-            terms[i] = self.short.average(chain, terms[i], self.looks)
-        self.done[number] += 1
+    done: list[int]
 
 
 class ExpectedCounts:
@@ -173,7 +152,7 @@ class ExpectedCounts:
         self.used = 0
 
     def _holds(self, system: MicrodataSystem) -> BoolArray:
-        """Return of which questions all counts are of parts for which the equation holds."""
+        """Return True for questions all of whose counts are of parts where the equation holds."""
         arrays, strata = self._model.arrays, self._model.strata
         if not np.isfinite(arrays.table).all():
             return np.zeros_like(self.possible)
@@ -185,7 +164,7 @@ class ExpectedCounts:
         return np.asarray(~bad[self._functions.row].any(axis=1))
 
     def _rarest(self) -> BoolArray:
-        """Return which of the possible questions are about the rarest groups, as many as fit."""
+        """Return the possible questions about the rarest groups, as many as fit, as a mask."""
         model = self._model
         shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in model.strata])
         group = self._functions.row[:, 1]
@@ -213,8 +192,16 @@ class ExpectedCounts:
         self._room *= 2
 
     def record(self, number: int) -> None:
-        """Record the state of a chain; where questions are short of draws, look more often."""
-        self._record.add(number, self._chains[number])
+        """Record the terms of a chain's state; of more looks where questions need them."""
+        view, short, looks, values, done = self._record
+        if not view.rows.size:
+            return
+        chain, terms = self._chains[number], values[number, done[number]]
+        terms[:] = view.terms(chain)
+        if looks:
+            i = np.searchsorted(view.rows, short.rows)
+            terms[i] = short.average(chain, terms[i], looks)
+        done[number] += 1
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
         """Return the terms of the two numbers of a recorded question, each (chains, draws)."""

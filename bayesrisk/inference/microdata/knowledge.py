@@ -226,7 +226,7 @@ class KnownRecords:
         return found
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return what the classes must tell apart: where nobody else may be."""
+        """Return an exact condition as a table, so that classes keep it apart; else none."""
         if self.relation == AT_LEAST:
             return []
         return [Table("known", ("known",), condition_factors(self.where, schema))]
@@ -270,7 +270,7 @@ class Knowledge:
 def knowledge_of(
     known: Sequence[KnownRecords], classes: Classes, places: Sequence[str], prior: RecordPrior
 ) -> Knowledge:
-    """Return what is known, in classes."""
+    """Return known records by class."""
     shape = (len(places), classes.size)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
     partly, exactly = [], []

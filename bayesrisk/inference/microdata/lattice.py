@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.exact import starts
 from bayesrisk.inference.microdata.people_model import Index, Rng
 from bayesrisk.inference.microdata.system import SmallSystem
 
@@ -82,7 +83,6 @@ def walk(
     x: IntArray,
     sums: IntArray,
     work: FloatArray,
-    tally: IntArray,
     steps: int,
 ) -> None:
     """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
@@ -122,8 +122,6 @@ def walk(
                 x[group[k]] += step * coef[k]
             for k in range(row_ptr[move], row_ptr[move + 1]):
                 sums[row[k]] += step * row_coef[k]
-        tally[0] += 1
-        tally[1] += step != 0
 
 
 #: Most groups of a system whose lattice is worked out.
@@ -231,15 +229,11 @@ def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
         row_ptr=changed.indptr.astype(np.int64),
         row=changed.indices.astype(np.int64),
         row_coef=changed.data.astype(np.int64),
-        prior_ptr=_starts([p.size for p in system.priors]),
+        prior_ptr=starts([p.size for p in system.priors]),
         prior=np.concatenate([*system.priors, np.zeros(1)]),
-        soft_ptr=_starts([s.size for s in soft]),
+        soft_ptr=starts([s.size for s in soft]),
         soft=np.concatenate([*soft, np.zeros(1)]),
     )
-
-
-def _starts(sizes: list[int]) -> IntArray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 _COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
@@ -264,21 +258,18 @@ class LatticeChains:
         more = apart.reshape(-1, system.matrix.shape[1]).astype(np.int64)
         tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
         self.moves = moves_of(self.basis, more, rng, tries)
-        self._lattice = lattice(system, self.moves)
-        longest = max((p.size for p in system.priors), default=1)
-        self._work = longest + 1
-        self._soft = np.flatnonzero(~system.hard)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
         """Return the chains at their starts, each with its generator."""
-        return [self._begin(x, own) for x, own in zip(self.starts, generators, strict=True)]
-
-    def _begin(self, start: IntArray, rng: np.random.Generator) -> LatticeChain:
-        sums = np.asarray(self._system.matrix @ start, np.int64)
-        sweep = max(1, len(self.moves))
-        return LatticeChain(
-            self._lattice, start.copy(), sums, self._soft, np.zeros(self._work), sweep, rng
-        )
+        system, sweep = self._system, max(1, len(self.moves))
+        moves, soft = lattice(system, self.moves), np.flatnonzero(~system.hard)
+        longest = max((p.size for p in system.priors), default=1)
+        return [
+            LatticeChain(
+                moves, x.copy(), system.matrix @ x, soft, np.zeros(longest + 1), sweep, rng
+            )
+            for x, rng in zip(self.starts, generators, strict=True)
+        ]
 
 
 @dataclass
@@ -292,19 +283,11 @@ class LatticeChain:
     work: FloatArray  # room for the longest line
     sweep_size: int  # steps of a sweep
     rng: np.random.Generator  # of this chain
-    tally: IntArray = field(default_factory=lambda: np.zeros(2, np.int64))
 
     def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
-        walk(
-            self.rng,
-            self.lattice,
-            self.x,
-            self.sums,
-            self.work,
-            self.tally,
-            sweeps * self.sweep_size,
-        )
+        steps = sweeps * self.sweep_size
+        walk(self.rng, self.lattice, self.x, self.sums, self.work, steps)
 
     def snapshot(self) -> tuple[IntArray, float]:
         """Return the counts and the log density of the state."""

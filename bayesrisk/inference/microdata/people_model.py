@@ -376,7 +376,7 @@ def _variance(law: Likelihood) -> float:
 
 
 def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
-    """Return where the rows of places begin, and the cell of every class in every track."""
+    """Return the first row of every place, and the cell and weight of every class by track."""
     base, tracks, start = [], [], 0
     for layer in layers:
         base.append(start + layer.belongs * layer.weights.shape[0])

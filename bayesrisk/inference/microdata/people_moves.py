@@ -21,6 +21,7 @@ from bayesrisk.inference.microdata.people_model import (
     LEAP,
     MOVE,
     REDRAW,
+    SWAP,
     ChainState,
     Index,
     ModelArrays,
@@ -33,98 +34,74 @@ _NEARBY = 0.8  # how often the other slot is of the area around a part
 
 # Rows: the sums that published counts are about.  Row r of a state has the log likelihood
 # table[spot[r]], and one more person of a class moves the spot by the weight of the class there.
+# Two parts share the rows of a level that has one place around both: these are left out where a
+# change of one part is made up by the ``other`` (-1: nothing is).
 
 
 @lean_kernel
-def add_person(
-    model: ModelArrays, state: ChainState, level: Index, part: Index, cls: Index, sign: Index
+def rows_delta(
+    model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> float:
-    """Add a person of a class to the rows of a part at one level; return log L(x') - log L(x)."""
+    """Return log L(x') - log L(x) with one more person of a class in a part, or one less."""
     change = 0.0
-    base, table, spot = model.base[level, part], model.table, state.spot
-    cell, coef = model.cell, model.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            # sum' = sum +- w: log L moves by table[spot'] - table[spot]
-            old = spot[base + c]
-            new = old + sign * coef[level, cls, k]
-            change += table[new] - table[old]
-            spot[base + c] = new
+    for level in range(model.base.shape[0]):
+        base = model.base[level, part]
+        if other >= 0 and model.base[level, other] == base:
+            continue
+        for k in range(model.cell.shape[2]):
+            c = model.cell[level, cls, k]
+            if c >= 0:
+                # sum' = sum +- w: log L moves by table[spot'] - table[spot]
+                old = state.spot[base + c]
+                change += model.table[old + sign * model.coef[level, cls, k]] - model.table[old]
     return change
 
 
 @lean_kernel
 def shift_rows(
-    model: ModelArrays, state: ChainState, level: Index, part: Index, cls: Index, sign: Index
+    model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> None:
-    """Add a person of a class to the rows of a part at one level: sum' = sum +- w."""
-    base, spot, cell, coef = model.base[level, part], state.spot, model.cell, model.coef
-    for k in range(cell.shape[2]):
-        c = cell[level, cls, k]
-        if c >= 0:
-            spot[base + c] += sign * coef[level, cls, k]
+    """Add a person of a class to the rows of a part: sum' = sum +- w."""
+    for level in range(model.base.shape[0]):
+        base = model.base[level, part]
+        if other >= 0 and model.base[level, other] == base:
+            continue
+        for k in range(model.cell.shape[2]):
+            c = model.cell[level, cls, k]
+            if c >= 0:
+                state.spot[base + c] += sign * model.coef[level, cls, k]
 
 
 @lean_kernel
-def reassign_delta(
-    model: ModelArrays, state: ChainState, level: Index, part: Index, old: Index, new: Index
+def _reassign_delta(
+    model: ModelArrays, state: ChainState, part: Index, old: Index, new: Index, other: Index
 ) -> float:
-    """Return log L(x') - log L(x) of one level if a person of a part has another class."""
+    """Return log L(x') - log L(x) if a person of a part has another class."""
     change = 0.0
-    base, table, spot = model.base[level, part], model.table, state.spot
-    cell, coef = model.cell, model.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i == j:
-            # Both classes are of one row: sum' = sum + w_new - w_old
-            step = coef[level, new, k] - coef[level, old, k]
-            if i >= 0 and step != 0:
-                s = spot[base + i]
-                change += table[s + step] - table[s]
+    table, spot, cell, coef = model.table, state.spot, model.cell, model.coef
+    for level in range(model.base.shape[0]):
+        base = model.base[level, part]
+        if other >= 0 and model.base[level, other] == base:
             continue
-        if i >= 0:  # the row that loses the person: sum' = sum - w_old
-            s = spot[base + i]
-            change += table[s - coef[level, old, k]] - table[s]
-        if j >= 0:  # the row that gains it: sum' = sum + w_new
-            s = spot[base + j]
-            change += table[s + coef[level, new, k]] - table[s]
+        for k in range(cell.shape[2]):
+            i, j = cell[level, old, k], cell[level, new, k]
+            if i == j:
+                # Both classes are of one row: sum' = sum + w_new - w_old
+                step = coef[level, new, k] - coef[level, old, k]
+                if i >= 0 and step != 0:
+                    s = spot[base + i]
+                    change += table[s + step] - table[s]
+                continue
+            if i >= 0:  # the row that loses the person: sum' = sum - w_old
+                s = spot[base + i]
+                change += table[s - coef[level, old, k]] - table[s]
+            if j >= 0:  # the row that gains it: sum' = sum + w_new
+                s = spot[base + j]
+                change += table[s + coef[level, new, k]] - table[s]
     return change
 
 
-@lean_kernel
-def reassign(
-    model: ModelArrays, state: ChainState, level: Index, part: Index, old: Index, new: Index
-) -> None:
-    """Give one person of a part another class, in the rows of one level."""
-    base, spot, cell, coef = model.base[level, part], state.spot, model.cell, model.coef
-    for k in range(cell.shape[2]):
-        i, j = cell[level, old, k], cell[level, new, k]
-        if i >= 0:
-            spot[base + i] -= coef[level, old, k]
-        if j >= 0:
-            spot[base + j] += coef[level, new, k]
-
-
 # The prior of a list: shares, or Dirichlet parameters a_c of sum A.
-
-
-@lean_kernel
-def _accept(rng: Rng, log_ratio: float) -> bool:
-    """Return True with probability min(1, exp(log_ratio))."""
-    return not (log_ratio < 0.0 and rng.random() >= math.exp(log_ratio))
-
-
-@lean_kernel
-def _draw_share(rng: Rng, model: ModelArrays, law: Index) -> Index:
-    """Draw a class from the shares of a law."""
-    # Walker: bin i of n equally probable ones, kept with probability keep[i], else its alias
-    u = rng.random() * model.keep.shape[1]
-    i = np.int64(u)
-    if u - i < model.keep[law, i]:
-        return i
-    chosen: Index = model.alias[law, i]
-    return chosen
 
 
 @lean_kernel
@@ -134,32 +111,32 @@ def _predict(
     """Draw the class of one more person of a part, given all but slot ``excluded`` (or -1)."""
     law = model.law[part]
     a = model.concentration[law]
-    if a == 0.0:
-        return _draw_share(rng, model, law)
-    # Polya's urn: P(c) = (a_c + x_c) / (A + n), from the shares with probability A / (A + n)
     others = state.people[part] - (1 if excluded >= 0 else 0)
-    if rng.random() * (a + others) < a:
-        return _draw_share(rng, model, law)
-    # ... else the class of one of the n others
-    slot = model.first[part] + np.int64(rng.random() * others)
-    if excluded >= 0 and slot >= excluded:
-        slot += 1
-    chosen: Index = state.occupant[slot]
-    return chosen
+    # Polya's urn: P(c) = (a_c + x_c) / (A + n), from the shares with probability A / (A + n) ...
+    if a > 0.0 and rng.random() * (a + others) >= a:
+        # ... else the class of one of the n others
+        slot = model.first[part] + np.int64(rng.random() * others)
+        if excluded >= 0 and slot >= excluded:
+            slot += 1
+        chosen: Index = state.occupant[slot]
+        return chosen
+    # Walker: bin i of n equally probable ones, kept with probability keep[i], else its alias
+    u = rng.random() * model.keep.shape[1]
+    i = np.int64(u)
+    if u - i >= model.keep[law, i]:
+        i = model.alias[law, i]
+    return i
 
 
 @lean_kernel
-def _weight(model: ModelArrays, law: Index, cls: Index, count: Index) -> float:
+def weight(model: ModelArrays, law: Index, cls: Index, count: Index) -> float:
     """Return the factor of one more person of a class: s_c, or a_c + x_c with ``count`` x_c."""
-    if model.concentration[law] == 0.0:
-        weight: float = model.mass[law, cls]
-        return weight
-    more: float = model.mass[law, cls] + count
-    return more
+    share: float = model.mass[law, cls]
+    return share if model.concentration[law] == 0.0 else share + count
 
 
 @lean_kernel
-def _size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
+def size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
     """Return log P(n +- 1) - log P(n) for the number n of people of a part."""
     i = model.size_ptr[part] + n
     change: float = model.log_size[i + sign] - model.log_size[i]
@@ -167,20 +144,27 @@ def _size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float
 
 
 @lean_kernel
-def _leave(model: ModelArrays, state: ChainState, slot: Index) -> None:
-    """Take a person out of the list of its part; the last one takes the slot."""
-    part = model.part_of[slot]
-    state.x[part, state.occupant[slot]] -= 1
-    state.people[part] -= 1
-    state.occupant[slot] = state.occupant[model.first[part] + state.people[part]]
+def _add(
+    model: ModelArrays,
+    state: ChainState,
+    part: Index,
+    cls: Index,
+    sign: Index,
+    slot: Index,
+    other: Index,
+) -> None:
+    """Add a person of a class to the rows and at the end of the list of a part, or take one out.
 
-
-@lean_kernel
-def _join(model: ModelArrays, state: ChainState, part: Index, cls: Index) -> None:
-    """Put a person of a class at the end of the list of a part."""
-    state.occupant[model.first[part] + state.people[part]] = cls
-    state.x[part, cls] += 1
-    state.people[part] += 1
+    Who leaves is in ``slot``, and the last one of the list takes it.
+    """
+    shift_rows(model, state, part, cls, sign, other)
+    state.x[part, cls] += sign
+    last = model.first[part] + state.people[part]
+    state.people[part] += sign
+    if sign > 0:
+        state.occupant[last] = cls
+    else:
+        state.occupant[slot] = state.occupant[last - 1]
 
 
 # Moves of one person.
@@ -194,13 +178,11 @@ def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
     if new == old:
         return True
     # Proposed from the prior: P and q cancel, and the ratio is L(x') / L(x)
-    change = 0.0
-    for level in range(model.base.shape[0]):
-        change += reassign_delta(model, state, level, part, old, new)
-    if not _accept(rng, change):
+    change = _reassign_delta(model, state, part, old, new, -1)
+    if change < 0.0 and rng.random() >= math.exp(change):
         return False
-    for level in range(model.base.shape[0]):
-        reassign(model, state, level, part, old, new)
+    shift_rows(model, state, part, old, -1, -1)
+    shift_rows(model, state, part, new, 1, -1)
     state.occupant[slot] = new
     state.x[part, old] -= 1
     state.x[part, new] += 1
@@ -217,7 +199,7 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
         return False
     # P(n - 1) / P(n) * P(m + 1) / P(m) for n people of the part and m of the target
     n, m = state.people[part], state.people[target]
-    ratio = _size_delta(model, part, n, -1) + _size_delta(model, target, m, 1)
+    ratio = size_delta(model, part, n, -1) + size_delta(model, target, m, 1)
     # q(x | x') / q(x' | x): the way back begins at one of m + 1 people and ends in one of the free
     # slots of the part and the one that was left; the way there, at one of n and in one of ``free``
     room = model.first[part + 1] - model.first[part] - n
@@ -225,8 +207,8 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
     ratio += math.log((m + 1) * (room + 1) / (n * free))
     # (a'_c + x'_c) / (a_c + x_c - 1), or s'_c / s_c ...
     ratio += math.log(
-        _weight(model, target_law, cls, state.x[target, cls])
-        / _weight(model, law, cls, state.x[part, cls] - 1)
+        weight(model, target_law, cls, state.x[target, cls])
+        / weight(model, law, cls, state.x[part, cls] - 1)
     )
     # ... times (A + n - 1) / (A' + m)
     if model.concentration[law] > 0.0:
@@ -234,66 +216,35 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
             (model.concentration[law] + n - 1) / (model.concentration[target_law] + m)
         )
     # L(x') / L(x): rows of places that hold both parts do not change
-    change = 0.0
-    for level in range(model.base.shape[0]):
-        if model.base[level, part] != model.base[level, target]:
-            change += add_person(model, state, level, part, cls, -1)
-            change += add_person(model, state, level, target, cls, 1)
-    if not _accept(rng, ratio + change):
-        for level in range(model.base.shape[0]):
-            if model.base[level, part] != model.base[level, target]:
-                shift_rows(model, state, level, part, cls, 1)
-                shift_rows(model, state, level, target, cls, -1)
+    change = rows_delta(model, state, part, cls, -1, target)
+    change += rows_delta(model, state, target, cls, 1, part)
+    if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         return False
-    _leave(model, state, slot)
-    _join(model, state, target, cls)
+    _add(model, state, part, cls, -1, slot, target)
+    _add(model, state, target, cls, 1, -1, part)
     state.density[0] += change
     return True
 
 
 @lean_kernel
-def _rows_delta(
-    model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index
-) -> float:
-    """Add a person of a class to the rows of a part at all levels; return the change of log L."""
-    change = 0.0
-    for level in range(model.base.shape[0]):
-        change += add_person(model, state, level, part, cls, sign)
-    return change
-
-
-@lean_kernel
-def _birth(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
-    """Add a person, of a class that the part predicts, in a free slot."""
+def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
+    """Add a person, of a class that the part predicts, in a free slot; or remove that of a slot."""
+    part = model.part_of[slot]
     n = state.people[part]
     free = model.first[part + 1] - model.first[part] - n
-    cls = _predict(rng, model, state, part, -1)
-    change = _rows_delta(model, state, part, cls, 1)
-    # P(n + 1) / P(n) * (n + 1) / free * L(x') / L(x): the class is proposed from the prior
-    ratio = _size_delta(model, part, n, 1) + math.log((n + 1) / free)
-    if not _accept(rng, ratio + change):
-        for level in range(model.base.shape[0]):
-            shift_rows(model, state, level, part, cls, -1)
+    if slot - model.first[part] < n:
+        # A death, the reverse of a birth: P(n - 1) / P(n) * (free + 1) / n
+        sign, cls = -1, state.occupant[slot]
+        ratio = size_delta(model, part, n, sign) + math.log((free + 1) / n)
+    else:
+        # A birth, its class proposed from the prior: P(n + 1) / P(n) * (n + 1) / free
+        sign, cls = 1, _predict(rng, model, state, part, -1)
+        ratio = size_delta(model, part, n, sign) + math.log((n + 1) / free)
+    # ... times L(x') / L(x)
+    change = rows_delta(model, state, part, cls, sign, -1)
+    if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
         return False
-    _join(model, state, part, cls)
-    state.density[0] += change
-    return True
-
-
-@lean_kernel
-def _death(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
-    """Remove a person: the reverse of a birth."""
-    part, cls = model.part_of[slot], state.occupant[slot]
-    n = state.people[part]
-    free = model.first[part + 1] - model.first[part] - n
-    change = _rows_delta(model, state, part, cls, -1)
-    # P(n - 1) / P(n) * (free + 1) / n * L(x') / L(x)
-    ratio = _size_delta(model, part, n, -1) + math.log((free + 1) / n)
-    if not _accept(rng, ratio + change):
-        for level in range(model.base.shape[0]):
-            shift_rows(model, state, level, part, cls, 1)
-        return False
-    _leave(model, state, slot)
+    _add(model, state, part, cls, sign, slot, -1)
     state.density[0] += change
     return True
 
@@ -311,26 +262,17 @@ def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> fl
     a = model.concentration[model.law[part]]
     for cls in range(state.work.size):
         # b_c begins with the share s_c or (a_c + x_c) / (A + n), d_c with the count x_c
-        weight = float(state.x[part, cls])
+        factor = float(state.x[part, cls])
         if sign > 0:
-            weight = _weight(model, model.law[part], cls, state.x[part, cls])
-            weight = weight / (a + state.people[part]) if a > 0.0 else weight
-        if weight > 0.0:
+            factor = weight(model, model.law[part], cls, state.x[part, cls])
+            factor = factor / (a + state.people[part]) if a > 0.0 else factor
+        log_factor = -math.inf
+        if factor > 0.0:
             # ... times (L(x') / L(x)) ** (1/2)
-            change = 0.0
-            for level in range(model.base.shape[0]):
-                base = model.base[level, part]
-                for k in range(model.cell.shape[2]):
-                    c = model.cell[level, cls, k]
-                    if c >= 0:
-                        old = state.spot[base + c]
-                        new = old + sign * model.coef[level, cls, k]
-                        change += model.table[new] - model.table[old]
-            weight = math.log(weight) + 0.5 * change
-            best = max(best, weight)
-        else:
-            weight = -math.inf
-        state.work[cls] = weight
+            log_factor = math.log(factor)
+            log_factor += 0.5 * rows_delta(model, state, part, cls, sign, -1)
+            best = max(best, log_factor)
+        state.work[cls] = log_factor
     # log sum_c exp(w_c) = w_max + log sum_c exp(w_c - w_max)
     total = 0.0
     for cls in range(state.work.size):
@@ -340,22 +282,15 @@ def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> fl
 
 
 @lean_kernel
-def _insert(model: ModelArrays, state: ChainState, part: Index, cls: Index) -> float:
-    """Add a person of a class; return the change of log L."""
-    change = _rows_delta(model, state, part, cls, 1)
-    _join(model, state, part, cls)
-    return change
-
-
-@lean_kernel
-def _remove(model: ModelArrays, state: ChainState, part: Index, cls: Index) -> float:
-    """Remove a person of a class, kept in the first slot behind the list; return the change."""
-    change = _rows_delta(model, state, part, cls, -1)
+def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index) -> float:
+    """Add a person of a class, or remove one and keep it behind the list; return the change."""
+    change = rows_delta(model, state, part, cls, sign, -1)
     slot = model.first[part] + state.people[part] - 1
-    while state.occupant[slot] != cls:
+    while sign < 0 and state.occupant[slot] != cls:
         slot -= 1
-    _leave(model, state, slot)
-    state.occupant[model.first[part] + state.people[part]] = cls
+    _add(model, state, part, cls, sign, slot, -1)
+    if sign < 0:
+        state.occupant[model.first[part] + state.people[part]] = cls
     return change
 
 
@@ -398,19 +333,13 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
         cls = 0
         while state.work[cls] <= u:
             cls += 1
-        if sign > 0:
-            change += _insert(model, state, part, cls)
-        else:
-            change += _remove(model, state, part, cls)
+        change += _step(model, state, part, cls, sign)
         # the step of the way back: 1 / D(y_i), or 1 / B(y_i)
         ratio -= _tilt(model, state, part, -sign)
-    if not _accept(rng, ratio):
-        for _ in range(steps):
-            last = model.first[part] + state.people[part]
-            if sign > 0:
-                _remove(model, state, part, state.occupant[last - 1])
-            else:
-                _insert(model, state, part, state.occupant[last])
+    if ratio < 0.0 and rng.random() >= math.exp(ratio):
+        for _ in range(steps):  # the last one added, or the first one behind the list
+            last = model.first[part] + state.people[part] - (1 if sign > 0 else 0)
+            _step(model, state, part, state.occupant[last], -sign)
         return False
     state.density[0] += change
     return True
@@ -420,114 +349,59 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
 
 
 @lean_kernel
-def _prior_step(
-    model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index
-) -> float:
-    """Add a person to the counts of a part, or remove one; return the log factor of the prior."""
-    law = model.law[part]
-    if sign < 0:  # 1 / s_c, or 1 / (a_c + x_c - 1)
-        state.x[part, cls] -= 1
-        return -math.log(_weight(model, law, cls, state.x[part, cls]))
-    factor = math.log(_weight(model, law, cls, state.x[part, cls]))
-    state.x[part, cls] += 1
-    return factor
-
-
-@lean_kernel
 def _trade(
-    model: ModelArrays,
-    state: ChainState,
-    parts: tuple[Index, Index],
-    old: tuple[Index, Index],
-    new: tuple[Index, Index],
-) -> float:
-    """Change the classes of a person of each part in the counts; return log P(x') - log P(x)."""
-    ratio = _prior_step(model, state, parts[0], old[0], -1)
-    ratio += _prior_step(model, state, parts[1], old[1], -1)
-    gain = _prior_step(model, state, parts[0], new[0], 1)
-    gain += _prior_step(model, state, parts[1], new[1], 1)
-    return ratio + gain
+    rng: Rng, model: ModelArrays, state: ChainState, slot: Index, other: Index, kind: Index
+) -> bool:
+    """Exchange the classes of two people (a swap), or the values of some of their attributes.
 
-
-@lean_kernel
-def _undo_trade(
-    state: ChainState,
-    parts: tuple[Index, Index],
-    old: tuple[Index, Index],
-    new: tuple[Index, Index],
-) -> None:
-    for i in range(2):
-        state.x[parts[i], old[i]] += 1
-        state.x[parts[i], new[i]] -= 1
-
-
-@lean_kernel
-def _swap(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, other: Index) -> bool:
-    """Exchange the classes of two people of different parts: rows that hold both parts stay."""
+    People who swap are of different parts: rows that hold both stay.  Those who exchange values are
+    of one place: one-way sums stay.  Either move is its own reverse, and q cancels.
+    """
     parts = (model.part_of[slot], model.part_of[other])
     old = (state.occupant[slot], state.occupant[other])
-    new = (old[1], old[0])
-    if old[0] == old[1]:
+    a, b = old
+    if kind == SWAP:
+        a, b = b, a
+    else:
+        # Class = sum_m digit_m stride_m: each digit is exchanged with probability 1/2
+        for m in range(model.bins.size):
+            if rng.random() < 0.5:
+                digit_a = old[0] // model.stride[m] % model.bins[m]
+                digit_b = old[1] // model.stride[m] % model.bins[m]
+                a += (digit_b - digit_a) * model.stride[m]
+                b += (digit_a - digit_b) * model.stride[m]
+    new = (a, b)
+    if a == old[0] or (a == old[1] and parts[0] == parts[1]):
         return True
-    if model.mass[model.law[parts[0]], new[0]] == 0.0:
+    if model.mass[model.law[parts[0]], a] == 0.0 or model.mass[model.law[parts[1]], b] == 0.0:
         return False
-    if model.mass[model.law[parts[1]], new[1]] == 0.0:
+    # P(x') / P(x): first 1 / s_c, or 1 / (a_c + x_c - 1), of the old classes, then the new ones
+    ratio = 0.0
+    for i in range(2):
+        state.x[parts[i], old[i]] -= 1
+        count = state.x[parts[i], old[i]]
+        ratio -= math.log(weight(model, model.law[parts[i]], old[i], count))
+    for i in range(2):
+        count = state.x[parts[i], new[i]]
+        ratio += math.log(weight(model, model.law[parts[i]], new[i], count))
+        state.x[parts[i], new[i]] += 1
+    # L(x') / L(x), one person after the other where rows are shared: a sum that stays may be
+    # impossible in between only
+    same = (parts[1], parts[0]) if kind == SWAP else (np.int64(-1), np.int64(-1))
+    change = _reassign_delta(model, state, parts[0], old[0], a, same[0])
+    shift_rows(model, state, parts[0], old[0], -1, same[0])
+    shift_rows(model, state, parts[0], a, 1, same[0])
+    change += _reassign_delta(model, state, parts[1], old[1], b, same[1])
+    if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
+        shift_rows(model, state, parts[0], a, -1, same[0])
+        shift_rows(model, state, parts[0], old[0], 1, same[0])
+        for i in range(2):
+            state.x[parts[i], old[i]] += 1
+            state.x[parts[i], new[i]] -= 1
         return False
-    # L(x') / L(x)
-    change = 0.0
-    for level in range(model.base.shape[0]):
-        if model.base[level, parts[0]] != model.base[level, parts[1]]:
-            change += reassign_delta(model, state, level, parts[0], old[0], new[0])
-            change += reassign_delta(model, state, level, parts[1], old[1], new[1])
-    # P(x') / P(x); the move is its own reverse, and q cancels
-    ratio = _trade(model, state, parts, old, new)
-    if not _accept(rng, ratio + change):
-        _undo_trade(state, parts, old, new)
-        return False
-    for level in range(model.base.shape[0]):
-        if model.base[level, parts[0]] != model.base[level, parts[1]]:
-            reassign(model, state, level, parts[0], old[0], new[0])
-            reassign(model, state, level, parts[1], old[1], new[1])
+    shift_rows(model, state, parts[1], old[1], -1, same[1])
+    shift_rows(model, state, parts[1], b, 1, same[1])
     state.occupant[slot], state.occupant[other] = new
-    state.density[0] += change
-    return True
-
-
-@lean_kernel
-def _exchange(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, other: Index) -> bool:
-    """Exchange the values of some attributes of two people of a place: one-way sums stay."""
-    parts = (model.part_of[slot], model.part_of[other])
-    a, b = state.occupant[slot], state.occupant[other]
-    # Class = sum_m digit_m stride_m: each digit is exchanged with probability 1/2
-    new_a, new_b = a, b
-    for m in range(model.bins.size):
-        if rng.random() < 0.5:
-            digit_a = a // model.stride[m] % model.bins[m]
-            digit_b = b // model.stride[m] % model.bins[m]
-            new_a += (digit_b - digit_a) * model.stride[m]
-            new_b += (digit_a - digit_b) * model.stride[m]
-    if new_a == a or (new_a == b and parts[0] == parts[1]):
-        return True
-    if model.mass[model.law[parts[0]], new_a] == 0.0:
-        return False
-    if model.mass[model.law[parts[1]], new_b] == 0.0:
-        return False
-    # P(x') / P(x); the move is its own reverse, and q cancels
-    ratio = _trade(model, state, parts, (a, b), (new_a, new_b))
-    # L(x') / L(x), one person after the other: a sum that stays may be impossible in between only
-    change = 0.0
-    for level in range(model.base.shape[0]):
-        change += reassign_delta(model, state, level, parts[0], a, new_a)
-        reassign(model, state, level, parts[0], a, new_a)
-        change += reassign_delta(model, state, level, parts[1], b, new_b)
-        reassign(model, state, level, parts[1], b, new_b)
-    if not _accept(rng, ratio + change):
-        for level in range(model.base.shape[0]):
-            reassign(model, state, level, parts[0], new_a, a)
-            reassign(model, state, level, parts[1], new_b, b)
-        _undo_trade(state, parts, (a, b), (new_a, new_b))
-        return False
-    state.occupant[slot], state.occupant[other] = new_a, new_b
     state.density[0] += change
     return True
 
@@ -536,120 +410,64 @@ def _exchange(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, othe
 
 
 @lean_kernel
-def _random_person(rng: Rng, model: ModelArrays, state: ChainState) -> Index:
-    """Return the slot of a random person, or -1 if several tries found empty ones only."""
-    for _ in range(_TRIES):
-        slot = np.int64(rng.random() * model.part_of.size)
+def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots: IntArray) -> bool:
+    """Make a proposal of a kind to a random slot, or person; return whether it was accepted."""
+    # Where numbers of people stay, every person is equally likely; where one goes into a slot or
+    # out of it every slot is, so that q is as in the moves
+    stay = kind not in (MOVE, BIRTH, LEAP)
+    slot, part, occupied = np.int64(0), np.int64(0), False
+    for _ in range(_TRIES if stay and not slots.size else 1):
+        slot = np.int64(rng.random() * (slots.size if slots.size else model.part_of.size))
+        if slots.size:
+            slot = slots[slot]
         part = model.part_of[slot]
-        if slot - model.first[part] < state.people[part]:
-            return slot
-    return np.int64(-1)
-
-
-@lean_kernel
-def _nearby_slot(rng: Rng, model: ModelArrays, part: Index) -> Index:
-    """Return a random slot: mostly of the area around a part, where larger tables change less."""
-    start, end = 0, model.part_of.size
-    if rng.random() < _NEARBY:
-        start, end = model.area[0, part], model.area[1, part]
-    return start + np.int64(rng.random() * (end - start))
-
-
-@lean_kernel
-def _pair(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, kind: Index) -> bool:
-    """Propose an exchange or a swap of a person and a random other one."""
-    part = model.part_of[slot]
+        occupied = slot - model.first[part] < state.people[part]
+        if occupied:
+            break
+    if not stay and slots.size:
+        kind = BIRTH
+    if kind in (BIRTH, LEAP):
+        if not model.open[part]:
+            return False
+        return _resize(rng, model, state, slot) if kind == BIRTH else _leap(rng, model, state, part)
+    if not occupied:
+        return False
+    if kind == REDRAW:
+        return _redraw(rng, model, state, slot)
     if kind == EXCHANGE:  # with another person of the place, all equally likely
         last = model.last_part[part]
         n = model.first[last] - model.home[part] + state.people[last]
         other = model.home[part] + np.int64(rng.random() * n)
-        return bool(other != slot) and _exchange(rng, model, state, slot, other)
-    other = _nearby_slot(rng, model, part)
+        return bool(other != slot) and _trade(rng, model, state, slot, other, kind)
+    # The other slot is mostly of the area around the part, where larger tables change less
+    start, end = np.int64(0), np.int64(model.part_of.size)
+    if rng.random() < _NEARBY:
+        start, end = model.area[0, part], model.area[1, part]
+    other = start + np.int64(rng.random() * (end - start))
     target = model.part_of[other]
-    if target == part or other - model.first[target] >= state.people[target]:
+    met = other - model.first[target] < state.people[target]
+    if target == part or met != (kind == SWAP):
         return False
-    return _swap(rng, model, state, slot, other)
-
-
-@lean_kernel
-def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index) -> bool:
-    """Make a proposal of a kind to a random slot, or person; return whether it was accepted."""
-    if kind not in (MOVE, BIRTH, LEAP):  # numbers of people stay: every person is equally likely
-        slot = _random_person(rng, model, state)
-        if slot < 0:
-            return False
-        if kind == REDRAW:
-            return _redraw(rng, model, state, slot)
-        return _pair(rng, model, state, slot, kind)
-    # Into a slot or out of it: every slot is equally likely, so that q is as in the moves
-    slot = np.int64(rng.random() * model.part_of.size)
-    part = model.part_of[slot]
-    occupied = slot - model.first[part] < state.people[part]
-    if kind == LEAP:
-        return bool(model.open[part]) and _leap(rng, model, state, part)
-    if kind == BIRTH:
-        if not model.open[part]:
-            return False
-        if occupied:
-            return _death(rng, model, state, slot)
-        return _birth(rng, model, state, part)
-    if not occupied:
-        return False
-    other = _nearby_slot(rng, model, part)
-    target = model.part_of[other]
-    if target == part or other - model.first[target] < state.people[target]:
-        return False
+    if kind == SWAP:
+        return _trade(rng, model, state, slot, other, kind)
     return _move(rng, model, state, slot, target)
 
 
 @lean_kernel
-def _random_kind(rng: Rng, model: ModelArrays) -> Index:
-    """Draw the kind of a move from the cumulative probabilities ``chance``."""
-    u = rng.random()
-    kind = 0
-    while u >= model.chance[kind]:
-        kind += 1
-    return kind
+def sweep(rng: Rng, model: ModelArrays, state: ChainState, proposals: int, slots: IntArray) -> None:
+    """Make so many proposals; to all, or those whose first person or free slot is in ``slots``.
 
-
-@lean_kernel
-def sweep(rng: Rng, model: ModelArrays, state: ChainState, proposals: int) -> None:
-    """Make so many proposals."""
+    Nobody moves to another part from some slots: the step back would begin in a slot that may not
+    be one of these.  Every other step and its reverse begin in the same slot, or in equally many.
+    """
     if model.part_of.size == 0:
         return
     for _ in range(proposals):
-        kind = _random_kind(rng, model)
-        accepted = _propose(rng, model, state, kind)
-        state.tally[kind, 0] += 1
-        state.tally[kind, 1] += accepted
-
-
-@lean_kernel
-def sweep_slots(
-    rng: Rng,
-    model: ModelArrays,
-    state: ChainState,
-    slots: IntArray,
-    proposals: int,
-) -> None:
-    """Make so many proposals whose first person, or free slot, is among some slots.
-
-    Nobody moves to another part: the step back would begin in a slot that may not be one of these.
-    Every other step and its reverse begin in the same slot, or in equally many.
-    """
-    for _ in range(proposals):
-        kind = _random_kind(rng, model)
-        slot = slots[np.int64(rng.random() * slots.size)]
-        part = model.part_of[slot]
-        occupied = slot - model.first[part] < state.people[part]
-        if kind in (MOVE, BIRTH, LEAP):
-            if model.open[part]:
-                if occupied:
-                    _death(rng, model, state, slot)
-                else:
-                    _birth(rng, model, state, part)
-        elif occupied:
-            if kind == REDRAW:
-                _redraw(rng, model, state, slot)
-            else:
-                _pair(rng, model, state, slot, kind)
+        # The kind of a move, from the cumulative probabilities ``chance``
+        u, kind = rng.random(), 0
+        while u >= model.chance[kind]:
+            kind += 1
+        accepted = _propose(rng, model, state, kind, slots)
+        if slots.size == 0:
+            state.tally[kind, 0] += 1
+            state.tally[kind, 1] += accepted

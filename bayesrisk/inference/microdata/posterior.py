@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ from bayesrisk.release import Release
 _FEWEST_DRAWS = 500  # proposals between draws: to come back to Python costs about so many
 _MOST_DOUBLINGS = 5
 _PAIRS = 2 * 10**7
+_CERTAIN = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class RecordLaw:
     weight: FloatArray
     mass: FloatArray  # share, or Dirichlet parameter, of every group
     mean: FloatArray  # mean number of records of every group
-    # (chains, draws, groups): draws of a chain; None where the law is exact, and the number of
-    # records certain
+    # (chains, draws, groups): draws of a chain; None where the law is exact
     draws: IntArray | None
     engine: str  # ``exact``, ``people`` or ``lattice``
     # whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes of
@@ -93,26 +93,30 @@ def record_law(
     chains: int = 4,
     max_pairs: int = _PAIRS,
 ) -> RecordLaw:
-    """Return the law of the records of a system: exact where it can be, else by chains."""
+    """Return the law of the records of a system: exact where it can be, else by chains.
+
+    An exact law has means alone.  Where the prior gives every number of records the same weight, it
+    is taken only if that number is certain: else means are not enough for who uses it.
+    """
     people = suits(system)
-    if system.size <= _MAX_EXACT:
+    if not people or system.size <= _MAX_EXACT:
+        one = np.ones((1, system.classes.size), np.int64)
+        places = sp.eye_array(len(system.places), dtype=np.int64)
+        numbers = system.over_unknowns(sp.csr_array(sp.kron(places, one)))
+        small, of_groups = presolve(system, numbers)
+        asked = list(of_groups.toarray()) if system.prior.size is None else []
         try:
-            small, _ = presolve(system, sp.csr_array((0, system.size), dtype=np.int64))
-            law = weigh(small, max_pairs)
-        except (TooLargeError, TooManyStatesError):
-            pass
-        else:
+            law = weigh(small, max_pairs, asked)
+        except TooManyStatesError:
+            law = None
+        if law is not None and all(p.max() > _CERTAIN for p in law.functions):
             mean = np.array([np.arange(p.size) @ p for p in law.laws])
             return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
     if people:
-        model = people_model(system)
-        begun: Sequence[Chain] = [
-            PeopleChain.begin(model, own, _FEWEST_DRAWS, i / chains)
-            for i, own in enumerate(generators[:-1])
-        ]
+        begun: Sequence[Chain] = _people(system, generators[:-1], _FEWEST_DRAWS)
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
@@ -123,6 +127,14 @@ def record_law(
     drawn = draw(begun, identity, draws, thin=1, doublings=_MOST_DOUBLINGS)
     mean, engine = drawn.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, drawn.counts, engine, drawn.agreed)
+
+
+def _people(
+    system: MicrodataSystem, generators: Sequence[np.random.Generator], fewest: int
+) -> list[PeopleChain]:
+    """Return chains over people that start far apart."""
+    model, chains = people_model(system), len(generators)
+    return [PeopleChain.begin(model, g, fewest, i / chains) for i, g in enumerate(generators)]
 
 
 ENGINES = ("auto", "exact", "people", "lattice")
@@ -136,7 +148,7 @@ _Answer = Callable[[pd.DataFrame, Draws], pd.DataFrame]
 
 
 class _Settings(NamedTuple):
-    """How chains are run."""
+    """Settings of the chains."""
 
     rng: Seed
     draws: int
@@ -160,7 +172,7 @@ def microdata_posterior(
     thin: int = 1,
     doublings: int = 3,
 ) -> MicrodataPosterior:
-    r"""Return what a release says about the records of a place.
+    r"""Return the posterior of the records of a place given a release.
 
     The unknown counts x of all kinds of records in the finest places have the law
 
@@ -183,7 +195,7 @@ def microdata_posterior(
     known : sequence of KnownRecords
         What the adversary knows beyond the release.
     engine : {"auto", "exact", "people", "lattice"}
-        ``exact`` visits every x that has a weight.  ``people`` is a chain over lists of people,
+        ``exact`` sums over every x, part by part.  ``people`` is a chain over lists of people,
         for noisy counts; ``lattice`` one on the x that agree with exact counts.  ``auto`` takes
         the first that can do it.
     rng : Generator, int or other seed, optional
@@ -205,14 +217,10 @@ def microdata_posterior(
         numbers of records where the prior does not say how many there are, and where what is
         known overlaps.
 
-    Raises
-    ------
-    DataError
-        If the prior forbids what was released, or the tables contradict each other.
-
     Notes
     -----
-    Exact laws have a relative error of about 1e-12, and the error of a mean of draws is its Monte
+    Exact laws have a relative error of about 1e-12, of which at most 1e-13 is weight of noisy
+    counts that is left out, and the error of a mean of draws is its Monte
     Carlo standard error, from the effective number of draws. A sweep is about one proposal for each
     person, or one step for each move. An answer has status ``undecided`` unless the log density and
     two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
@@ -267,7 +275,8 @@ def microdata_posterior(
     apart = [t for q in asked for t in q.tables(prior.schema)]
     system = system_of(release, level=level, place=place, prior=prior, apart=apart, known=what)
     functions = question_functions(asked, system)
-    if engine == "exact" or (engine == "auto" and _may_be_exact(system)):
+    # A search is worth a try: a wide system with noisy counts never ends.
+    if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
             return _exact(system, asked, functions)
         except TooLargeError:
@@ -292,11 +301,6 @@ def microdata_posterior(
     settings = _Settings(rng, draws, chains, thin, doublings)
     use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
     return use(system, asked, functions, settings)
-
-
-def _may_be_exact(system: MicrodataSystem) -> bool:
-    """Return whether a search is worth a try: a wide system with noisy counts never ends."""
-    return system.size <= _MAX_EXACT
 
 
 def _exact(
@@ -335,21 +339,19 @@ def _exact(
     )
     reason = f"{law.pairs:,} pairs of sums were weighed"
     table = expected_of(system, system.cell_of, expected)
-    found = PosteriorLaw(
-        _groups(system, small, [list(law.laws)]), system, system.cell_of, _names(system)
-    )
+    found = _law_of_groups(system, small, [list(law.laws)])
     return MicrodataPosterior(answers, table, "exact", reason, law.pairs, None, found)
 
 
-def _groups(system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]]) -> GroupLaws:
+def _law_of_groups(
+    system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]], agreed: bool = True
+) -> PosteriorLaw:
+    """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
-    return GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
-
-
-def _names(system: MicrodataSystem) -> list[str]:
-    """Return of every unknown of which known people it is."""
+    ranking = GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
     groups = system.known.partly
-    return [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
+    names = [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
+    return PosteriorLaw(ranking, system, system.cell_of, names, agreed)
 
 
 def _people_chains(
@@ -358,11 +360,9 @@ def _people_chains(
     functions: QuestionFunctions,
     how: _Settings,
 ) -> MicrodataPosterior:
-    model = people_model(system)
     generators, origin = spawn(how.rng, how.chains)
-    starts = [
-        PeopleChain.begin(model, own, _FEWEST, i / how.chains) for i, own in enumerate(generators)
-    ]
+    starts = _people(system, generators, _FEWEST)
+    model = starts[0].model
     of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
     expected = ExpectedCounts(system, asked, functions, starts, how.draws)
@@ -385,7 +385,7 @@ def _people_chains(
     reason = "counts are noisy"
     if expected.used:
         reason += f"; {expected.used:,} answers are from what one more person would change"
-    run = _Run("people", reason, origin)
+    run = ("people", reason, origin)
     names = [s.name for s in model.strata for _ in range(model.classes)]
     law = PosteriorLaw(tallies[0], system, model.cell_of, names, drawn.agreed)
     table = expected_of(system, model.cell_of, tallies[0].mean)
@@ -412,9 +412,8 @@ def _lattice_chains(
     groups = each.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
     laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
-    ranking = _groups(system, small, laws)
-    law = PosteriorLaw(ranking, system, system.cell_of, _names(system), drawn.agreed)
-    run = _Run("lattice", "some counts are exact, and there are too many points to visit", origin)
+    law = _law_of_groups(system, small, laws, drawn.agreed)
+    run = ("lattice", "some counts are exact, and there are too many points to visit", origin)
     table = expected_of(system, system.cell_of, mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
 
@@ -452,24 +451,20 @@ def _drawn(
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
 
 
-class _Run(NamedTuple):
-    """How draws were made."""
-
-    engine: str
-    reason: str
-    origin: Any
-
-
 def _sampled(
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     drawn: Draws,
     frame: pd.DataFrame,
-    run: _Run,
+    run: tuple[str, str, Mapping[str, Any]],
     expected: pd.DataFrame,
     law: PosteriorLaw,
 ) -> MicrodataPosterior:
-    """Return the answers of draws, with the draws themselves where they are not too many."""
+    """Return the answers of draws, with the draws themselves where they are not too many.
+
+    ``run`` is the engine, why it was taken, and the seed.
+    """
+    engine, reason, origin = run
     labels = [str(question) for question in asked]
     frame.insert(0, "question", labels)
     frame.insert(1, "prior", prior_answers(asked, functions, law.system, strata_of(law.system)))
@@ -480,9 +475,9 @@ def _sampled(
             target=None,
             labels=tuple(f"{label}{end}" for label in labels for end in ("", " (of)")),
             dimension="question",
-            sampler=f"{run.engine} chain of records",
+            sampler=f"{engine} chain of records",
             warmup=counts.shape[1] * drawn.thin,
             spec={"questions": labels, "thin": drawn.thin},
-            seed=run.origin,
+            seed=origin,
         )
-    return MicrodataPosterior(frame, expected, run.engine, run.reason, 0, samples, law)
+    return MicrodataPosterior(frame, expected, engine, reason, 0, samples, law)

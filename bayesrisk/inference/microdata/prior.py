@@ -133,12 +133,13 @@ class RecordPrior:
         shares = (given + extra / schema.size) / total
         return cls(schema, shares, concentration, _size(size), name)
 
-    @property
-    def dirichlet(self) -> FloatArray | None:
-        """Parameters of the Dirichlet law, one for each cell; None where the shares are known."""
-        if self.concentration is None:
-            return None
-        return self.concentration * self.shares_of_cells
+    def log_size(self, n: IntArray) -> FloatArray:
+        """Return log P(n) of numbers of records; 0 where every number has the same weight."""
+        if self.size is None:
+            return np.zeros(n.shape)
+        with np.errstate(divide="ignore"):
+            log_pmf = np.log(self.size[np.minimum(n, self.size.size - 1)])
+        return np.where(n < self.size.size, log_pmf, -np.inf)
 
     @property
     def shares_of_cells(self) -> FloatArray:

@@ -392,7 +392,7 @@ class MicrodataPosterior:
     reason : str
         Why this engine.
     points : int
-        Points that were weighed, of an exact law; 0 else.
+        Pairs of sums that were weighed for an exact law; 0 else.
     samples : Samples or None
         Draws of the numbers that questions are about, for ArviZ; None where the law is exact, and
         where they would be more than 2^25 numbers.

@@ -103,7 +103,7 @@ class MicrodataSystem:
         return sp.csr_array(sp.csc_array(cells)[:, self.cell_of])
 
     def settled(self, cells: sp.csr_array) -> IntArray:
-        """Return what known people of a known class add to functions of the counts."""
+        """Return the values of functions of the counts for known people of a known class."""
         return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
 
     def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
@@ -140,14 +140,8 @@ class MicrodataSystem:
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
-        return RowSystem(
-            self.over_unknowns(matrix),
-            np.concatenate(hard),
-            np.concatenate(given),
-            known,
-            laws,
-            names,
-        )
+        sums = np.concatenate(hard), np.concatenate(given), known
+        return RowSystem(self.over_unknowns(matrix), *sums, laws, names)
 
 
 @dataclass
@@ -272,17 +266,9 @@ def _layer(
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(given, axis=1).astype(np.int64)
-    layer = Layer(
-        level,
-        geoids,
-        np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64),
-        weights,
-        published,
-        np.zeros(published.shape, np.int64),
-        np.concatenate(hidden, axis=1),
-        tuple(laws),
-        tuple(names),
-    )
+    around = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
+    counts = published, np.zeros(published.shape, np.int64), np.concatenate(hidden, axis=1)
+    layer = Layer(level, geoids, around, weights, *counts, tuple(laws), tuple(names))
     _check_true(layer.given, layer)
     return layer
 
@@ -336,7 +322,6 @@ class SmallSystem:
     # log weight of the counts 0, 1, ... of every group, up to the largest that rows leave
     priors: tuple[FloatArray, ...]
     mass: FloatArray  # share, or Dirichlet parameter, of every group
-    constant: float  # log weight that all points share
 
     @property
     def top(self) -> IntArray:
@@ -364,7 +349,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     weight[alive] = mass[alive] / total[group[alive]]
     rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
     rows = rows.keep(np.flatnonzero(~zero))
-    rows, constant = _without_implied(rows, prior)
+    rows = _without_implied(rows, prior)
     bounds = _bounds(rows, prior)
     top = _tops(rows, bounds, first.size)
     soft, runs = [], []
@@ -388,19 +373,9 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         log_prior(m, int(t), dirichlet=prior.concentration is not None)
         for m, t in zip(total, top, strict=True)
     )
-    small = SmallSystem(
-        group,
-        weight,
-        rows.matrix,
-        rows.hard,
-        rows.given - rows.known,
-        np.array([isinstance(law, NoiseSpec) for law in rows.laws], np.bool_) & ~rows.hard,
-        tuple(soft),
-        tuple(runs),
-        priors,
-        total,
-        constant,
-    )
+    given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
+    noisy = np.array([isinstance(law, NoiseSpec) for law in rows.laws], np.bool_) & ~rows.hard
+    small = SmallSystem(group, weight, rows.matrix, rows.hard, given, noisy, *laws, priors, total)
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
 
@@ -478,8 +453,8 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, float]:
-    """Remove rows whose sum the hard rows fix, and return the log weight of those sums."""
+def _without_implied(rows: RowSystem, prior: RecordPrior) -> RowSystem:
+    """Return the rows whose sum the hard rows before them do not fix."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
             f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
@@ -489,7 +464,7 @@ def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, fl
     sizes = np.diff(rows.matrix.indptr)
     order = np.lexsort((sizes, ~rows.hard))
     span = _Span(dense.shape[1])
-    kept, constant = [], 0.0
+    kept = []
     for r in order:
         fixed = span.value(dense[r])
         if fixed is None:
@@ -510,14 +485,12 @@ def _without_implied(rows: RowSystem, prior: RecordPrior) -> tuple[RowSystem, fl
                     f"{rows.given[r]}, and other counts make it {found:.0f}"
                 )
             continue
-        value = float(_log_weight(rows, r, np.array([total // scale]), prior)[0])
-        if value == -np.inf:
+        if _log_weight(rows, r, np.array([total // scale]), prior)[0] == -np.inf:
             raise DataError(
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
                 f"{found:.0f}, as other counts say"
             )
-        constant += value
-    return rows.keep(np.array(sorted(kept), np.int64)), constant
+    return rows.keep(np.array(sorted(kept), np.int64))
 
 
 class _Span:
@@ -628,15 +601,9 @@ def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) 
 
     A is the concentration and the number of known people whose class is known.
     """
-    size, a = prior.size, prior.concentration
+    a = prior.concentration
     value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
         steps = np.concatenate([[0.0], np.cumsum(np.log(a + settled + np.arange(int(u.max()))))])
         value = value - steps[u]
-    if size is not None:
-        n = u + known
-        with np.errstate(divide="ignore"):
-            value = value + np.where(
-                n < size.size, np.log(size[np.minimum(n, size.size - 1)]), -np.inf
-            )
-    return value
+    return value + prior.log_size(u + known)

@@ -7,7 +7,7 @@ draws from the generator that it is given and releases the GIL: chains run in th
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -33,15 +33,9 @@ class TwoLevelTables(NamedTuple):
 
 
 @kernel
-def log_fall(precision: float, step: float, lean: float) -> float:
-    """Return the log weight of ``step`` against that of 0, the peak at -lean; nothing cancels."""
-    return -precision * step * (step + 2.0 * lean)
-
-
-@kernel
 def draw_offset(
-    rng: np.random.Generator, centre: float, precision: float, low: Any, high: Any
-) -> Any:
+    rng: np.random.Generator, centre: float, precision: float, low: int, high: int
+) -> int:
     """Draw a whole d in [low, high] with weight exp(-precision (d - centre)**2), exactly.
 
     Rejection from a flat top and two geometric tails.  The log weight is concave, so beyond any
@@ -51,8 +45,8 @@ def draw_offset(
     if low >= high:
         return low
     if precision <= 0.0:
-        return low + rng.integers(0, high - low + 1)
-    mode = min(max(np.int64(np.rint(centre)), low), high)
+        return low + int(rng.integers(0, high - low + 1))
+    mode = min(max(int(np.rint(centre)), low), high)
     lean = float(mode) - centre
     fall = 1.0 / precision
     root = math.sqrt(lean * lean + fall)
@@ -62,8 +56,9 @@ def draw_offset(
     top_left = -min(left - 1.0, float(mode - low))
     top_right = min(right - 1.0, float(high - mode))
     flat = top_right - top_left + 1.0
-    at_right = log_fall(precision, right, lean)
-    at_left = log_fall(precision, left, -lean)
+    # log weight of a step against that of 0, the mode at -lean: nothing cancels
+    at_right = -precision * right * (right + 2.0 * lean)
+    at_left = -precision * left * (left - 2.0 * lean)
     step_right = -precision * (2.0 * (right + lean) + 1.0)
     step_left = -precision * (2.0 * (left - lean) + 1.0)
     tail_right = tail_left = 0.0
@@ -88,9 +83,9 @@ def draw_offset(
             envelope = at_left + step_left * jump
         if step < float(low - mode) or step > float(high - mode):
             continue
-        excess = log_fall(precision, step, lean) - envelope
+        excess = -precision * step * (step + 2.0 * lean) - envelope
         if rng.random() <= math.exp(excess):
-            return mode + np.int64(step)
+            return mode + int(step)
 
 
 @kernel
@@ -120,9 +115,9 @@ def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -
 
 
 @kernel
-def _invert(u: float, cdf: FloatArray, guide: IntArray) -> Any:
+def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
     """Return the first index whose cdf exceeds u; the guide says where to begin."""
-    i = guide[np.int64(u * guide.size)]
+    i: int = guide[np.int64(u * guide.size)]
     while u >= cdf[i]:
         i += 1
     return i
@@ -286,7 +281,7 @@ def _draw_tabulated(
     rng: np.random.Generator,
     tables: FloatArray,
     gaussian: tuple[float, float],
-    window: tuple[Any, Any],
+    window: tuple[int, int],
     slack: float,
     work: SweepWork,
     passed: int,
@@ -305,7 +300,7 @@ def _draw_tabulated(
     for i in range(high - low + 1):
         # log weight of d: -weight (d**2 - 2 d centre) + sum of the tables at the new counts
         d = low + i
-        value = log_fall(weight, float(d), -centre)
+        value = -weight * float(d) * (float(d) - 2.0 * centre)
         for j in range(passed):
             value += tables[work.at[j] + work.side[j] * d]
         work.log_weight[i] = value
@@ -357,9 +352,11 @@ def _move(
     meeting = up
     centre = pull / weight if weight > 0.0 else 0.0
     if passed == 0:
-        d = draw_offset(rng, centre, weight, low, high)
+        d = draw_offset(rng, centre, weight, int(low), int(high))
     else:
-        d = _draw_tabulated(rng, model.tables, (centre, weight), (low, high), slack, work, passed)
+        d = _draw_tabulated(
+            rng, model.tables, (centre, weight), (int(low), int(high)), slack, work, passed
+        )
     if d == 0:
         return
     # Carry the change up to the meeting point, where gain and loss cancel.

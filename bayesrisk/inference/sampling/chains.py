@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import generator
+from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -35,6 +35,8 @@ OVERDISPERSION = 3.0
 # A chain comes back to Python about this often, so that Ctrl-C stops it.
 _SECONDS = 0.25
 
+#: Draws or other numbers, shape (chains, draws).
+NumberArray = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 #: Goes on for so many sweeps whose states are discarded, then fills ``out``, a row for a sweep.
 Step = Callable[[int, IntArray], None]
 
@@ -52,7 +54,7 @@ class Samples:
     counts : ndarray of int64, shape (chains, draws, variables)
         Counts, the warm-up discarded.
     target : ndarray of int64, shape (chains, draws), or None
-        Whether the target has the characteristics: the block's count less ``known_count``.
+        1 where the target has the characteristics: the block's count less ``known_count``.
         None for a tree, which has no single target.
     labels : tuple of str
         Name of each variable: of a level from the block upwards, or of a node.
@@ -153,7 +155,7 @@ class Samples:
         return self.target
 
     def pmf(self, label: str) -> pd.DataFrame:
-        """Return how often each count was drawn, with Monte Carlo standard errors."""
+        """Return the frequency of each drawn count, with its Monte Carlo standard error."""
         draws = self.of(label)
         values = np.unique(draws)
         hits = [draws == value for value in values]
@@ -178,7 +180,7 @@ class Samples:
         return pd.DataFrame(columns)
 
 
-def effective_size(draws: NDArray[Any]) -> float:
+def effective_size(draws: NumberArray) -> float:
     """Return the effective number of draws for a mean, from split chains (chains, draws).
 
     Geyer's initial monotone sequence on the autocorrelations pooled over chains, as in Vehtari et
@@ -203,12 +205,12 @@ def effective_size(draws: NDArray[Any]) -> float:
     return float(chains * length / tau)
 
 
-def standard_error(draws: NDArray[Any]) -> float:
+def standard_error(draws: NumberArray) -> float:
     """Return the Monte Carlo standard error of the mean of draws (chains, draws)."""
     return float(draws.std(ddof=1) / np.sqrt(effective_size(draws)))
 
 
-def whole_settings(draws: Any, warmup: Any, chains: Any) -> tuple[int, int, int]:
+def whole_settings(draws: object, warmup: object, chains: object) -> tuple[int, int, int]:
     """Return the checked numbers of draws, warm-up sweeps and chains."""
     return (
         check.integer(draws, "draws", lower=1, upper=MAX_SWEEPS),
@@ -227,20 +229,22 @@ def room_for(draws: int, chains: int, variables: int) -> IntArray:
     return np.empty((chains, draws, variables), dtype=np.int64)
 
 
-def spawn(rng: Any, chains: int) -> tuple[list[np.random.Generator], Mapping[str, Any]]:
+def spawn(rng: Seed, chains: int) -> tuple[list[np.random.Generator], Mapping[str, Any]]:
     """Return one generator for each chain, and the seed that they come from."""
-    rng = generator(rng)
-    seed: Any = rng.bit_generator.seed_seq
+    source = generator(rng)
+    seed: object = source.bit_generator.seed_seq
     origin = {
-        "bit_generator": type(rng.bit_generator).__name__,
+        "bit_generator": type(source.bit_generator).__name__,
         "entropy": getattr(seed, "entropy", None),
         "spawn_key": tuple(getattr(seed, "spawn_key", ())),
         "first_child": int(getattr(seed, "n_children_spawned", 0)),
     }
-    return rng.spawn(chains), MappingProxyType(origin)
+    return source.spawn(chains), MappingProxyType(origin)
 
 
-def run_chains(begin: Callable[[int], Step], counts: IntArray, warmup: int, threads: Any) -> None:
+def run_chains(
+    begin: Callable[[int], Step], counts: IntArray, warmup: int, threads: object
+) -> None:
     """Fill ``counts[chain]`` by the steps that ``begin(chain)`` returns, chains in threads.
 
     The kernels release the GIL.  A chain runs in pieces, whose sizes change nothing in what is
@@ -297,18 +301,12 @@ def _arviz() -> Any:
     return arviz
 
 
-def _statistic(name: str, draws: NDArray[Any], **options: Any) -> float:
+def _statistic(name: str, draws: NumberArray, **options: object) -> float:
     """Return one diagnostic of draws (chains, draws)."""
     # Few draws may have no variance within chains: the number is none then, and says so.
     with np.errstate(divide="ignore", invalid="ignore"):
         value = getattr(_arviz(), name)(draws, **options)
     return float(np.asarray(value).reshape(-1)[0])
-
-
-def _checked(samples: Any) -> Samples:
-    if not isinstance(samples, Samples):
-        raise ArgumentTypeError(f"samples must be Samples, got {type(samples).__name__}")
-    return samples
 
 
 def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
@@ -350,7 +348,7 @@ def to_arviz(samples: Samples) -> Any:
     >>> to_arviz(samples)["posterior"]["count"].dims
     ('chain', 'draw', 'level')
     """
-    draws = _checked(samples)
+    draws = check.instance(samples, Samples, "samples")
     attrs = {
         "inference_library": "bayesrisk",
         "inference_library_version": draws.versions["bayesrisk"],
@@ -379,7 +377,7 @@ def to_arviz(samples: Samples) -> Any:
 @displayed
 @dataclass(frozen=True)
 class Diagnosis:
-    """Whether chains agree and have moved enough, for each variable and in a verdict.
+    """Diagnostics of convergence, for each variable and in a verdict.
 
     Attributes
     ----------
@@ -430,7 +428,7 @@ class Diagnosis:
 
 
 class ChainNumbers(NamedTuple):
-    """Diagnostics of one variable."""
+    """Diagnostics of one variable, as in ``Diagnosis``."""
 
     mean: float
     mcse: float
@@ -439,7 +437,7 @@ class ChainNumbers(NamedTuple):
     tail: float
 
 
-def chain_numbers(draws: NDArray[Any]) -> ChainNumbers:
+def chain_numbers(draws: NumberArray) -> ChainNumbers:
     """Return mean, MCSE, R-hat, bulk and tail ESS of one variable, draws (chains, draws)."""
     nan, mean = float("nan"), float(draws.mean())
     if draws.shape[1] < _FEWEST_DRAWS or np.all(draws == draws.flat[0]):
@@ -457,7 +455,7 @@ def chain_numbers(draws: NDArray[Any]) -> ChainNumbers:
     )
 
 
-def mean_r_hat(draws: NDArray[Any]) -> float:
+def mean_r_hat(draws: NumberArray) -> float:
     """Return split R-hat of the mean, draws (chains, draws) of at least two chains.
 
     It has no ranks: what is asked is whether chains agree in the mean of their draws, not in
@@ -468,7 +466,7 @@ def mean_r_hat(draws: NDArray[Any]) -> float:
     return _statistic("rhat", draws, method="split")
 
 
-def _stuck_chains(draws: NDArray[Any]) -> list[int]:
+def _stuck_chains(draws: NumberArray) -> list[int]:
     """Return the chains that never moved although the others say that they should have."""
     still = np.all(draws == draws[:, :1], axis=1)
     if still.all() or not still.any():
@@ -491,7 +489,7 @@ def _reasons(
     max_rhat: float,
     min_ess: float,
 ) -> list[str]:
-    """Return what speaks against convergence of one variable."""
+    """Return the reasons against convergence of one variable."""
     _, _, r_hat, bulk, tail = numbers
     found = []
     if len(stuck) == chains:
@@ -548,7 +546,7 @@ def diagnose(
     >>> diagnose(samples).verdict
     'converged'
     """
-    _checked(samples)
+    check.instance(samples, Samples, "samples")
     largest = check.scalar(max_rhat, "max_rhat", lower=1.0, bounds="()")
     smallest = check.scalar(min_ess_per_chain, "min_ess_per_chain", lower=0.0, bounds="()")
     if samples.draws < _FEWEST_DRAWS:

@@ -28,7 +28,7 @@ from bayesrisk.inference.sampling.chains import (
     spawn,
     whole_settings,
 )
-from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree.leaf_prior import LeafPrior, law_columns
 from bayesrisk.inference.tree.structure import Tree
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 
@@ -74,7 +74,9 @@ def _leaves(tree: Tree) -> _Leaves:
     return _Leaves(node, begin, begin + below, weight[node])
 
 
-def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
+def _choices(
+    tree: Tree, leaf_prior: OneLeafPrior | Sequence[OneLeafPrior] | str
+) -> dict[int, OneLeafPrior]:
     """Return the prior of each leaf, by node."""
     n = tree.leaves.size
     if isinstance(leaf_prior, str):
@@ -90,7 +92,8 @@ def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
         given = [leaf_prior] * n
     for prior in given:
         is_law = isinstance(prior, CountLaw)
-        if not (isinstance(prior, LeafPrior) or (is_law and prior.shape == ())) and (
+        scalar_law = isinstance(prior, CountLaw) and prior.shape == ()
+        if not (isinstance(prior, LeafPrior) or scalar_law) and (
             is_law or isinstance(prior, type) or not callable(prior)
         ):
             raise ArgumentTypeError(
@@ -98,29 +101,17 @@ def _choices(tree: Tree, leaf_prior: Any) -> dict[int, Any]:
                 f"a sequence of these, got {shown(prior)}"
             )
     if isinstance(leaf_prior, LeafPrior):
-        given = [_of_one_leaf(leaf_prior, i, n) for i in range(n)]
+        rows = law_columns(leaf_prior, n)
+        if np.any(rows != rows[0]):
+            given = [LeafPrior(leaf_prior.name, *row) for row in rows]
     return dict(zip(tree.leaves.tolist(), given, strict=True))
 
 
-def _of_one_leaf(prior: LeafPrior, leaf: int, leaves: int) -> LeafPrior:
-    """Return the prior with the parameters of one leaf."""
-    sizes = {prior.log_jump.size, prior.size.size, prior.log_ratio.size} - {1}
-    if not sizes:
-        return prior
-    if sizes != {leaves}:
-        raise ShapeError(
-            f"leaf_prior must have one parameter or one for each of {leaves} leaves, got "
-            f"{max(sizes)}"
-        )
-    columns = (prior.log_jump, prior.size, prior.log_ratio)
-    return LeafPrior(prior.name, *(c if c.size == 1 else c.reshape(-1)[leaf] for c in columns))
-
-
-def _is_flat(prior: Any) -> bool:
+def _is_flat(prior: OneLeafPrior) -> bool:
     return isinstance(prior, LeafPrior) and prior.name == "flat"
 
 
-def _log_table(prior: Any, largest: int) -> LogTable:
+def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
     """Return a prior's table up to ``largest`` at most."""
     if isinstance(prior, CountLaw):
         return log_table(prior, "leaf_prior", largest=largest)
@@ -145,7 +136,7 @@ def _log_table(prior: Any, largest: int) -> LogTable:
     return LogTable(0, log_weight)
 
 
-def _bounded(prior: Any) -> int | None:
+def _bounded(prior: OneLeafPrior) -> int | None:
     """Return the last count that a prior allows, None if it has no end."""
     if isinstance(prior, CountLaw) and np.isfinite(prior.support()[1]):
         return int(prior.support()[1])
@@ -173,7 +164,7 @@ class _Weights:
         return int(allowed[min(int(np.searchsorted(allowed, count)), allowed.size - 1)])
 
     def has_gaps(self, v: int) -> bool:
-        """Whether some count between the least and the largest is impossible."""
+        """Return True if some count between the least and the largest is impossible."""
         return v in self.listed and self.listed[v].size <= self.most[v] - self.least[v]
 
 
@@ -244,7 +235,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
     return count
 
 
-def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, Any]) -> _Weights:
+def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
     """Tabulate the priors, far enough that what is cut off cannot matter."""
     known = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
@@ -289,7 +280,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, Any]) -> _Weight
         lost = 2.0 * cost
 
 
-def _tabulate(priors: Mapping[Any, Any], largest: int) -> dict[Any, LogTable]:
+def _tabulate(priors: Mapping[int, OneLeafPrior], largest: int) -> dict[int, LogTable]:
     if largest * max(len(priors), 1) > _MAX_TABLE:
         raise ArgumentError(
             f"leaf_prior needs {len(priors)} tables of {largest} counts: more than {_MAX_TABLE}"
@@ -426,8 +417,7 @@ def sample_tree(
     >>> bool((samples.of("group") == samples.of("a") + samples.of("b")).all())
     True
     """
-    if not isinstance(tree, Tree):
-        raise ArgumentTypeError(f"tree must be a Tree, got {type(tree).__name__}")
+    check.instance(tree, Tree, "tree")
     if tree.is_bounded:
         raise ArgumentError("tree must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
@@ -508,23 +498,20 @@ def sample_two_levels(
         for value, name in zip(release, ("block", "group", "siblings"), strict=True)
     )
     m, k = (check.integer(getattr(known, name), name) for name in ("n_siblings", "known_count"))
-    spec = {
+    numbers = ("rho_block", "rho_group", "prior", "sensitivity")
+    spec: dict[str, object] = {
         "block": y,
         "group": n,
         "siblings": s,
         "n_siblings": m,
-        "rho_block": check.scalar(known.rho_block, "rho_block"),
-        "rho_group": check.scalar(known.rho_group, "rho_group"),
-        "prior": check.scalar(known.prior, "prior"),
         "known_count": k,
-        "group_prior": known.group_prior,
-        "known_total": known.known_total,
-        "sensitivity": check.scalar(known.sensitivity, "sensitivity"),
-        "conditionals": known.conditionals,
     }
+    spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
+    spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked
     sizes = whole_settings(draws, warmup, chains)
-    log_odds = special.logit(float(settings.prior)) + float(settings.block) * (2.0 * (y - k) - 1.0)
+    prior, precision = float(settings.prior), np.array([settings.block, settings.group], float)
+    log_odds = special.logit(prior) + float(settings.block) * (2.0 * (y - k) - 1.0)
     tables, feasible = two_level_tables(
         (n, s, k),
         (float(settings.group), float(settings.total)),
@@ -551,11 +538,5 @@ def sample_two_levels(
         spec=MappingProxyType(spec),
         seed=seed,
         observed=MappingProxyType({"noisy_count": np.array([y, n]), "noisy_siblings": s}),
-        constants=MappingProxyType(
-            {
-                "precision": np.array([float(settings.block), float(settings.group)]),
-                "prior": float(settings.prior),
-                "known_count": k,
-            }
-        ),
+        constants=MappingProxyType({"precision": precision, "prior": prior, "known_count": k}),
     )

@@ -20,21 +20,6 @@ _FARTHEST = 2**52  # count beyond which nothing is looked for
 
 
 @kernel
-def unit_of_nodes(parent: IntArray, first_child: IntArray, unit: IntArray) -> int:
-    """Fill ``unit`` with each node's chain, chains numbered parents first; return their number."""
-    units = 0
-    for v in range(parent.size):
-        p = parent[v]
-        # An only child has its parent's count.
-        if p >= 0 and first_child[p + 1] - first_child[p] == 1:
-            unit[v] = unit[p]
-        else:
-            unit[v] = units
-            units += 1
-    return units
-
-
-@kernel
 def pair_children(
     first: IntArray,
     count: IntArray,
@@ -98,17 +83,6 @@ def _log_step_above(
     step: float = _log_step(x, y, frac, lam, law, theta)
     if law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
         step -= math.log((x + law[1]) / (x + 1.0))
-    return step
-
-
-@kernel
-def _log_step_below(
-    x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
-) -> float:
-    """Bound the log ratio of successive terms from below, on 1, ..., x - 1, x >= 2."""
-    step: float = _log_step(x - 1, y, frac, lam, law, theta)
-    if law[1] < 1.0:  # smallest at 1
-        step += math.log(0.5 * (1.0 + law[1])) - math.log((x - 1 + law[1]) / x)
     return step
 
 
@@ -193,7 +167,10 @@ def leaf_window(
     low = start
     while low > least:
         if low > 1:
-            ratio = _log_step_below(low, y, frac, lam, law, theta)
+            # A bound on the log ratios from below, on 1, ..., low - 1
+            ratio = _log_step(low - 1, y, frac, lam, law, theta)
+            if law[1] < 1.0:  # smallest at 1
+                ratio += math.log(0.5 * (1.0 + law[1])) - math.log((low - 1 + law[1]) / low)
             if ratio > 0.0:
                 lower = log_term - ratio - math.log(-math.expm1(-ratio))
                 at_zero = log_term - (low - 1) * ratio
@@ -440,34 +417,35 @@ def newton_direction(
 
 
 @kernel
-def summarise(
-    offset: IntArray, size: IntArray, low: IntArray, pmf: FloatArray, out: FloatArray
+def gather_marginals(
+    low: IntArray,
+    spots: tuple[IntArray, IntArray],
+    message: FloatArray,
+    above: FloatArray,
+    pmf: FloatArray,
+    summary: FloatArray,
 ) -> None:
-    """Fill ``out`` with mean, standard deviation, mode and P(count >= 1) of every pmf."""
-    for u in range(size.size):
-        p = pmf[offset[u] : offset[u] + size[u]]
+    """Fill ``pmf`` with message times outside message of each unit, one unit after the other.
+
+    ``spots`` are where a unit's window starts in both and how long it is; ``summary`` gets mean,
+    standard deviation, mode and P(count >= 1).
+    """
+    end = 0
+    for u in range(low.size):
+        start, size = spots[0][u], spots[1][u]
+        p = pmf[end : end + size]
+        end += size
         # Two passes, so that the variance does not cancel.
         first = second = some = 0.0
         mode = 0
-        for i in range(p.size):
+        for i in range(size):
+            p[i] = message[start + i] * above[start + i]
             first += i * p[i]
             if p[i] > p[mode]:
                 mode = i
             if low[u] + i >= 1:
                 some += p[i]
-        for i in range(p.size):
+        for i in range(size):
             second += (i - first) ** 2 * p[i]
-        out[u, 0], out[u, 1] = low[u] + first, math.sqrt(second)
-        out[u, 2], out[u, 3] = low[u] + mode, min(some, 1.0)
-
-
-@kernel
-def gather_products(
-    start: IntArray, size: IntArray, message: FloatArray, above: FloatArray, out: FloatArray
-) -> None:
-    """Fill ``out`` with message times outside message of each unit, one unit after the other."""
-    at = 0
-    for u in range(start.size):
-        for i in range(start[u], start[u] + size[u]):
-            out[at] = message[i] * above[i]
-            at += 1
+        summary[u, 0], summary[u, 1] = low[u] + first, math.sqrt(second)
+        summary[u, 2], summary[u, 3] = low[u] + mode, min(some, 1.0)

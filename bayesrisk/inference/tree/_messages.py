@@ -4,20 +4,13 @@ A passage may stop, to be taken up again at the same segment, with one of these 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
-from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
-from bayesrisk.distributions.kernels import LogTable
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.tree import _kernels as kernels
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.tree._kernels import fill_leaf, fill_leaf_table, leaf_window
-from bayesrisk.inference.tree.structure import Tree
 
 # -----------------------------------------------------------------------------
 # Compiled arithmetic of messages: convolutions, factors, cuts.  Nothing here checks arguments.
@@ -42,14 +35,16 @@ class Factors(NamedTuple):
 
 
 @kernel
-def factor_window(y: int, frac: float, lam: float, delta: float, depth: float) -> Any:
+def factor_window(
+    y: int, frac: float, lam: float, delta: float, depth: float
+) -> tuple[int, float, int, int, float]:
     """Describe a unit's own factor exp(-lam (x - y - frac)**2 + delta x) on x >= 0.
 
     Returns its largest point x0, the slope of the logarithm there, the window outside which it
     is below exp(-depth) of the largest, and a bound on its sum (largest value 1).
     """
     shift = frac + delta / (2.0 * lam)
-    x0: Any = max(y + np.int64(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
+    x0 = max(y + int(np.rint(min(max(shift, -4.5e15), 4.5e15))), 0)
     # log factor at x0 + e, relative to x0: e (slope - lam e)
     slope = 2.0 * lam * ((y - x0) + frac) + delta
     # Roots of lam e**2 - slope e = depth, each in the form that does not cancel.
@@ -57,8 +52,8 @@ def factor_window(y: int, frac: float, lam: float, delta: float, depth: float) -
     reach = math.sqrt(half * half + depth / lam)
     up = half + reach if half > 0.0 else (depth / lam) / (reach - half)
     down = reach - half if half < 0.0 else (depth / lam) / (reach + half)
-    low = max(x0 - np.int64(math.ceil(min(down, 4e15))), 0)
-    high = x0 + np.int64(math.ceil(min(up, 4e15)))
+    low = max(x0 - math.ceil(min(down, 4e15)), 0)
+    high = x0 + math.ceil(min(up, 4e15))
     return x0, slope, low, high, 3.0 + math.sqrt(math.pi / lam)
 
 
@@ -97,7 +92,7 @@ def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) ->
 
 @kernel
 def apply_factor(
-    low: int, factor: tuple[Any, float, float], table: tuple[int, FloatArray], out: FloatArray
+    low: int, factor: tuple[int, float, float], table: tuple[int, FloatArray], out: FloatArray
 ) -> tuple[float, bool]:
     """Multiply ``out`` by a unit's factor, scale to sum 1; return the log sum, and any underflow.
 
@@ -139,7 +134,9 @@ def apply_factor(
 
 
 @kernel
-def factor_of(u: int, factors: Factors) -> Any:
+def factor_of(
+    u: int, factors: Factors
+) -> tuple[tuple[int, float, float], tuple[int, FloatArray], float]:
     """Return a unit's factor, its table (empty for none) and a bound on the factor's sum."""
     factor, spread = (0, 0.0, 0.0), math.inf
     low, offset, size = 0, 0, 0
@@ -154,44 +151,13 @@ def factor_of(u: int, factors: Factors) -> Any:
 
 
 @kernel
-def tails(out: FloatArray, eps: float) -> tuple[int, int, float]:
-    """Return the range that remains when at most ``eps`` is cut from each end, and what is cut."""
-    first, last = 0, out.size
-    lower = upper = 0.0
-    while first < last - 1 and lower + out[first] <= eps:
-        lower += out[first]
-        first += 1
-    while last - 1 > first and upper + out[last - 1] <= eps:
-        upper += out[last - 1]
-        last -= 1
-    return first, last, lower + upper
-
-
-@kernel
-def lowest(a: FloatArray) -> float:
+def _lowest(a: FloatArray) -> float:
     """Return the smallest positive entry."""
     low = math.inf
     for value in a:
         if value > 0.0:
             low = min(low, value)
     return low
-
-
-@kernel
-def lost_below(
-    a: FloatArray, b: FloatArray, lost_a: FloatArray, lost_b: FloatArray, spread: float, column: int
-) -> float:
-    """Bound the mass lost below a merge, after its factor.
-
-    What one side lost meets the other side, and passes the factor (largest value 1, sum
-    ``spread``) at most as fast as the other side's largest value allows.
-    """
-    # sum_x f(x) sum_i a_lost(i) b(x - i) <= |a_lost| min(1, max(b) sum f)
-    pass_a = min(1.0, b.max() * spread)
-    pass_b = min(1.0, a.max() * spread)
-    r, q = lost_a[column], lost_b[column]
-    bound: float = r * (pass_a + q) + q * pass_b
-    return bound
 
 
 # -----------------------------------------------------------------------------
@@ -249,7 +215,9 @@ def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
 
 
 @kernel
-def product_window(s: int, merges: Merges, factors: Factors, spot: IntArray, log_eps: float) -> Any:
+def product_window(
+    s: int, merges: Merges, factors: Factors, spot: IntArray, log_eps: float
+) -> tuple[int, int, float]:
     """Return lowest count and size of a merge, and log of what its factor is below outside.
 
     A size of 0 or less means that no count of the children is within the unit's bounds.
@@ -300,7 +268,7 @@ def close_merge(
     spot, lost = messages.spot, messages.lost
     left, right = merges.left[s], merges.right[s]
     a, b = message(left, messages, messages.store), message(right, messages, messages.store)
-    underflow = lowest(a) * lowest(b) < 1e-290
+    underflow = _lowest(a) * _lowest(b) < 1e-290
     # message = factor * (left conv right), scaled to sum 1: all that was lost is scaled with it.
     u = merges.unit[s]
     factor, table, spread = factor_of(u, factors)
@@ -310,7 +278,12 @@ def close_merge(
     if log_kept == -math.inf:
         return EMPTY
     scale = math.exp(min(-log_kept, 700.0))
-    gone = lost_below(a, b, lost[left], lost[right], spread, 0)
+    # What one side lost meets the other side, and passes the factor (largest value 1, sum spread)
+    # at most as fast as the other side's largest value allows:
+    # sum_x f(x) sum_i a_lost(i) b(x - i) <= |a_lost| min(1, max(b) sum f)
+    pass_a, pass_b = min(1.0, b.max() * spread), min(1.0, a.max() * spread)
+    gone = lost[left, 0] * (pass_a + lost[right, 0]) + lost[right, 0] * pass_b
+    rounded += lost[left, 1] * (pass_a + lost[right, 1]) + lost[right, 1] * pass_b
     if outside > -math.inf:
         gone += math.exp(outside) * (1.0 + lost[left, 0]) * (1.0 + lost[right, 0])
     if underflow:
@@ -318,11 +291,18 @@ def close_merge(
     gone *= scale
     if under:
         gone += 1e-300
-    # Cut both ends, and pass on what is lost below this segment.
-    first, last, cut = tails(conv, math.exp(log_eps))
-    kept = 1.0 - cut
-    lost[s, 0] = (gone + cut) / kept
-    lost[s, 1] = (lost_below(a, b, lost[left], lost[right], spread, 1) + rounded) * scale / kept
+    # Cut at most exp(log_eps) from each end, and pass on what is lost below this segment.
+    eps, first, last = math.exp(log_eps), 0, conv.size
+    lower = upper = 0.0
+    while first < last - 1 and lower + conv[first] <= eps:
+        lower += conv[first]
+        first += 1
+    while last - 1 > first and upper + conv[last - 1] <= eps:
+        upper += conv[last - 1]
+        last -= 1
+    kept = 1.0 - (lower + upper)
+    lost[s, 0] = (gone + (lower + upper)) / kept
+    lost[s, 1] = rounded * scale / kept
     spot[s, 0], spot[s, 2] = low + first, last - first
     out = message(s, messages, messages.store)
     for i in range(first, last):
@@ -419,7 +399,7 @@ def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) ->
 def outside_message(
     s: int, merges: Merges, factors: Factors, messages: Messages, above: FloatArray
 ) -> FloatArray:
-    """Return what everything outside a merge says of its count, its own factor included."""
+    """Return the evidence on a merge's count from everything outside it and its own factor."""
     out = message(s, messages, above).copy()
     inside = message(s, messages, messages.store)
     for i in range(out.size):
@@ -450,209 +430,3 @@ def downward(
                 scale_above(child, spot, store, above)
         s -= 1
     return s, DONE
-
-
-# -----------------------------------------------------------------------------
-# A tree of counts as the arrays that the sum-product runs on.
-
-
-_SHORT = 2**12  # counts within bounds that are kept as a table; wider bounds only cut windows
-_LONGEST_TABLE = 2**22  # the same for a count of which nothing else is known
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A tree as units (chains of nodes with one count) and a binary tree of merges."""
-
-    unit_of: IntArray
-    parent: IntArray
-    is_leaf: NDArray[np.bool_]
-    lam: FloatArray
-    y: IntArray
-    frac: FloatArray
-    left: IntArray
-    right: IntArray
-    unit: IntArray
-    root: IntArray
-    law: FloatArray
-    bank: FloatArray
-    bank_of: IntArray
-    tables: dict[int, LogTable]
-    leaf_units: IntArray
-    leaf_names: Any
-    bounds: IntArray
-
-    def leaf_name(self, unit: int) -> Any:
-        """Return the name of the leaf at the end of a unit."""
-        return self.leaf_names[int(np.flatnonzero(self.leaf_units == unit)[0])]
-
-
-def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """Return the unit of each node, and parent, precision, whole and rest of each unit."""
-    unit_of = np.empty(tree.n_nodes, dtype=np.int64)
-    n = int(kernels.unit_of_nodes(tree.parent, tree.first_child, unit_of))
-    head = np.full(n, tree.n_nodes, dtype=np.int64)
-    np.minimum.at(head, unit_of, np.arange(tree.n_nodes))
-    above = tree.parent[head]
-    parent = np.where(above < 0, -1, unit_of[above])
-    lam: FloatArray = np.minimum(np.bincount(unit_of, tree.precision, n), 1e280)
-    # The most precise release is the reference; the others move it by a weighted mean.
-    y = np.zeros(n, dtype=np.int64)
-    order = np.argsort(tree.precision, kind="stable")
-    y[unit_of[order]] = tree.noisy[order]
-    gap = (tree.noisy - y[unit_of]) * np.minimum(tree.precision / np.fmax(lam[unit_of], 1e-320), 1)
-    rest = np.bincount(unit_of, np.where(tree.precision > 0.0, gap, 0.0), n)
-    return unit_of, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
-
-
-def _product(a: LogTable, b: LogTable) -> LogTable:
-    """Return the product of two laws of one count, not normalised."""
-    if min(a.stop, b.stop) <= max(a.start, b.start):
-        raise ArgumentError(
-            "priors on one count must share a possible count, got "
-            f"[{a.start}, {a.stop - 1}] and [{b.start}, {b.stop - 1}]"
-        )
-    return a.times(b)
-
-
-def _within(table: LogTable, low: int, high: int) -> LogTable:
-    """Return a law cut down to the counts that bounds leave."""
-    return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
-
-
-def _log_law(law: FloatArray, low: int, high: int) -> FloatArray:
-    """Return log weights of a law of the family (see ``LeafPrior``) on ``low``, ..., ``high``."""
-    x = np.arange(low, high, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        grown = np.where(np.isinf(law[1]), 1.0, x + law[1]) / (x + 1.0)
-    steps = np.where(x == 0.0, law[0], law[2] + np.log(grown))
-    return np.concatenate(([0.0], np.cumsum(steps)))
-
-
-def _use_bounds(
-    bounds: IntArray,
-    lam: FloatArray,
-    leaf: NDArray[np.bool_],
-    laws: FloatArray,
-    leaf_tables: dict[int, LogTable | None],
-    inner: dict[int, LogTable],
-) -> None:
-    """Put short bounds into the tables; those that stay only cut windows.
-
-    A bound of 0, or an exact total, is a table of one count.  Units share tables.
-    """
-    made: dict[Any, FloatArray] = {}
-    width = bounds[:, 1] - bounds[:, 0]
-    bounded = (bounds[:, 0] > 0) | (bounds[:, 1] < MAX_COUNT)
-    short = (width < _SHORT) | ((lam == 0.0) & (width < _LONGEST_TABLE))
-    for u in np.flatnonzero(bounded).tolist():
-        low, high = bounds[u].tolist()
-        table = leaf_tables.get(u) if leaf[u] else inner.get(u)
-        if table is not None:
-            table = _within(table, low, high)
-        elif short[u]:
-            law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
-            key = (low, high, *law.tolist())
-            if key not in made:
-                made[key] = _log_law(law, low, high)
-            table = LogTable(low, made[key])
-        else:
-            continue
-        if leaf[u]:
-            leaf_tables[u] = table
-        else:
-            inner[u] = table
-
-
-def _unit_tables(
-    tree: Tree,
-    unit_of: IntArray,
-    laws: FloatArray,
-    tables: Sequence[LogTable | None],
-) -> tuple[list[LogTable | None], dict[int, LogTable]]:
-    """Return the table of each leaf, and those of other units: priors and exact counts together.
-
-    Nodes with one child share a unit, and its count.
-    """
-    exact = {
-        int(v): LogTable(int(tree.exact[v]), np.zeros(1)) for v in np.flatnonzero(tree.exact >= 0)
-    }
-    inner: dict[int, LogTable] = {}
-    for node, table in [*tree.tables.items(), *exact.items()]:
-        unit = int(unit_of[node])
-        inner[unit] = _product(inner[unit], table) if unit in inner else table
-    leaf_tables = list(tables)
-    for i, unit in enumerate(unit_of[tree.leaves].tolist()):
-        if unit not in inner:
-            continue
-        known = inner.pop(unit)
-        own = leaf_tables[i]
-        if own is not None:
-            known = _product(own, known)
-        elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
-            raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
-        else:
-            weights = known.log_pmf + _log_law(laws[i], known.start, known.stop - 1)
-            known = LogTable(known.start, weights)
-        leaf_tables[i] = known
-    return leaf_tables, inner
-
-
-def make_plan(
-    tree: Tree,
-    laws: FloatArray,
-    tables: Sequence[LogTable | None],
-) -> Plan:
-    """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
-
-    ``tables[i]`` is the table of the i-th leaf, None where it has a law.
-    """
-    unit_of, parent, lam, y, frac = units(tree)
-    n = lam.size
-    count = np.bincount(parent[1:], minlength=n).astype(np.int64)
-    first = np.full(n, n, dtype=np.int64)
-    np.minimum.at(first, parent[1:], np.arange(1, n))
-    n_segments = n + int(np.maximum(count - 2, 0).sum())
-    left, right, unit = (np.empty(n_segments, dtype=np.int64) for _ in range(3))
-    root = np.empty(n, dtype=np.int64)
-    kernels.pair_children(first, count, left, right, unit, root)
-    law = np.zeros((n, 3))
-    law[unit_of[tree.leaves]] = laws
-    bank_of = np.zeros((n, 3), dtype=np.int64)
-    parts: list[FloatArray] = [np.zeros(0)]
-    placed: dict[int, int] = {}
-    total = 0
-    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables)
-    leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
-    bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
-    if tree.is_bounded:
-        np.maximum.at(bounds[:, 0], unit_of, tree.lower)
-        np.minimum.at(bounds[:, 1], unit_of, tree.upper)
-        _use_bounds(bounds, lam, count == 0, law, leaf_tables, inner)
-    for leaf, table in leaf_tables.items():
-        if table is not None:
-            low, values = table
-            if id(values) not in placed:  # leaves may share a law
-                placed[id(values)] = total
-                parts.append(values)
-                total += values.size
-            bank_of[leaf] = placed[id(values)], low, values.size
-    return Plan(
-        unit_of,
-        parent,
-        count == 0,
-        lam,
-        y,
-        frac,
-        left,
-        right,
-        unit,
-        root,
-        law,
-        np.concatenate(parts),
-        bank_of,
-        inner,
-        unit_of[tree.leaves],
-        tree.names[tree.leaves],
-        bounds,
-    )

@@ -1,6 +1,6 @@
 """Sum-product on a tree of counts: passage up, passage down.
 
-Messages are tilted (see ``_tree_tilts``), so that they are large where the posterior is, however
+Messages are tilted (see below), so that they are large where the posterior is, however
 much parent and children disagree.  What is cut off a message then weighs about as much in the
 posterior, and a bound on it follows from the passage up alone; if the bound is not met, tilts are
 improved and windows widened.
@@ -9,14 +9,12 @@ improved and windows widened.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
-from bayesrisk.inference.tree import _messages as factors
 from bayesrisk.inference.tree import _messages as messages
-from bayesrisk.inference.tree._messages import Plan
+from bayesrisk.inference.tree.leaf_prior import Plan
 
 # -----------------------------------------------------------------------------
 # Tilts of a tree's messages: where a message has to be large for the posterior.
@@ -34,7 +32,7 @@ _MAX_STEPS = 200
 MAX_TILT = 2.0**32
 
 
-def _owners(plan: Plan, released: NDArray[np.bool_]) -> IntArray:
+def _owners(plan: Plan, released: BoolArray) -> IntArray:
     """Return the nearest unit above each with something that bounds its count; -1 for none."""
     owner = np.full(plan.lam.size, -1, dtype=np.int64)
     for u, above in enumerate(plan.parent.tolist()[1:], start=1):
@@ -90,7 +88,7 @@ def _minimise(
     lam: FloatArray,
     centre: FloatArray,
     owner: IntArray,
-    released: NDArray[np.bool_],
+    released: BoolArray,
     bias: FloatArray,
     tilt: FloatArray,
 ) -> Tilts:
@@ -164,18 +162,22 @@ _NARROWEST = -600.0  # log of the smallest share that is cut: everything stays i
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Posterior pmfs of all units, one after the other in ``pmf``."""
+    """Posterior pmfs of all units, one after the other in ``pmf``.
+
+    ``summary`` holds mean, standard deviation, mode and P(count >= 1) of each.
+    """
 
     low: IntArray
     offset: IntArray
     size: IntArray
     pmf: FloatArray
+    summary: FloatArray
     truncation: float
     rounding: float
     peak_bytes: int
 
 
-def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
+def _own_factors(plan: Plan, delta: FloatArray) -> messages.Factors:
     """Return each unit's factor, largest value 1."""
     row = np.full(plan.lam.size, -1, dtype=np.int64)
     spots, parts = [(0, 0, 0)], [np.zeros(0)]
@@ -188,7 +190,7 @@ def _own_factors(plan: Plan, delta: FloatArray) -> factors.Factors:
         spots.append((low, sum(p.size for p in parts), values.size))
         parts.append(values - values.max())
     values, rows = np.concatenate(parts), np.array(spots, dtype=np.int64)
-    return factors.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
+    return messages.Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
 
 
 def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -301,7 +303,7 @@ class Passage:
             conv, rounded = full[first : first + size].copy(), size * error
             if exact:
                 rounded = 0.0
-                factors.convolve_into(a, b, first, conv)
+                messages.convolve_into(a, b, first, conv)
             missing = (outside, float(rounded))
             code = messages.close_merge(
                 s, low, conv, missing, self.merges, self.factors, self.state, log_eps
@@ -339,7 +341,7 @@ class Passage:
             d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)
             share = error / max(float(self._message(child) @ d), 1e-300)
             if share > _WORST_TRANSFORM:
-                factors.correlate_into(u, out, first, d)
+                messages.correlate_into(u, out, first, d)
             else:
                 self.rounded += share
             messages.scale_above(child, self.spot, self.store, self.above)
@@ -349,10 +351,11 @@ class Passage:
         low, start, size = self.spot[self.plan.root].T.copy()
         offset = np.concatenate(([0], np.cumsum(size)[:-1]))
         pmf = np.empty(int(size.sum()))
-        kernels.gather_products(start, size, self.store, self.above, pmf)
+        summary = np.empty((size.size, 4))
+        kernels.gather_marginals(low, (start, size), self.store, self.above, pmf, summary)
         peak = self.store.nbytes + self.above.nbytes + pmf.nbytes
         rounding = self.rounded + float(self.lost[-1, 1])
-        return Marginals(low, offset, size, pmf, min(truncation, 1.0), rounding, peak)
+        return Marginals(low, offset, size, pmf, summary, min(truncation, 1.0), rounding, peak)
 
 
 def run(plan: Plan, *, tail: float, needed: IntArray | None = None) -> Marginals:

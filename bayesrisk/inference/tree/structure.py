@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
@@ -64,17 +64,14 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
         if above is not None:
             around = geography.ancestors(geoids[rows], above)
             parents = [str(code) or above for code in around]
-        pieces.append(
-            pd.DataFrame(
-                {
-                    "node": names_here,
-                    "parent": parents,
-                    "noisy_count": np.where(published_here & (not known), counts, np.nan),
-                    "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
-                    "exact_count": np.where(published_here & known, counts, np.nan),
-                }
-            )
-        )
+        columns = {
+            "node": names_here,
+            "parent": parents,
+            "noisy_count": np.where(published_here & (not known), counts, np.nan),
+            "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
+            "exact_count": np.where(published_here & known, counts, np.nan),
+        }
+        pieces.append(pd.DataFrame(columns))
         above = level
     return pd.concat(pieces, ignore_index=True)
 
@@ -139,18 +136,18 @@ class Tree:
     """
 
     names: pd.Index
-    parent: NDArray[np.int64]
-    first_child: NDArray[np.int64]
-    children: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    noisy: NDArray[np.int64]
-    precision: NDArray[np.float64]
-    leaves: NDArray[np.int64]
-    known_count: NDArray[np.int64]
-    prior: NDArray[np.float64]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
-    exact: NDArray[np.int64]
+    parent: IntArray
+    first_child: IntArray
+    children: IntArray
+    depth: IntArray
+    noisy: IntArray
+    precision: FloatArray
+    leaves: IntArray
+    known_count: IntArray
+    prior: FloatArray
+    lower: IntArray
+    upper: IntArray
+    exact: IntArray
     _tables: dict[int, LogTable] = field(default_factory=dict, repr=False)
 
     @property
@@ -160,7 +157,7 @@ class Tree:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether bounds are known of a count, beyond that it is not negative."""
+        """True where a count is known to lie within bounds besides 0."""
         return bool((self.lower > 0).any() or (self.upper < check.MAX_COUNT).any())
 
     @property
@@ -178,20 +175,13 @@ class Tree:
             f"levels={int(self.depth.max()) + 1}, releases={released})"
         )
 
-    def index(self, name: Any) -> int:
+    def index(self, name: object) -> int:
         """Return the position of a node."""
         try:
             hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
         except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
             raise DataError(f"the tree has no node {shown(name)}") from error
-
-    def frozen(self) -> Tree:
-        """Return the tree itself, its arrays read-only."""
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-        return self
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
@@ -209,13 +199,6 @@ class Tree:
             count, ``lower`` and ``upper`` (whole numbers >= 0, missing for unknown).
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-
-        Raises
-        ------
-        DataError
-            If a column is missing; a name is missing or twice there; a parent is unknown; a node
-            is its own ancestor; there is no root or more than one; a value is out of range; or
-            no counts are within all bounds.  The message names the row and the node.
         """
         check.frame(frame, "frame")
         _require_columns(frame)
@@ -229,30 +212,42 @@ class Tree:
         if "exact_count" in frame.columns:
             counts, given = _whole_column(frame, "exact_count", names, lower=0)
             exact = np.where(given, counts, -1)
-        n_children = np.bincount(parent[1:], minlength=parent.size)
-        first_child = np.concatenate(([0], np.cumsum(n_children))).astype(np.int64)
-        has_target = known[order] >= 0
-        if np.any(has_target & (n_children > 0)):
-            node = names[order[np.argmax(has_target & (n_children > 0))]]
-            raise DataError(
-                f"known_count and prior belong to leaves, got them for node {shown(node)}"
-            )
         lower, upper = _bounds(frame, names, order, parent, depth)
-        return cls(
+        tree = cls._linked(
             names=names[order],
             parent=parent,
-            first_child=first_child,
-            children=np.arange(1, parent.size, dtype=np.int64),
             depth=depth,
             noisy=np.where(precision > 0.0, noisy, 0)[order],
             precision=precision[order],
-            leaves=np.flatnonzero(n_children == 0).astype(np.int64),
             known_count=known[order],
             prior=prior[order],
             lower=lower,
             upper=upper,
             exact=exact[order],
-        ).frozen()
+        )
+        bad = np.setdiff1d(np.flatnonzero(tree.known_count >= 0), tree.leaves)
+        if bad.size:
+            raise DataError(
+                f"known_count and prior belong to leaves, got them for node "
+                f"{shown(tree.names[bad[0]])}"
+            )
+        return tree
+
+    @classmethod
+    def _linked(cls, *, parent: IntArray, **columns: Any) -> Tree:
+        """Return the tree of nodes that stand breadth first, with the links to their children."""
+        n_children = np.bincount(parent[1:], minlength=parent.size)
+        tree = cls(
+            parent=parent,
+            first_child=np.concatenate(([0], np.cumsum(n_children))).astype(np.int64),
+            children=np.arange(1, parent.size, dtype=np.int64),
+            leaves=np.flatnonzero(n_children == 0).astype(np.int64),
+            **columns,
+        )
+        for value in vars(tree).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        return tree
 
     @classmethod
     def from_release(
@@ -274,12 +269,6 @@ class Tree:
         Tree
             Nodes are codes of places, or the name of the level where a code is empty.  Counts
             with Gaussian noise are releases, true ones ``exact_count``, withheld ones nothing.
-
-        Raises
-        ------
-        ArgumentError
-            If the table, cell or place is unknown, no one place stands at the top, or a count has
-            another likelihood.
 
         Examples
         --------
@@ -398,7 +387,7 @@ class _Path:
     priors: tuple[LogTable | None, ...]
     exact: tuple[int, ...] = ()
 
-    def with_totals(self, known_totals: Any, k: int) -> _Path:
+    def with_totals(self, known_totals: object, k: int) -> _Path:
         """Return the path with the totals that are known; -1 where none is."""
         given: Sequence[int | None] = [None] * len(self.priors)
         if known_totals is not None:
@@ -469,13 +458,13 @@ class _Path:
 
 
 def _read_path(
-    noisy_counts: Any,
-    siblings: Any,
-    n_siblings: Any,
-    rho: Any,
-    sibling_rho: Any,
-    count_priors: Any,
-    sensitivity: Any,
+    noisy_counts: ArrayLike,
+    siblings: ArrayLike,
+    n_siblings: ArrayLike,
+    rho: Number,
+    sibling_rho: Number | None,
+    count_priors: Sequence[CountLaw | None] | None,
+    sensitivity: Number,
 ) -> _Path:
     """Return the checked counts, precisions and priors of a path."""
     y = check.count_array(noisy_counts, "noisy_counts")
@@ -550,26 +539,21 @@ def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
             precision.append(float(weight))
             exact.append(known)
         node = first
-    up, size = np.array(parent, dtype=np.int64), len(names)
-    n_children = np.bincount(up[1:], minlength=size)
+    size, lam = len(names), np.array(precision)
     block = np.arange(size) == node
-    lam = np.array(precision)
-    return Tree(
+    return Tree._linked(
         names=pd.Index(names),
-        parent=up,
-        first_child=np.concatenate(([0], np.cumsum(n_children))).astype(np.int64),
-        children=np.arange(1, size, dtype=np.int64),
+        parent=np.array(parent, dtype=np.int64),
         depth=np.array(depth, dtype=np.int64),
         noisy=np.where(lam > 0.0, noisy, 0),
         precision=lam,
-        leaves=np.flatnonzero(n_children == 0).astype(np.int64),
         known_count=np.where(block, k, -1),
         prior=np.where(block, p, np.nan),
         lower=np.zeros(size, dtype=np.int64),
         upper=np.full(size, check.MAX_COUNT),
         exact=np.array(exact, dtype=np.int64),
         _tables=tables,
-    ).frozen()
+    )
 
 
 def _require_columns(frame: pd.DataFrame) -> None:
@@ -599,7 +583,7 @@ def _node_names(frame: pd.DataFrame) -> pd.Index:
     return names
 
 
-def _parents(frame: pd.DataFrame, names: pd.Index) -> NDArray[np.int64]:
+def _parents(frame: pd.DataFrame, names: pd.Index) -> IntArray:
     """Return the row of each node's parent, -1 for the root."""
     column = pd.Index(frame["parent"])
     empty = [isinstance(value, str) and not value for value in column]
@@ -623,9 +607,7 @@ def _parents(frame: pd.DataFrame, names: pd.Index) -> NDArray[np.int64]:
     return parent
 
 
-def _breadth_first(
-    names: pd.Index, parent: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _breadth_first(names: pd.Index, parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return the rows in breadth-first order, and parent and depth in that order."""
     level = np.flatnonzero(parent < 0)
     by_parent = np.argsort(parent, kind="stable")
@@ -649,9 +631,7 @@ def _breadth_first(
     return rows, np.where(above < 0, -1, rank[above]), np.concatenate(depth)
 
 
-def _numbers(
-    frame: pd.DataFrame, column: str, names: pd.Index
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _numbers(frame: pd.DataFrame, column: str, names: pd.Index) -> tuple[FloatArray, BoolArray]:
     """Return a column as float64, and where it has a value."""
     try:
         numbers: Any = pd.to_numeric(frame[column]).astype("Float64")
@@ -664,9 +644,7 @@ def _numbers(
     return values, present
 
 
-def _refuse(
-    bad: NDArray[np.bool_], frame: pd.DataFrame, column: str, names: pd.Index, bound: str
-) -> None:
+def _refuse(bad: BoolArray, frame: pd.DataFrame, column: str, names: pd.Index, bound: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         value = frame[column].iloc[row]
@@ -675,7 +653,7 @@ def _refuse(
 
 def _whole_column(
     frame: pd.DataFrame, column: str, names: pd.Index, *, lower: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     values, present = _numbers(frame, column, names)
     values = np.where(present, values, 0.0)
     _refuse(values != np.rint(values), frame, column, names, "a whole number")
@@ -684,7 +662,7 @@ def _whole_column(
     return values.astype(np.int64), present
 
 
-def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> NDArray[np.float64]:
+def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> FloatArray:
     """Return 1 / (2 sigma2) of each row's noise; 0 for no release."""
     delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
     column = "rho" if "rho" in frame.columns else "sigma2"
@@ -703,10 +681,10 @@ def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> ND
 def _bounds(
     frame: pd.DataFrame,
     names: pd.Index,
-    order: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    depth: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    order: IntArray,
+    parent: IntArray,
+    depth: IntArray,
+) -> tuple[IntArray, IntArray]:
     """Return the least and the largest count of each node, breadth first, tightened upwards."""
     lower, upper = np.zeros(len(frame), np.int64), np.full(len(frame), check.MAX_COUNT)
     if "lower" in frame.columns:
@@ -735,7 +713,7 @@ def _bounds(
     return lower, upper
 
 
-def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[IntArray, FloatArray]:
     """Return known_count (-1 for no target) and prior (NaN for no target)."""
     if "prior" not in frame.columns:
         return np.full(len(frame), -1, dtype=np.int64), np.full(len(frame), np.nan)

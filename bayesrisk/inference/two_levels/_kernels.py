@@ -157,7 +157,7 @@ def group_evidence(n: float, total: float, b: float, c: float) -> float:
 
 
 @kernel
-def _fill(
+def fill(
     n: float,
     total: float,
     b: float,
@@ -206,7 +206,7 @@ def _fill(
 def _fill_release(
     r: int, releases: Releases, laws: Laws, work: FloatArray
 ) -> tuple[float, float, int]:
-    """Fill ``work`` for one release; return what ``_fill`` returns, and how many t there are."""
+    """Fill ``work`` for one release; return what ``fill`` returns, and how many t there are."""
     n, total, b, c = releases.n[r], releases.total[r], releases.b[r], releases.c[r]
     # The first t and how many: all of a tabulated prior, else what ``reach`` asks for.
     window = (0, 2)
@@ -217,7 +217,7 @@ def _fill_release(
         width = math.sqrt(laws.reach / (b + c)) + 2.0
         first = int(max(0.0, math.floor(centre - width)))
         window = (first, int(max(0.0, centre) + width) + 2 - first)
-    log_0, log_1 = _fill(n, total, b, c, laws, window, work)
+    log_0, log_1 = fill(n, total, b, c, laws, window, work)
     return log_0, log_1, window[1]
 
 
@@ -230,16 +230,6 @@ def table_evidence(releases: Releases, laws: Laws, work: FloatArray, out: FloatA
             continue
         log_0, log_1, _ = _fill_release(r, releases, laws, work)
         out[r] = log_1 - log_0
-
-
-@kernel
-def group_weights(
-    n: float, total: float, b: float, c: float, laws: Laws, window: tuple[int, int]
-) -> FloatArray:
-    """Return A_0 and A_1 on the window as two rows, each relative to its largest value."""
-    work = np.empty((6, window[1]))
-    _fill(n, total, b, c, laws, window, work)
-    return work[3:5].copy()
 
 
 @kernel
@@ -263,25 +253,6 @@ def _prepare(work: FloatArray, c: float, period: int, size: int) -> None:
 
 
 @kernel
-def _log_flow(work: FloatArray, row: int, log_sum: float, size: int, log_odds: float) -> float:
-    """Log probability that the chain of the two conditionals leaves i = ``row``, any size of it.
-
-    Sum over t of P(t | i) expit(+-(log_odds + slope[t])).
-    """
-    sign = 1.0 if row == 0 else -1.0
-    peak = -np.inf
-    for j in range(size):
-        z = sign * (log_odds + work[2, j])
-        peak = max(peak, work[row, j] - log_sum + min(z, 0.0))
-    flow = 0.0
-    for j in range(size):
-        z = sign * (log_odds + work[2, j])
-        soft = min(z, 0.0) - math.log1p(math.exp(-abs(z)))
-        flow += math.exp(work[row, j] - log_sum + soft - peak)
-    return peak + math.log(flow)
-
-
-@kernel
 def _stationary_log_odds(
     work: FloatArray, log_0: float, log_1: float, size: int, log_odds: float
 ) -> float:
@@ -296,8 +267,21 @@ def _stationary_log_odds(
         gamma += work[4, j] * (odds * stay)
     if alpha > 1e-250 and gamma > 1e-250:  # false for NaN
         return math.log(alpha / gamma)
-    log_alpha = _log_flow(work, 0, log_0, size, log_odds)
-    return log_alpha - _log_flow(work, 1, log_1, size, log_odds)
+    # The same by logarithms, any size of it: sum_t P(t | i) expit(+-(log_odds + slope[t])).
+    log_alpha = log_gamma = 0.0
+    for row in range(2):
+        sign, log_sum = (1.0, log_0) if row == 0 else (-1.0, log_1)
+        peak = -np.inf
+        for j in range(size):
+            z = sign * (log_odds + work[2, j])
+            peak = max(peak, work[row, j] - log_sum + min(z, 0.0))
+        flow = 0.0
+        for j in range(size):
+            z = sign * (log_odds + work[2, j])
+            soft = min(z, 0.0) - math.log1p(math.exp(-abs(z)))
+            flow += math.exp(work[row, j] - log_sum + soft - peak)
+        log_alpha, log_gamma = log_gamma, peak + math.log(flow)
+    return log_alpha - log_gamma
 
 
 @kernel

@@ -4,11 +4,12 @@ Used by the adversary (``hierarchy``) and, with the truth known, by ``risk.hiera
 """
 
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray, Number
@@ -17,9 +18,10 @@ from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
 from bayesrisk.distributions.sums import FLAT as NO_RIPPLE
 from bayesrisk.distributions.sums import SMOOTH, sum_ripple
 from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
-from bayesrisk.inference.count.posterior import bayes_rule
+from bayesrisk.inference.count.posterior import bayes_rule, first_reached
 from bayesrisk.inference.two_levels import _kernels as kernels
 
+T = TypeVar("T", np.float64, np.int64)
 CONDITIONALS = ("coherent", "as-published")
 SIBLING_NOISE = ("approximate", "exact")
 #: How a posterior of 1/2 is decided: by a fair coin, or for k + 1 as in (3.5) of Kazan and Reiter.
@@ -40,9 +42,9 @@ class Settings:
 
     block: FloatArray
     group: FloatArray
-    n_siblings: NDArray[np.int64]
+    n_siblings: IntArray
     prior: FloatArray
-    known_count: NDArray[np.int64]
+    known_count: IntArray
     group_prior: LogTable
     known_total: int | None
     published: bool
@@ -52,6 +54,11 @@ class Settings:
     def total(self) -> FloatArray:
         """Precision of the siblings' noisy total."""
         return np.asarray(self.block / self.n_siblings)
+
+    def shape(self, *arrays: FloatArray) -> tuple[int, ...]:
+        """Return the common shape of arrays and of all settings but the prior."""
+        own = (self.block, self.group, self.n_siblings, self.known_count)
+        return np.broadcast_shapes(*(a.shape for a in (*arrays, *own)))
 
 
 def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArray:
@@ -64,9 +71,7 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     return check.real_array(precision, label, upper=_MAX_PRECISION)
 
 
-def read_group_prior(
-    law: CountLaw | None, total: int | None, known_count: NDArray[np.int64]
-) -> LogTable:
+def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntArray) -> LogTable:
     """Return the prior as a table, which allows the known count; one entry if the total is known.
 
     The prior of N does not depend on x, so that N = total has one weight whichever x is true.
@@ -93,45 +98,6 @@ def read_group_prior(
             f"group_prior must allow a group count >= known_count = {top}, got at most {last}"
         )
     return table
-
-
-def read_settings(
-    *,
-    n_siblings: ArrayLike,
-    rho_block: Number,
-    rho_group: Number,
-    prior: Number,
-    known_count: ArrayLike,
-    group_prior: CountLaw | None,
-    known_total: int | None,
-    sensitivity: Number,
-    conditionals: str,
-    sibling_noise: str,
-) -> Settings:
-    """Return checked settings."""
-    delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
-    k = check.count_array(known_count, "known_count", lower=0)
-    total = None if known_total is None else check.integer(known_total, "known_total", lower=0)
-    table = read_group_prior(group_prior, total, k)
-    published = check.choice(conditionals, "conditionals", CONDITIONALS) == "as-published"
-    if published and table is not FLAT:
-        top = int(table.allowed[-1])
-        if top <= int(k.max()):
-            raise ArgumentError(
-                "group_prior must allow a group count > known_count with "
-                f"conditionals='as-published', got at most {top}"
-            )
-    return Settings(
-        block=level_precision(rho_block, "rho_block", delta),
-        group=level_precision(rho_group, "rho_group", delta),
-        n_siblings=check.count_array(n_siblings, "n_siblings", lower=1, upper=10**9),
-        prior=check.probability(prior, "prior"),
-        known_count=k,
-        group_prior=table,
-        known_total=total,
-        published=published,
-        exact_noise=check.choice(sibling_noise, "sibling_noise", SIBLING_NOISE) == "exact",
-    )
 
 
 def warn_if_published(settings: Settings, stacklevel: int = 3) -> None:
@@ -161,17 +127,17 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
     return np.empty((6, size))
 
 
-def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
+def _mechanisms(
+    settings: Settings, shape: tuple[int, ...]
+) -> Iterator[tuple[slice | IntArray, FloatArray]]:
     """Yield (mask or slice of the flattened releases, ripple) for each law of sibling noise."""
     if not settings.exact_noise:
         yield slice(None), NO_RIPPLE
         return
-    pairs = np.broadcast_arrays(settings.block, settings.n_siblings)
-    if settings.block.size == settings.n_siblings.size == 1:
-        yield (
-            slice(None),
-            sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings"),
-        )
+    pairs = (settings.block, settings.n_siblings)
+    if all(pair.size == 1 for pair in pairs):
+        block, siblings = settings.block.item(), settings.n_siblings.item()
+        yield slice(None), sum_ripple(block, siblings, name="n_siblings")
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
@@ -180,10 +146,10 @@ def _mechanisms(settings: Settings, shape: tuple[int, ...]) -> Any:
 
 
 def _run_kernel(
-    kernel: Any,
+    kernel: Callable[..., None],
     settings: Settings,
     shape: tuple[int, ...],
-    leading: tuple[Any, ...],
+    leading: tuple[FloatArray | float, ...],
     n: FloatArray,
     total: FloatArray,
 ) -> FloatArray:
@@ -192,13 +158,13 @@ def _run_kernel(
     ``leading`` are scalars, passed as they are, or arrays of releases.
     """
 
-    def flat(value: Any, dtype: Any = np.float64) -> NDArray[Any]:
-        return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=dtype).reshape(-1)
+    def flat(value: NDArray[T]) -> NDArray[T]:
+        return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1)
 
     b, c = flat(settings.group), flat(settings.total)
-    start = flat(settings.group_prior.start - settings.known_count, np.int64)
+    start = flat(settings.group_prior.start - settings.known_count)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
-    arrays = [flat(n), flat(total)]
+    own, every = flat(n), flat(total)
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
@@ -206,7 +172,7 @@ def _run_kernel(
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
-        releases = kernels.Releases(*(value[part] for value in (*arrays, b, c, start)))
+        releases = kernels.Releases(own[part], every[part], b[part], c[part], start[part])
         laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
         kernel(*head, releases, laws, work, values)
         out[part] = values
@@ -220,15 +186,7 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
     """
     if settings.group_prior is FLAT and not _has_ripple(settings):
         return np.asarray(kernels.group_evidence(n, total, settings.group, settings.total))
-    shape = np.broadcast_shapes(
-        n.shape,
-        total.shape,
-        settings.block.shape,
-        settings.group.shape,
-        settings.n_siblings.shape,
-        settings.known_count.shape,
-    )
-    return _run_kernel(kernels.table_evidence, settings, shape, (), n, total)
+    return _run_kernel(kernels.table_evidence, settings, settings.shape(n, total), (), n, total)
 
 
 def _has_ripple(settings: Settings) -> bool:
@@ -267,16 +225,7 @@ def target_probability(
     settings: Settings, d: FloatArray, n: FloatArray, total: FloatArray
 ) -> FloatArray:
     """Return the posterior probability of X = k + 1 given releases relative to k."""
-    shape = np.broadcast_shapes(
-        d.shape,
-        n.shape,
-        total.shape,
-        settings.block.shape,
-        settings.group.shape,
-        settings.n_siblings.shape,
-        settings.prior.shape,
-        settings.known_count.shape,
-    )
+    shape = settings.shape(d, n, total, settings.prior)
     out: FloatArray = np.empty(shape)
     if settings.published:
         p = settings.prior
@@ -297,7 +246,9 @@ def decides(posterior: FloatArray, ties: str) -> FloatArray:
     return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
 
 
-def thresholds(settings: Settings, n: FloatArray, total: FloatArray) -> tuple[Any, Any]:
+def thresholds(
+    settings: Settings, n: FloatArray, total: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d at which the posterior is at least, and above, 1/2.
 
     For one setting.  Minus or plus infinity where the block count is not released and cannot
@@ -316,18 +267,10 @@ def thresholds(settings: Settings, n: FloatArray, total: FloatArray) -> tuple[An
     return threshold(logit + group_evidence(settings, n, total), a)
 
 
-def threshold(log_odds: Any, a: float) -> tuple[Any, Any]:
+def threshold(log_odds: FloatArray | float, a: float) -> tuple[FloatArray, FloatArray]:
     """Return the smallest whole d with ``log_odds + a (2 d - 1)`` at least, and above, 0.
 
     Under a point prior and p = 1/2 the log odds are multiples of one number and ties are common:
     what is within rounding of 0 is one.
     """
-    return _reaches(log_odds + kernels.TIE, a), _reaches(log_odds - kernels.TIE, a)
-
-
-def _reaches(log_odds: Any, a: float) -> FloatArray:
-    with np.errstate(over="ignore"):
-        offset = np.ceil(0.5 - log_odds / (2.0 * a))
-        # Rounding may leave the quotient one step off; settle it by the inequality itself.
-        offset = np.where(log_odds + a * (2.0 * offset - 3.0) >= 0.0, offset - 1.0, offset)
-        return np.asarray(np.where(log_odds + a * (2.0 * offset - 1.0) < 0.0, offset + 1.0, offset))
+    return first_reached(log_odds + kernels.TIE, a), first_reached(log_odds - kernels.TIE, a)

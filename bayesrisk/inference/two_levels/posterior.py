@@ -6,7 +6,7 @@ counts of block and group, and the noisy total S of the other m blocks, whose tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,36 @@ class TwoLevelSettings:
 
     def __post_init__(self) -> None:
         """Check the settings, and keep numbers and read-only arrays of them."""
-        settings = model.read_settings(**{f.name: getattr(self, f.name) for f in fields(self)})
+        delta = check.real_array(self.sensitivity, "sensitivity", lower=0.0, bounds="()")
+        k = check.count_array(self.known_count, "known_count", lower=0)
+        total = self.known_total
+        total = None if total is None else check.integer(total, "known_total", lower=0)
+        table = model.read_group_prior(self.group_prior, total, k)
+        published = check.choice(self.conditionals, "conditionals", model.CONDITIONALS)
+        if published == "as-published" and not table.flat and table.allowed[-1] <= k.max():
+            raise ArgumentError(
+                "group_prior must allow a group count > known_count with "
+                f"conditionals='as-published', got at most {table.allowed[-1]}"
+            )
+        noise = check.choice(self.sibling_noise, "sibling_noise", model.SIBLING_NOISE)
+        settings = model.Settings(
+            block=model.level_precision(self.rho_block, "rho_block", delta),
+            group=model.level_precision(self.rho_group, "rho_group", delta),
+            n_siblings=check.count_array(self.n_siblings, "n_siblings", lower=1, upper=10**9),
+            prior=check.probability(self.prior, "prior"),
+            known_count=k,
+            group_prior=table,
+            known_total=total,
+            published=published == "as-published",
+            exact_noise=noise == "exact",
+        )
         arrays: dict[str, NDArray[Any]] = {
             "n_siblings": settings.n_siblings,
             "rho_block": check.real_array(self.rho_block, "rho_block"),
             "rho_group": check.real_array(self.rho_group, "rho_group"),
             "prior": settings.prior,
-            "known_count": settings.known_count,
-            "sensitivity": check.real_array(self.sensitivity, "sensitivity"),
+            "known_count": k,
+            "sensitivity": delta,
         }
         check.broadcast(**arrays)
         for name, array in arrays.items():
@@ -113,20 +135,16 @@ def group_pmf(
     ripple = NO_RIPPLE
     if settings.exact_noise:
         ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
-    d, n, total = np.array(block - k), np.array(group - k), np.array(siblings)
-    pi = float(model.target_probability(settings, d, n, total))
+    n, total = group - k, siblings
+    pi = float(model.target_probability(settings, *map(np.array, (block - k, n, total))))
     reach = REACH + float(np.ptp(ripple))
-    window = _window(settings, n.item(), total.item(), reach)
-    weights = kernels.group_weights(
-        n.item(),
-        total.item(),
-        settings.group.item(),
-        settings.total.item(),
-        kernels.Laws(ripple, settings.group_prior.log_pmf, reach),
-        window,
-    )
+    window = _window(settings, n, total, reach)
+    laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
+    b, c = settings.group.item(), settings.total.item()
+    work = np.empty((6, window[1]))
+    kernels.fill(n, total, b, c, laws, window, work)
     impossible = max(-window[0], 0)
-    without, with_target = weights[:, impossible:]
+    without, with_target = work[3:5, impossible:]
     pmf = (1.0 - pi) * (without / without.sum())
     if pi > 0.0:
         pmf = pmf + pi * (with_target / with_target.sum())
@@ -200,7 +218,6 @@ class HierarchicalPosterior:
         ]
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        """Return the settings in the shape of the answer."""
         shape = self.target_probability.shape
         return {name: np.broadcast_to(a, shape) for name, a in self.settings.arrays.items()}
 
@@ -313,11 +330,6 @@ def hierarchical_posterior(
         ``group_frame()`` for many.  Absolute error of a probability at most ``truncation_bound``
         plus rounding, 1e-12 for counts up to 1e4.
 
-    Warns
-    -----
-    IncompatibleConditionalsWarning
-        With ``conditionals="as-published"``.
-
     Notes
     -----
     With the flat prior and the approximate noise a release costs about 0.1 microseconds in a
@@ -360,11 +372,8 @@ def posterior_given(
     known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> HierarchicalPosterior:
     """Return the posterior under settings that are checked already, without a warning."""
-    releases = {
-        "block": check.count_array(block, "block"),
-        "group": check.count_array(group, "group"),
-        "siblings": check.count_array(siblings, "siblings"),
-    }
+    given = {"block": block, "group": group, "siblings": siblings}
+    releases = {name: check.count_array(value, name) for name, value in given.items()}
     shape = check.broadcast(**releases, **known.arrays)
     settings = known.checked
     d, n, total = model.relative_releases(settings, **releases)
@@ -421,13 +430,13 @@ class ApproximationCost:
 def approximation_cost(
     known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> ApproximationCost:
-    """Return what it costs to replace the siblings' noise by one discrete Gaussian."""
+    """Return the change of the posteriors by one discrete Gaussian for the siblings' noise."""
     approximate, exact = (
         posterior_given(replace(known, sibling_noise=noise), block, group, siblings)
         for noise in model.SIBLING_NOISE
     )
     distances = [
-        _distance(approximate.group_pmf_of(i), exact.group_pmf_of(i))
+        0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
         for i in range(exact.target_probability.size)
     ]
     distance, bound = _noise_distance(known)
@@ -439,10 +448,6 @@ def approximation_cost(
         noise_total_variation=distance,
         noise_error_bound=bound,
     )
-
-
-def _distance(p: pd.Series, q: pd.Series) -> float:
-    return 0.5 * float(p.sub(q, fill_value=0.0).abs().sum())
 
 
 def _noise_distance(known: TwoLevelSettings) -> tuple[float, float]:

@@ -360,7 +360,7 @@ class Structure:
 
 
 def structure_of(tables: PublishedTables) -> Structure:
-    """Return what tables say about histograms."""
+    """Return the constraints of tables on histograms."""
     levels = tables.workload.levels
     start: list[dict[str, int]] = []
     counts, hidden = [], []

@@ -48,19 +48,11 @@ _LARGE = 2**40
 _WORTH = 0.98
 
 
-def complement(
-    group: PlaceGroup, cliques: Cliques, histogram: IntArray, hidden: BoolArray, protection: int
-) -> BoolArray:
-    """Return the hidden rows with what gives each a range of at least ``protection``.
+class _Choice:
+    """Withheld rows of a group, and how far witnesses move them.
 
     ``histogram`` has the counts of ``group``, in which nothing is hidden.
     """
-    choice = _Choice(group, cliques, histogram, protection)
-    return choice.widen(hidden)
-
-
-class _Choice:
-    """Withheld rows of a group, and how far witnesses move them."""
 
     def __init__(
         self, group: PlaceGroup, cliques: Cliques, histogram: IntArray, protection: int
@@ -84,7 +76,7 @@ class _Choice:
         self._room = np.maximum(0, (self._count - LEAST) // protection)
 
     def widen(self, hidden: BoolArray) -> BoolArray:
-        """Return the withheld rows of the group with those that protect them."""
+        """Return the withheld rows with what gives each a range of at least ``protection``."""
         taken = np.zeros(len(self._count), dtype=np.bool_)
         counted = np.flatnonzero(~self._group.tie)
         taken[self._same[hidden[counted]]] = True
@@ -124,7 +116,10 @@ class _Choice:
         fresh = (moved != 0) & ~taken
         if fresh.any():
             taken |= fresh
-            self._set_free(fresh)
+            # What is withheld moves at no cost.
+            at = self._rows.shape[1] + np.flatnonzero(fresh[self._published])
+            index = np.concatenate([at, at + len(self._published)])
+            self._linear.set_cost(index, np.zeros(len(index)))
             self._note_endless(taken)
 
     def _note(self, moved: IntArray) -> None:
@@ -185,14 +180,8 @@ class _Choice:
         rows, columns = as_floats((row_low, row_high)), as_floats((low, high))
         self._linear = WarmProgram(matrix, rows, columns, cost, primal=False)
 
-    def _set_free(self, fresh: BoolArray) -> None:
-        """Let rows move at no cost."""
-        at = self._rows.shape[1] + np.flatnonzero(fresh[self._published])
-        index = np.concatenate([at, at + len(self._published)])
-        self._linear.set_cost(index, np.zeros(len(index)))
-
     def _move(self, row: int, taken: BoolArray) -> IntArray:
-        """Return how a witness that moves a row, and little else, moves all rows."""
+        """Return the moves of all rows under a witness that moves one row, and little else."""
         found = []
         for sign in (1, -1):
             moved = self._solved(np.array([row]), np.array([sign]))
@@ -205,7 +194,7 @@ class _Choice:
         return min(found, key=lambda f: f[:2])[2]
 
     def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
-        """Return how the cheapest d that moves rows by their signs moves all, or None."""
+        """Return the moves of all rows under the cheapest d that moves some by their signs."""
         room = self._room[rows].astype(float)
         if np.any((signs < 0) & (room == 0)):
             return None
@@ -216,7 +205,7 @@ class _Choice:
         return None if moved is None or not moved[rows].all() else moved
 
     def _run(self) -> IntArray | None:
-        """Return how the solution of the program moves all rows, or None if it is no witness."""
+        """Return the moves of all rows under the program's solution, if it is a witness."""
         solved = self._linear.solve()
         if solved is None:
             return None
@@ -230,7 +219,7 @@ class _Choice:
         return None if np.any((moved != 0) & (self._count + moved < LEAST)) else moved
 
     def _one_more(self, row: int, taken: BoolArray) -> IntArray:
-        """Return how more records like a true one of a row move all rows: always a witness."""
+        """Return the moves of all rows under more records like a true one of a row: a witness."""
         group, cliques = self._group, self._cliques
         clique = np.searchsorted(cliques.start, group.column, side="right") - 1
         cost = self._columns.T @ np.where(taken, 0.0, self._cost)
@@ -374,20 +363,18 @@ class Suppression(BaseMechanism):
                 known = some_histogram(group)
             else:
                 known = np.asarray(records[group.finest, group.column]).reshape(-1)
-            mask = complement(group, plan.cliques, known, mask, self._protection)
+            mask = _Choice(group, plan.cliques, known, self._protection).widen(mask)
             for level, kept in enumerate(found):
                 own = np.flatnonzero(mask & (group.level == level))
                 kept.append((group.place[own], group.cell[own]))
-        return [
-            _marked(kept, part.shape) if kept else part
-            for kept, part in zip(found, hidden, strict=True)
-        ]
-
-
-def _marked(cells: list[tuple[IntArray, IntArray]], shape: tuple[int, int]) -> sparse.csr_array:
-    """Return 1 at some cells."""
-    where = tuple(np.concatenate(part) for part in zip(*cells, strict=True))
-    return sparse.csr_array((np.ones(len(where[0]), dtype=np.int64), where), shape=shape)
+        marked = []
+        for kept, part in zip(found, hidden, strict=True):
+            if kept:
+                where = tuple(np.concatenate(axis) for axis in zip(*kept, strict=True))
+                ones = np.ones(len(where[0]), dtype=np.int64)
+                part = sparse.csr_array((ones, where), shape=part.shape)
+            marked.append(part)
+        return marked
 
 
 def _small(counts: sparse.csr_array, threshold: int) -> sparse.csr_array:
@@ -455,7 +442,7 @@ class ProtectionRanges:
 def audit_suppression(
     tables: PublishedTables, *, least: int = 0, most: int | None = None
 ) -> ProtectionRanges:
-    """Return what published cells reveal about suppressed ones.
+    """Return the exact range of every suppressed cell, given the published ones.
 
     Every suppressed count is minimised and maximised over all histograms of whole, non-negative
     numbers, one for each place of the finest level, that have every published count of every table
@@ -527,16 +514,9 @@ def audit_suppression(
         np.concatenate(part) for part in zip(*found, strict=True)
     )
     order = np.lexsort((cell, place, level))
+    ends = lower.astype(float)[order], np.where(upper >= ENDLESS, np.inf, upper)[order]
     text = _names(plan, level[order], place[order], cell[order])
-    return ProtectionRanges(
-        text[0],
-        text[1],
-        text[2],
-        text[3],
-        lower[order].astype(float),
-        np.where(upper >= ENDLESS, np.inf, upper)[order].astype(float),
-        proved_[order] > 0,
-    )
+    return ProtectionRanges(text[0], text[1], text[2], text[3], *ends, proved_[order] > 0)
 
 
 def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) -> NDArray[np.str_]:

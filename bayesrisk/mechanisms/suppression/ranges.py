@@ -235,12 +235,7 @@ def some_histogram(group: PlaceGroup) -> IntArray:
     system = _System(group.matrix, group.count, group.count, nothing, endless)
     _narrow(system)
     found = system.low.copy()
-    for rows, variables in _parts(system):
-        none = sparse.csr_array((0, len(variables)), dtype=np.int64)
-        program = IntegerProgram(*_cut(system, rows, variables), forms=none)
-        known = program.feasible()
-        if known is False:
-            raise DataError(f"{_CONTRADICT}: no records have them")
+    for _, variables, _, program in _programs(system, np.zeros(0, dtype=np.int64)):
         if program.found is None:
             raise DataError(
                 "tables: found no records that have the counts; release records instead"
@@ -340,7 +335,7 @@ def _narrow(system: _System) -> None:
 def _reach(
     system: _System, row: IntArray, column: IntArray, weight: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return how little and how much each entry adds to its row."""
+    """Return the least and the most that each entry adds to its row."""
     low, high = _times(system.low[column], weight), _times(system.high[column], weight)
     return np.minimum(low, high), np.maximum(low, high)
 
@@ -383,21 +378,12 @@ def _settled(
     """Return the range of the rows asked, part by part of the system; some have no end."""
     lower, upper = system.row_low[asked].copy(), system.row_high[asked].copy()
     proved = np.ones(len(asked), dtype=np.bool_)
-    number = np.full(system.matrix.shape[0], -1)
-    number[asked] = np.arange(len(asked))
-    for rows, variables in _parts(system):
-        own = number[rows]
-        at = np.flatnonzero(own >= 0)
-        program = IntegerProgram(
-            *_cut(system, rows, variables), forms=_forms(system, rows[at], variables)
-        )
-        fixed = system.matrix[rows[at]] @ np.where(system.low == system.high, system.low, 0)
-        if program.feasible() is False:
-            raise DataError(f"{_CONTRADICT}: no counts fit them")
-        program.reach(1, lower[own[at]] - fixed)
-        top = upper[own[at]]
-        program.reach(-1, np.where(endless[own[at]] | (top >= ENDLESS), ENDLESS, top - fixed))
-        for form, target in enumerate(own[at].tolist()):
+    for rows, _, own, program in _programs(system, asked):
+        fixed = system.matrix[rows] @ np.where(system.low == system.high, system.low, 0)
+        program.reach(1, lower[own] - fixed)
+        top = upper[own]
+        program.reach(-1, np.where(endless[own] | (top >= ENDLESS), ENDLESS, top - fixed))
+        for form, target in enumerate(own.tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)
             if low >= ENDLESS:
@@ -412,8 +398,14 @@ def _settled(
     return lower, upper, proved
 
 
-def _parts(system: _System) -> Iterator[tuple[IntArray, IntArray]]:
-    """Return rows and variables of each part that has no open variable in common with others."""
+def _programs(
+    system: _System, asked: IntArray
+) -> Iterator[tuple[IntArray, IntArray, IntArray, "IntegerProgram"]]:
+    """Yield a program for each part that has no open variable in common with others.
+
+    With it come the rows asked of the part, its variables, and where the rows are among all asked.
+    What is fixed is taken out; a part without a solution is refused.
+    """
     wide = np.flatnonzero(system.low < system.high)
     matrix = sparse.coo_array(system.matrix[:, wide])
     row, column = matrix.coords
@@ -421,29 +413,25 @@ def _parts(system: _System) -> Iterator[tuple[IntArray, IntArray]]:
     edges = np.ones(len(row), dtype=np.int8), (row, column + matrix.shape[0])
     label = connected_components(sparse.csr_array(edges, shape=(size, size)), directed=False)[1]
     of_row, of_variable = label[: matrix.shape[0]], label[matrix.shape[0] :]
-    rows, variables = np.argsort(of_row, kind="stable"), np.argsort(of_variable, kind="stable")
+    by_row, by_variable = np.argsort(of_row, kind="stable"), np.argsort(of_variable, kind="stable")
+    number = np.full(matrix.shape[0], -1)
+    number[asked] = np.arange(len(asked))
+    fixed = np.where(system.low == system.high, system.low, 0)
     for part in np.unique(of_variable).tolist():
-        ends = np.searchsorted(of_row[rows], [part, part + 1])
-        own = rows[ends[0] : ends[1]]
-        ends = np.searchsorted(of_variable[variables], [part, part + 1])
-        yield own, wide[variables[ends[0] : ends[1]]]
-
-
-def _cut(
-    system: _System, rows: IntArray, variables: IntArray
-) -> tuple[sparse.csr_array, tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the rows of a part without what is fixed."""
-    matrix = system.matrix[rows]
-    fixed = matrix @ np.where(system.low == system.high, system.low, 0)
-    low, high = system.row_low[rows], system.row_high[rows]
-    return (
-        sparse.csr_array(matrix[:, variables]),
-        (_minus(low, fixed), _minus(high, fixed)),
-        (system.low[variables], system.high[variables]),
-    )
-
-
-def _forms(system: _System, rows: IntArray, variables: IntArray) -> sparse.csr_array:
-    forms = sparse.csr_array(system.matrix[rows][:, variables])
-    forms.sort_indices()
-    return forms
+        ends = np.searchsorted(of_row[by_row], [part, part + 1])
+        rows = by_row[ends[0] : ends[1]]
+        ends = np.searchsorted(of_variable[by_variable], [part, part + 1])
+        variables = wide[by_variable[ends[0] : ends[1]]]
+        inner, own = system.matrix[rows], rows[number[rows] >= 0]
+        known = inner @ fixed
+        forms = sparse.csr_array(system.matrix[own][:, variables])
+        forms.sort_indices()
+        program = IntegerProgram(
+            sparse.csr_array(inner[:, variables]),
+            (_minus(system.row_low[rows], known), _minus(system.row_high[rows], known)),
+            (system.low[variables], system.high[variables]),
+            forms,
+        )
+        if program.feasible() is False:
+            raise DataError(f"{_CONTRADICT}: no counts fit them")
+        yield own, variables, number[own], program

@@ -1,6 +1,8 @@
 """Targeted record swapping: risky households change places with households like them."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,23 +60,17 @@ class SwapPlan:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSwapping(BasePrepared):
-    """Swapped releases of one truth, ready to be drawn many times.
+    """Swapped releases of one truth, ready to be drawn many times."""
 
-    It holds the confidential records: it belongs to the custodian.
-    """
-
+    mechanism: Swapping
     plan: SwapPlan  # units and what decides of their swaps
     spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
-    unit: str  # ``"household"`` or ``"person"``
     workload: Workload  # published tables
     records: Records  # the records that the workload counts
-    # draw the partners alone, and the protected tables
-    partners: Callable[[np.random.Generator], IntArray]
-    protect: Callable[[np.random.Generator], Protected]
     _watched: dict[tuple[Cell, ...], Any] = field(default_factory=dict)
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.protect(rng)
+        return self.mechanism._tables(self.plan, self.workload, rng)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without making its tables.
@@ -88,7 +84,7 @@ class PreparedSwapping(BasePrepared):
         watched = self._watched[key]
         if watched is None:
             return None
-        partner = self.partners(rng)
+        partner, _ = self.mechanism._partners(self.plan, rng)
         source = np.where(partner >= 0, partner, np.arange(len(partner)))
         new_place = self.plan.units.place[source]
         counts = np.empty(len(key), dtype=np.int64)
@@ -134,7 +130,7 @@ class PreparedSwapping(BasePrepared):
             if records is data.persons:
                 return units.member
             count = len(records)
-            moves = self.unit == "household"
+            moves = self.mechanism._unit == "household"
             return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
         return None
 
@@ -243,14 +239,14 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def __init__(
         self,
         *,
-        rate: Any,
+        rate: object,
         swap_key: Sequence[str],
         unique_by: Sequence[str],
         within: str,
         unique_within: str,
         unit: str,
         neighbours: int = 5,
-        tiers: Sequence[Sequence[Any]] = TIERS,
+        tiers: Sequence[Sequence[object]] = TIERS,
     ) -> None:
         self._rate = exact_number(rate, "rate")
         if not 0 <= self._rate <= 1:
@@ -289,15 +285,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
         plan = self._plan(microdata)
-        return PreparedSwapping(
-            plan=plan,
-            spec=self.spec,
-            unit=self._unit,
-            workload=workload,
-            records=plan.data.for_schema(workload.schema),
-            partners=lambda rng: self._partners(plan, rng)[0],
-            protect=lambda rng: self._tables(plan, workload, rng),
-        )
+        records = plan.data.for_schema(workload.schema)
+        return PreparedSwapping(self, plan, self.spec, workload, records)
 
     def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
@@ -441,7 +430,7 @@ def _position(codes: NDArray[Any]) -> IntArray:
 
 
 def _frequency(group: IntArray, value: IntArray) -> IntArray:
-    """Return how many of each row's group have the row's value."""
+    """Return the number of rows of each row's group with the row's value."""
     joint = _position(group * (int(value.max()) + 1) + value)
     count: IntArray = np.bincount(joint)[joint].astype(np.int64)
     return count

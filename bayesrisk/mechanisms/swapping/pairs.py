@@ -61,19 +61,15 @@ class _Class:
         self._live = len(self._members)
         self._nearest = nearest
 
-    def _build(self) -> None:
-        blocks = np.array([b for b, m in self._members.items() if m], dtype=np.int64)
-        if blocks.size:
-            self._nearest = _Nearest(blocks, self._points)
-
     def remove(self, unit: int, block: int) -> None:
         """Take a unit out, as it is swapped now."""
         members = self._members[block]
         members.remove(unit)
         if not members:
             self._live -= 1
-            if 2 * self._live < len(self._nearest.blocks):
-                self._build()
+            if 0 < 2 * self._live < len(self._nearest.blocks):
+                blocks = np.array([b for b, m in self._members.items() if m], dtype=np.int64)
+                self._nearest = _Nearest(blocks, self._points)
 
     def nearest(self, block: int, wanted: int) -> list[int]:
         """Return up to ``wanted`` free units of other blocks, nearest blocks first."""
@@ -114,7 +110,9 @@ class PartnerSearch:
         # Units of one block are equally near: the order among them is left to chance.
         shuffled = rng.permutation(len(group))
         order = shuffled[np.lexsort((block[shuffled], group[shuffled]))]
-        self._order, self._starts, self._numbers = order, *_bounds(group[order])
+        #: Each class, and where its run of units starts; then the end.
+        self._numbers, starts = np.unique(group[order], return_index=True)
+        self._order, self._starts = order, np.append(starts, len(order))
         self._classes: dict[int, _Class] = {}
         self.partner = np.full(len(group), -1, dtype=np.int64)
 
@@ -147,12 +145,6 @@ class PartnerSearch:
         for one in (unit, other):
             free.remove(one, self._block[one])
         return True
-
-
-def _bounds(ordered: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where each run of equal numbers starts (and the end), and the numbers."""
-    numbers, starts = np.unique(ordered, return_index=True)
-    return np.append(starts, len(ordered)).astype(np.int64), numbers
 
 
 # Who is swapped first: ranks by risk, tiers of ranks, and whole numbers that meet a rate.
@@ -212,7 +204,7 @@ def tiers_of(
 
 
 def pairs_for_rate(rate: Fraction, count: int) -> int:
-    """Return how many pairs swap so that the share of swapped units is nearest the rate."""
+    """Return the number of pairs for which the share of swapped units is nearest the rate."""
     return min(int(rate * count / 2 + Fraction(1, 2)), count // 2)
 
 
@@ -267,53 +259,42 @@ def swap_units(
     data: Microdata, *, unit: str, swap_key: tuple[str, ...], unique_by: tuple[str, ...]
 ) -> Units:
     """Return the units of microdata, with their classes."""
-    if unit == "person":
-        return _persons_alone(data, swap_key, unique_by)
-    households = _household_ids(data)
-    member = None if data.persons is None else _members(data.persons, households)
-    count = len(households)
-    if data.households is not None:
-        places, place = data.households.places()
+    names = dict.fromkeys((*swap_key, *unique_by))
+    if unit == "person":  # each a unit of its own
+        if data.persons is None:
+            raise ArgumentError("unit 'person' needs persons, got households only")
+        places, place = data.persons.places()
+        count = len(place)
+        member: IntArray | None = np.arange(count, dtype=np.int64)
+        columns = {name: _person_columns(data.persons, name) for name in names}
     else:
-        places, place = _places_of_members(data.persons, member, count)
+        households = _household_ids(data)
+        count = len(households)
+        member = None if data.persons is None else _members(data.persons, households)
+        if data.households is not None:
+            places, place = data.households.places()
+        else:
+            places, place = _places_of_members(data.persons, member, count)
+        columns = {name: _household_columns(data, name, member, count) for name in names}
     persons = np.ones(count, dtype=np.int64)
     if member is not None:
         persons = np.bincount(member[member >= 0], minlength=count).astype(np.int64)
-    names = dict.fromkeys((*swap_key, *unique_by))
-    columns = {name: _household_columns(data, name, member, count) for name in names}
-    return Units(
-        places,
-        place,
-        _classes([values for name in swap_key for values in columns[name]], count),
-        _classes([values for name in unique_by for values in columns[name]], count),
-        persons,
-        member,
+    key, unique = (
+        _classes([values for name in chosen for values in columns[name]], count)
+        for chosen in (swap_key, unique_by)
     )
+    return Units(places, place, key, unique, persons, member)
 
 
-def _persons_alone(data: Microdata, swap_key: tuple[str, ...], unique_by: tuple[str, ...]) -> Units:
-    """Return every person as a unit of its own."""
-    if data.persons is None:
-        raise ArgumentError("unit 'person' needs persons, got households only")
-    persons = data.persons
-    places, place = persons.places()
-    columns = {name: _column(persons, name) for name in (*swap_key, *unique_by)}
-    for name, values in columns.items():
-        if values is None:
-            raise ArgumentError(
-                f"swap_key and unique_by must name columns of the persons, "
-                f"{', '.join(persons.columns)}, got {shown(name)}"
-            )
-    count = len(persons)
-    found: dict[str, Any] = columns
-    return Units(
-        places,
-        place,
-        _classes([found[name] for name in swap_key], count),
-        _classes([found[name] for name in unique_by], count),
-        np.ones(count, dtype=np.int64),
-        np.arange(count, dtype=np.int64),
-    )
+def _person_columns(persons: Records, name: str) -> list[IntArray]:
+    """Return a column of the persons."""
+    values = _column(persons, name)
+    if values is None:
+        raise ArgumentError(
+            f"swap_key and unique_by must name columns of the persons, "
+            f"{', '.join(persons.columns)}, got {shown(name)}"
+        )
+    return [values]
 
 
 def _household_ids(data: Microdata) -> IntArray:
@@ -387,7 +368,7 @@ def _places_of_members(persons: Any, member: Any, count: int) -> tuple[NDArray[n
 def _household_columns(
     data: Microdata, name: str, member: IntArray | None, count: int
 ) -> list[IntArray]:
-    """Return what a name means for households: counted from persons, and their own column.
+    """Return the columns of a name for households: counted from persons, and their own.
 
     An own column of sizes may have an open end, so that it does not replace the count.
     """

@@ -71,22 +71,17 @@ class Optimum:
     tolerance: float
 
 
-def _settings(tolerance: float) -> clarabel.DefaultSettings:
+def _settings(tolerance: float, *, large: bool = False) -> clarabel.DefaultSettings:
+    """Return settings; a large factor is made of dense pieces."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     # One thread, the same sums in the same order: the same bytes from the same seed.
-    settings.direct_solve_method = "qdldl"
-    return settings
-
-
-def _large(tolerance: float) -> clarabel.DefaultSettings:
-    """Return settings for a problem whose factor is large: it is made of dense pieces."""
-    settings = _settings(tolerance)
-    settings.direct_solve_method = "faer"
-    settings.max_threads = 1
-    # With the usual 1e-8 single families of many children stall some digits above the tolerance.
-    settings.static_regularization_constant = 1e-7
+    settings.direct_solve_method = "faer" if large else "qdldl"
+    if large:
+        settings.max_threads = 1
+        # With the usual 1e-8 single families of many children stall above the tolerance.
+        settings.static_regularization_constant = 1e-7
     return settings
 
 
@@ -95,20 +90,16 @@ def _stacked(problem: LeastSquares) -> sparse.csc_array:
     cells, queries = problem.diagonal.size, problem.weights.size
     fixed = problem.totals.size
     query, cell = np.arange(queries), np.arange(cells)
-    row: list[Any] = [
-        np.repeat(query, np.diff(problem.rows.indptr)),
-        query,
-        queries + np.repeat(np.arange(fixed), np.diff(problem.equalities.indptr)),
-        queries + fixed + cell,
+    rows, sums = problem.rows, problem.equalities
+    # Row, column and value of each of the four blocks.
+    blocks: list[tuple[Any, Any, Any]] = [
+        (np.repeat(query, np.diff(rows.indptr)), rows.indices, rows.data),
+        (query, cells + query, -np.ones(queries)),
+        (queries + np.repeat(np.arange(fixed), np.diff(sums.indptr)), sums.indices, sums.data),
+        (queries + fixed + cell, cell, -np.ones(cells)),
     ]
-    column: list[Any] = [problem.rows.indices, cells + query, problem.equalities.indices, cell]
-    value: list[Any] = [
-        problem.rows.data,
-        -np.ones(queries),
-        problem.equalities.data,
-        -np.ones(cells),
-    ]
-    triplets = np.concatenate(value), (np.concatenate(row), np.concatenate(column))
+    row, column, value = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    triplets = value, (row, column)
     return sparse.csc_array(triplets, shape=(queries + fixed + cells, cells + queries))
 
 
@@ -174,7 +165,7 @@ def solve_whole(problem: LeastSquares) -> Optimum:
     for tolerance in TOLERANCES:
         solver = clarabel.DefaultSolver(*data, _settings(tolerance))
         if solver.get_info().linsolver.nnzL > LARGE:
-            solver = clarabel.DefaultSolver(*data, _large(tolerance))
+            solver = clarabel.DefaultSolver(*data, _settings(tolerance, large=True))
         answer = solver.solve()
         if answer.status in _ACCEPTED:
             x = np.maximum(np.asarray(answer.x)[:cells], 0.0)
@@ -201,28 +192,14 @@ SNAP = 1e-6
 
 @dataclass(frozen=True)
 class RoundingTask:
-    """Fractional counts, and the sums that rounding keeps.
+    """Fractional counts, and the sums that rounding keeps."""
 
-    Attributes
-    ----------
-    fractional : ndarray of float64
-        Values; the first ``cells`` are counts, the others auxiliary and free to move.
-    equalities, totals : csr_array and ndarray of int64
-        Sums that hold exactly; the fractional values satisfy them.
-    controlled : csr_array
-        0/1 sums that may move to a neighbouring integer.
-    cells : int
-        How many of the values are counts.
-    cell_sums_only : bool
-        Whether each count is in at most one equality, so that these can be rounded one by one.
-    """
-
-    fractional: FloatArray
-    equalities: sparse.csr_array
+    fractional: FloatArray  # the first ``cells`` are counts, the others auxiliary, free to move
+    equalities: sparse.csr_array  # sums that hold exactly, as the fractional values satisfy them
     totals: IntArray
-    controlled: sparse.csr_array
+    controlled: sparse.csr_array  # 0/1 sums that may move to a neighbouring integer
     cells: int
-    cell_sums_only: bool
+    cell_sums_only: bool  # each count is in at most one equality: these are rounded one by one
 
 
 def controlled_rounding(task: RoundingTask, rng: np.random.Generator) -> IntArray:

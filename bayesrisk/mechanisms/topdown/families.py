@@ -8,19 +8,17 @@ children, and the rounding stays a transportation problem.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import census_level, positive_parts
-from bayesrisk.tables import Table, Workload
+from bayesrisk.mechanisms.base import census_level, filled_mapping, positive_parts
+from bayesrisk.tables import Workload
 
 # What the problem of the children of one node consists of.
 
@@ -188,11 +186,10 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
 Budget = dict[str, dict[str, Fraction]]
 
 
-def explicit_budget(value: Any) -> Budget:
+def explicit_budget(value: object) -> Budget:
     """Return a budget by level and table, checked."""
-    if not check.mapping(value, "budget"):
-        raise ArgumentError("budget must not be empty")
-    return {str(level): positive_parts(part, f"budget[{level!r}]") for level, part in value.items()}
+    parts = filled_mapping(value, "budget").items()
+    return {str(level): positive_parts(part, f"budget[{level!r}]") for level, part in parts}
 
 
 def census_2020_allocation(levels: list[str]) -> Budget:
@@ -257,28 +254,13 @@ def _named(
     return [key for key in known if key in given]
 
 
-def check_measured(budget: Budget, workload: Workload) -> None:
-    """Check that every table with a budget is defined."""
-    for level, parts in budget.items():
-        for table in parts:
-            if (level, table) not in workload.tables:
-                raise ArgumentError(
-                    f"budget names table {table!r} at level {level!r}, which the measurements lack"
-                )
-
-
 def matrices(workload: Workload) -> dict[tuple[str, str], sparse.csr_array]:
     """Return every table as a matrix over the cells of the histogram, made once for all levels."""
     cells = np.arange(workload.schema.size, dtype=np.int64)
-    by_name: dict[str, list[tuple[Table, sparse.csr_array]]] = {}
-    found = {}
-    for key, table in workload.tables.items():
-        known = by_name.setdefault(table.name, [])
-        rows = next((rows for other, rows in known if other is table or other == table), None)
-        if rows is None:
-            rows = sparse.csr_array(table.incidence(workload.schema, cells))
-            known.append((table, rows))
-        found[key] = rows
+    found: dict[tuple[str, str], sparse.csr_array] = {}
+    for table, levels in workload.distinct():
+        rows = sparse.csr_array(table.incidence(workload.schema, cells))
+        found |= {(level, table.name): rows for level in levels}
     return found
 
 
@@ -356,15 +338,6 @@ class ExactSets:
         totals = np.zeros((nodes, self.totals.shape[1]), dtype=np.int64)
         np.add.at(totals, parent, self.totals)
         return ExactSets(self.sets, totals)
-
-
-def check_nested(exact: ExactSets, level: str) -> None:
-    """Refuse sets of a level that cross."""
-    if not nested(exact.sets):
-        raise ArgumentError(
-            f"invariants must be 0/1 tables whose cells are nested, those of the levels below "
-            f"included; at level {level!r} they are not"
-        )
 
 
 def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[str] | None) -> Rows:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -27,23 +28,54 @@ from bayesrisk.mechanisms.base import (
     positive_parts,
 )
 from bayesrisk.mechanisms.topdown import families as strategy
-from bayesrisk.mechanisms.topdown._tree import Level, Measured, Solve, solve_tree
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
 from bayesrisk.mechanisms.topdown.families import (
     ExactSets,
+    Family,
+    Lookahead,
+    Query,
     Zeros,
-    check_nested,
     controlled_sets,
     lookaheads,
+    nested,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
+from bayesrisk.tables.published import row_sums
 
 # From records and settings to a tree that is ready to be solved.
 
 
 Key = tuple[str, str]
 Rows = sparse.csr_array
+#: Returns the integer counts of the children of a node, (children, cells).
+Solve = Callable[[Family], IntArray]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table that is measured at a level: rows over all cells, true answers, noise, weight."""
+
+    rows: sparse.csc_array
+    answers: Rows
+    law: DiscreteGaussian
+    weight: float
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of the tree."""
+
+    name: str
+    geoids: NDArray[np.str_]  # nodes in order; the children of a node are neighbours
+    # where the children of each node of the level above start, and the end; at the top every node
+    # is a family of its own
+    first: IntArray
+    measured: tuple[Measured, ...]  # tables
+    exact: ExactSets  # what the children keep exactly
+    zeros: Zeros  # public zeros
+    controlled: Rows  # sets whose totals are rounded to a neighbour
+    lookahead: dict[int, Lookahead] = field(default_factory=dict)  # by node, where needed
 
 
 @dataclass(frozen=True)
@@ -78,29 +110,17 @@ class _Truth:
 
 def _truths(histogram: Histogram, geoids: NDArray[np.str_], levels: list[str]) -> list[_Truth]:
     """Return the nodes of every level, those without records included, and their counts."""
-    geography = histogram.schema.geography
-    finest = levels[-1]
-    nodes = np.union1d(geography.ancestors(geoids, finest), histogram.geoids)
+    ancestors = histogram.schema.geography.ancestors
+    nodes = np.union1d(ancestors(geoids, levels[-1]), histogram.geoids)
     place = np.searchsorted(nodes, histogram.geoids)
-    counts = _gather(histogram.counts, place, nodes.size)
+    counts = row_sums(histogram.counts, place, nodes.size)
     found: list[_Truth] = []
-    for level in [*reversed(levels[:-1]), None]:
-        if level is None:
-            found.append(_Truth(nodes, np.arange(nodes.size), counts))
-            break
-        above, parent = np.unique(geography.ancestors(nodes, level), return_inverse=True)
+    for level in reversed(levels[:-1]):
+        above, parent = np.unique(ancestors(nodes, level), return_inverse=True)
         found.append(_Truth(nodes, parent.astype(np.int64), counts))
-        nodes, counts = above, _gather(counts, parent, above.size)
+        nodes, counts = above, row_sums(counts, parent, above.size)
+    found.append(_Truth(nodes, np.arange(nodes.size), counts))
     return found[::-1]
-
-
-def _gather(counts: Rows, parent: IntArray, size: int) -> Rows:
-    """Return the sums of rows by parent."""
-    ones = np.ones(parent.size, dtype=np.int64)
-    shape = (size, parent.size)
-    return sparse.csr_array(
-        sparse.csr_array((ones, (parent, np.arange(parent.size))), shape=shape) @ counts
-    )
 
 
 def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
@@ -120,7 +140,13 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
         present = (truth.counts @ member).toarray() > 0
         if name in settings.facilities:
             public = _of_table(settings.facilities[name], truth.geoids, codes)
-            _check_facilities(present[:, 1:] & ~public, truth.geoids, name, codes)
+            missing = present[:, 1:] & ~public
+            if missing.any():
+                row, code = (int(i) for i in np.argwhere(missing)[0])
+                raise DataError(
+                    f"facilities[{name!r}] must list code {codes[code]} at "
+                    f"{str(truth.geoids[row])!r}, where records have it"
+                )
             present[:, 1:] = public
         present[:, 0] = True
         kinds = kinds * (len(codes) + 1) + own
@@ -141,17 +167,6 @@ def _of_table(
     return public
 
 
-def _check_facilities(
-    missing: BoolArray, geoids: NDArray[np.str_], name: str, codes: Sequence[int]
-) -> None:
-    if missing.any():
-        row, code = (int(i) for i in np.argwhere(missing)[0])
-        raise DataError(
-            f"facilities[{name!r}] must list code {codes[code]} at {str(geoids[row])!r}, "
-            "where records have it"
-        )
-
-
 def _exact(
     settings: TreeSettings,
     rows: Mapping[str, Rows],
@@ -159,7 +174,7 @@ def _exact(
     truth: _Truth,
     below: ExactSets | None,
 ) -> ExactSets:
-    """Return what is exact at a level: its own invariants, and sums of those below."""
+    """Return the exact sets of a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
     own = [
         ExactSets(rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64))
@@ -169,7 +184,11 @@ def _exact(
     exact = ExactSets.stack(
         own if below is None else [*own, below], cells=cells, nodes=truth.geoids.size
     )
-    check_nested(exact, level)
+    if not nested(exact.sets):
+        raise ArgumentError(
+            f"invariants must be 0/1 tables whose cells are nested, those of the levels below "
+            f"included; at level {level!r} they are not"
+        )
     return exact
 
 
@@ -216,25 +235,12 @@ def build(
         laws = {t: DiscreteGaussian(scales[level, t]) for t in budget}
         ahead = {} if units is None else lookaheads(*units)
         controlled = controlled_sets({t: rows[t] for t in budget}, exact.sets, settings.rounding)
-        nodes = truth.geoids.size
         top = level == names[0]
-        first = (
-            np.arange(nodes + 1)
-            if top
-            else np.searchsorted(truth.parent, range(truth.parent[-1] + 2))
-        )
-        levels.append(
-            Level(
-                level,
-                truth.geoids,
-                first,
-                _measured(rows, laws, truth),
-                exact,
-                zeros,
-                controlled,
-                ahead,
-            )
-        )
+        first = np.arange(truth.geoids.size + 1)
+        if not top:
+            first = np.searchsorted(truth.parent, range(truth.parent[-1] + 2))
+        measured = _measured(rows, laws, truth)
+        levels.append(Level(level, truth.geoids, first, measured, exact, zeros, controlled, ahead))
         if top:
             break
         above = int(truth.parent[-1]) + 1
@@ -257,10 +263,78 @@ def _unit_level(settings: TreeSettings) -> str | None:
     return lower[0] if lower else None
 
 
+# The tree solved from the top down, for every draw.
+
+
+def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArray]:
+    """Return the noisy answers of some nodes, (nodes, rows) for each table."""
+    found = []
+    for table in level.measured:
+        answers = table.answers[nodes].toarray()
+        answers += table.law.rvs(answers.shape, rng)
+        found.append(answers)
+    return found
+
+
+def _family(
+    level: Level, nodes: slice, parent: IntArray | None, noisy: list[IntArray]
+) -> tuple[Family, IntArray]:
+    """Return the problem of some nodes, and the cells it is about."""
+    exact, zeros = level.exact, level.zeros
+    totals = exact.totals[nodes]
+    cells = np.arange(zeros.kinds.size) if parent is None else np.flatnonzero(parent)
+    sets = sparse.csr_array(exact.sets[:, cells])
+    live = zeros.allowed[nodes][:, zeros.kinds[cells]]
+    if sets.shape[0]:
+        live = live & ((totals == 0).astype(np.int64) @ sets == 0)  # an exact zero empties its set
+    if parent is None:
+        kept = np.flatnonzero(live.any(axis=0))  # cells that a node can hold
+        cells, sets, live = cells[kept], sparse.csr_array(sets[:, kept]), live[:, kept]
+    elif not live.any(axis=0).all():
+        raise DataError(
+            f"level {level.name!r}: public zeros and invariants leave no place for a count above"
+        )
+    ahead = [
+        (child, replace(found, classes=found.classes[cells]))
+        for child, node in enumerate(range(nodes.start, nodes.stop))
+        if (found := level.lookahead.get(node)) is not None
+    ]
+    queries = tuple(
+        Query(table.rows[:, cells], table.weight, answers)
+        for table, answers in zip(level.measured, noisy, strict=True)
+    )
+    counts = None if parent is None else parent[cells]
+    controlled = sparse.csr_array(level.controlled[:, cells])
+    return Family(live, counts, queries, sets, totals, controlled, tuple(ahead)), cells
+
+
+def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:
+    """Return the integer histograms of a level, given those of the level above.
+
+    Noise is drawn for every node in order, used or not, so that two runs with one seed differ
+    only where their data do.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    found = [(none, none, none)]  # node, cell and count
+    for number, ends in enumerate(pairwise(level.first.tolist())):
+        nodes = slice(*ends)
+        parent = None if above is None else above[[number]].toarray().ravel()
+        noisy = _noisy(level, nodes, rng)
+        if parent is not None and not parent.any():
+            continue
+        family, cells = _family(level, nodes, parent, noisy)
+        solved = solve(family)
+        child, cell = np.nonzero(solved)
+        found.append((nodes.start + child, cells[cell], solved[child, cell]))
+    row, column, count = (np.concatenate(part) for part in zip(*found, strict=True))
+    shape = (level.geoids.size, level.zeros.kinds.size)
+    return sparse.csr_array((count, (row, column)), shape=shape)
+
+
 # Parameters of the TopDown-like mechanism, checked and put into one form.
 
 
-def workload_of(value: Any) -> Workload | None:
+def workload_of(value: object) -> Workload | None:
     """Return a workload, given as one or as its dict."""
     if value is None or isinstance(value, Workload):
         return value
@@ -278,7 +352,7 @@ def level_tables(value: Any) -> tuple[Key, ...]:
     return tuple((p[0], p[1]) for p in pairs)
 
 
-def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
+def zero_codes(value: object) -> dict[str, tuple[int, ...]]:
     """Return codes by attribute, each once."""
     return {
         str(name): tuple(np.unique(check.count_array(codes, f"zero_patterns[{name!r}]")).tolist())
@@ -287,7 +361,7 @@ def zero_codes(value: Any) -> dict[str, tuple[int, ...]]:
 
 
 def facility_codes(
-    value: Any, patterns: Mapping[str, tuple[int, ...]]
+    value: object, patterns: Mapping[str, tuple[int, ...]]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return codes by attribute and place, all of them codes of the zero patterns."""
     found: dict[str, dict[str, tuple[int, ...]]] = {}
@@ -321,37 +395,23 @@ def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> 
 
 @dataclass(frozen=True, eq=False)
 class PreparedTopDown(BasePrepared):
-    """A TopDown-like release of one truth, ready to be drawn many times.
+    """A TopDown-like release of one truth, ready to be drawn many times."""
 
-    It holds the confidential counts: it belongs to the custodian.
-
-    Attributes
-    ----------
-    spec : MechanismSpec
-        Spec of the releases.
-    levels : tuple
-        The tree.
-    workload : Workload
-        Published tables.
-    rows : mapping of (level, table) to csc_array
-        Published tables over cells, transposed.
-    solve : callable
-        Returns the integer counts of the children of a node.
-    """
-
-    spec: MechanismSpec
-    levels: tuple[Level, ...]
-    workload: Workload
-    rows: Mapping[Key, sparse.csc_array]
+    spec: MechanismSpec  # of the releases
+    levels: tuple[Level, ...]  # the tree
+    workload: Workload  # published tables
+    rows: Mapping[Key, sparse.csc_array]  # published tables over cells, transposed
     solve: Solve = solve_family
 
     def histograms(self, rng: np.random.Generator | int | None = None) -> dict[str, Histogram]:
         """Return one draw of the protected counts at every level of the tree, coarse to fine."""
-        solved = solve_tree(self.levels, generator(rng, optional=True), self.solve)
-        return {
-            level.name: Histogram(self.workload.schema, level.name, level.geoids, counts)
-            for level, counts in zip(self.levels, solved, strict=True)
-        }
+        random = generator(rng, optional=True)
+        above: Rows | None = None
+        found = {}
+        for level in self.levels:
+            above = counts = solve_level(level, above, random, self.solve)
+            found[level.name] = Histogram(self.workload.schema, level.name, level.geoids, counts)
+        return found
 
     def _draw(self, rng: np.random.Generator) -> Protected:
         found = self.histograms(rng)
@@ -440,10 +500,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     def __init__(
         self,
         *,
-        rho: Any = None,
-        budget: Mapping[str, Mapping[str, Any]] | None = None,
-        level_shares: Mapping[str, Any] | None = None,
-        query_shares: Mapping[str, Any] | None = None,
+        rho: object = None,
+        budget: Mapping[str, Mapping[str, object]] | None = None,
+        level_shares: Mapping[str, object] | None = None,
+        query_shares: Mapping[str, object] | None = None,
         measurements: Workload | Mapping[str, Any] | None = None,
         invariants: Sequence[Sequence[str]] | None = None,
         zero_patterns: Mapping[str, Sequence[int]] | None = None,
@@ -512,7 +572,13 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             level_shares=self._level_shares,
             query_shares=self._query_shares,
         )
-        strategy.check_measured(budget, measurements)
+        for level, parts in budget.items():
+            for table in parts:
+                if (level, table) not in measurements.tables:
+                    raise ArgumentError(
+                        f"budget names table {table!r} at level {level!r}, which the measurements "
+                        "lack"
+                    )
         return self._with_invariants(workload, measurements, budget, redistricting)
 
     def _with_invariants(

@@ -16,21 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayesrisk._validation import MAX_COUNT
+from bayesrisk._validation import MAX_COUNT, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.reader import ENDINGS, SIGNS, Scales, budget_chain, files_of
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
-    ROW,
     Rows,
     Universe,
     batches,
     cell_labels,
     check_columns,
-    check_suffix,
-    column_of_text,
-    opened,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +46,7 @@ class QueryRows(NamedTuple):
     shape: tuple[int, ...]
     answers: tuple[str, ...]
     geocodes: NDArray[np.str_]
-    values: NDArray[np.int64]
+    values: IntArray
     sigma2: NDArray[np.float64]
     sign: str
 
@@ -76,14 +72,11 @@ def _pieces(
         shared = min(len(state or ""), len(low))
         if state is not None and not low[:shared] <= state[:shared] <= high[:shared]:
             continue
-        with opened(file) as source:
-            check_columns(source.schema_arrow, file, axes, columns)
-        for start, batch in batches(file, columns, rows, (low, high)):
-            codes = column_of_text(batch, "geocode", file, start).cast(pa.string())
-            numbers = pa.array(np.arange(start, start + batch.num_rows))
-            batch = batch.append_column(ROW, numbers).filter(_in_range(codes, low, high))
-            if batch.num_rows:
-                yield state, Rows(file, batch)
+        check_columns(file, axes, columns)
+        for piece in batches(file, columns, rows, (low, high)):
+            codes = piece.column("geocode").cast(pa.string())
+            if len(inside := piece.where(_in_range(codes, low, high))):
+                yield state, inside
 
 
 def states_of(nmf: NoisyMeasurements, level: str) -> list[str]:
@@ -99,9 +92,9 @@ def states_of(nmf: NoisyMeasurements, level: str) -> list[str]:
             if state is not None:
                 found.add(state)
                 continue
-            for start, batch in batches(file, ("geocode",), _NAMES):
-                codes = column_of_text(batch, "geocode", file, start).cast(pa.string())
-                width = nmf.widths.get("State", SPINE_WIDTHS["State"])
+            width = nmf.widths.get("State", SPINE_WIDTHS["State"])
+            for rows in batches(file, ("geocode",), _NAMES):
+                codes = rows.column("geocode").cast(pa.string())
                 found |= set(pc.unique(pc.utf8_slice_codeunits(codes, 0, width)).to_pylist())
     return sorted(found)
 
@@ -127,17 +120,15 @@ def units_between(
 
 
 def definitions(nmf: NoisyMeasurements, level: str, kind: str) -> dict[str, tuple[str, ...]]:
-    """Return what each query of a level asks of each axis, by name without its ending."""
+    """Return the answers on each axis of each query of a level, by name without its ending."""
     axes = tuple(nmf.universe.axes)
     found: dict[str, tuple[str, ...]] = {}
     for file, _ in files_of(nmf.folder, level, kind):
-        with opened(file) as source:
-            check_columns(source.schema_arrow, file, axes, ("query_name", *axes))
-        for start, batch in batches(file, ("query_name", *axes), _NAMES):
-            names = column_of_text(batch, "query_name", file, start)
-            check_suffix(names, ENDINGS[kind], file, start)
-            columns = [names, *(column_of_text(batch, axis, file, start) for axis in axes)]
-            table = pa.table([c.cast(pa.string()) for c in columns], ["query_name", *axes])
+        check_columns(file, axes, ("query_name", *axes))
+        for rows in batches(file, ("query_name", *axes), _NAMES):
+            columns = [rows.queries(ENDINGS[kind])[0]]
+            columns += [rows.column(axis).cast(pa.string()) for axis in axes]
+            table = pa.table(columns, ["query_name", *axes])
             for row in table.group_by(["query_name", *axes]).aggregate([]).to_pylist():
                 name = row.pop("query_name").removesuffix(ENDINGS[kind])
                 answers = tuple(row[axis] for axis in axes)
@@ -177,15 +168,18 @@ def rows_between(
                     f"must be {list(last[-1].shape)} as in the query's other rows, "
                     f"got {list(shape)}",
                 )
+            values, noise, sign = some.values(shape), np.empty(0), ""
             if kind == "Constraint":
-                noise, sign = np.empty(0), _one_sign(some)
-                _refuse_negative(some, some.values(shape))
+                sign = _one_sign(some)
+                # A bound below 0 is one on a count that none meets, or every one.
+                least = values.min(axis=1)
+                some.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
             else:
                 if name not in scales:
                     chain = None if nmf.budget is None else budget_chain(nmf.budget, level, name)
                     scales[name] = Scales(chain)
-                noise, sign = some.sigma2(scales[name]), ""
-            last.append(QueryRows(name, shape, answers, codes, some.values(shape), noise, sign))
+                noise = some.sigma2(scales[name])
+            last.append(QueryRows(name, shape, answers, codes, values, noise, sign))
     return {name: _joined(found, f"{nmf.folder}: {level} {kind}") for name, found in parts.items()}
 
 
@@ -195,12 +189,6 @@ def _one_sign(rows: Rows) -> str:
     wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
     rows.check("sign", np.isin(signs, SIGNS) & (signs == signs[0]), f"be one of {wanted}", signs)
     return str(signs[0])
-
-
-def _refuse_negative(rows: Rows, values: NDArray[np.int64]) -> None:
-    """Refuse a bound on a count that no count meets, or every one."""
-    least = values.min(axis=1)
-    rows.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
 
 
 def _joined(parts: list[QueryRows], where: str) -> QueryRows:
@@ -229,23 +217,15 @@ NO_UNIT = -1
 class CellBounds(NamedTuple):
     """The least and the largest count of cells, one row for each distinct set of bounds.
 
-    Attributes
-    ----------
-    pattern : ndarray of int64, shape (units,)
-        Row of each unit.
-    lower, upper : ndarray of int64, shape (patterns, cells)
-        0 and 2**52 where nothing is known.
-    kind : ndarray of int16, shape (patterns, cells)
-        Constraint that gives the upper bound, as a place in ``kinds``; -1 for none.
-    kinds : tuple of str
-        Names of constraints, those of a unit around it with the level in front.
-    live : ndarray of bool, shape (patterns, atoms)
-        Whether anybody can be in the cells of an atom.
+    ``pattern`` is the row of each unit.  ``lower`` and ``upper``, of shape (patterns, cells), are 0
+    and 2**52 where nothing is known; ``kind`` is the constraint that gives the upper bound, as a
+    place in ``kinds`` (-1 for none), of which those of a unit around it have the level in front.
+    ``live``, of shape (patterns, atoms), says whether anybody can be in the cells of an atom.
     """
 
-    pattern: NDArray[np.int64]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
+    pattern: IntArray
+    lower: IntArray
+    upper: IntArray
     kind: NDArray[np.int16]
     kinds: tuple[str, ...]
     live: NDArray[np.bool_]
@@ -254,19 +234,9 @@ class CellBounds(NamedTuple):
 class Atoms:
     """The cells of the histogram that no constraint tells apart, and how constraints see them.
 
-    Parameters
-    ----------
-    universe : Universe
-        Axes and recodes.
-    asked : mapping of str to tuple of str
-        For each constraint what it asks of the axes (levels share names and meanings).
-
-    Attributes
-    ----------
-    ignored : tuple of str
-        Constraints with a recode that is not known: they are not used.
-    of_cell : ndarray of int64 or None
-        Atom of each cell of the histogram; None where the axes are not known.
+    ``asked`` says of each constraint what it asks of the axes (levels share names and meanings);
+    ``ignored`` are constraints with a recode that is not known, which are not used; ``of_cell`` is
+    the atom of each cell of the histogram, None where the axes are not known.
     """
 
     def __init__(self, universe: Universe, asked: Mapping[str, tuple[str, ...]]) -> None:
@@ -274,7 +244,7 @@ class Atoms:
         found = {name: cell_labels(universe, answers) for name, answers in asked.items()}
         self._labels = {name: labels for name, labels in found.items() if labels is not None}
         self.ignored = tuple(sorted(set(asked) - set(self._labels)))
-        self.of_cell: NDArray[np.int64] | None = None
+        self.of_cell: IntArray | None = None
         if universe.size:
             codes = np.zeros(universe.size, dtype=np.int64)
             for labels in self._labels.values():
@@ -291,18 +261,18 @@ class Atoms:
         """Return whether a constraint is understood."""
         return name in self._labels
 
-    def labels(self, name: str) -> NDArray[np.int64]:
+    def labels(self, name: str) -> IntArray:
         """Return the total of a constraint that counts each cell, -1 for none."""
         return self._labels[name]
 
-    def of_atoms(self, name: str) -> NDArray[np.int64]:
+    def of_atoms(self, name: str) -> IntArray:
         """Return the total of a constraint that counts each atom, -1 for none."""
         out = np.empty(self.size, dtype=np.int64)
         out[self.of_cell] = self._labels[name]
         return out
 
 
-def _around(labels: NDArray[np.int64], target: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _around(labels: IntArray, target: IntArray, n: int) -> IntArray:
     """Return for each target cell the total that holds all of it; -1 for none."""
     cells = target >= 0
     least, most = np.full(n, np.iinfo(np.int64).max), np.full(n, -2)
@@ -311,34 +281,19 @@ def _around(labels: NDArray[np.int64], target: NDArray[np.int64], n: int) -> NDA
     return np.where(least == most, most, -1)
 
 
-def _inside(labels: NDArray[np.int64], target: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return for each total the target cell that holds all of it; -1 for none."""
-    return _around(target, labels, n)
-
-
 def cell_bounds(
     atoms: Atoms,
-    target: NDArray[np.int64],
+    target: IntArray,
     units: NDArray[np.str_],
     rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
     where: str,
 ) -> CellBounds:
-    """Return what constraints leave of the cells of a query in some units.
+    """Return the least and largest counts that constraints leave of a query's cells in some units.
 
-    Parameters
-    ----------
-    atoms : Atoms
-        The constraints that are understood.
-    target : ndarray of int64
-        For every cell of the histogram, the cell of the query; -1 for none.
-    units : ndarray of str
-        Geocodes, sorted.
-    rows : sequence of (str, int, mapping)
-        For the units' own level and those around it: what to put before the names of
-        constraints (nothing for their own), width of geocodes, and the rows of the constraints.
-        Of two that say the same the first is named.
-    where : str
-        For messages.
+    ``target`` is the cell of the query of every cell of the histogram, -1 for none; ``units`` are
+    sorted.  ``rows`` has, for the units' own level and those around it, what to put before the
+    names of constraints (nothing for their own), the width of geocodes, and the rows of the
+    constraints; of two that say the same the first is named.
     """
     table, columns = _stacked(atoms, units, rows)
     distinct, pattern = np.unique(table, axis=0, return_inverse=True)
@@ -364,7 +319,7 @@ def cell_bounds(
             stated = totals[:, of_atoms[inside]]
             most[:, inside] = np.minimum(most[:, inside], np.where(stated < 0, MAX_COUNT, stated))
         if sign in ("=", ">=") and own:
-            held_by = _inside(labels, target, size)
+            held_by = _around(target, labels, size)
             sums = np.zeros_like(lower)
             for total in np.flatnonzero(held_by >= 0).tolist():
                 sums[:, held_by[total]] += np.maximum(totals[:, total], 0)
@@ -392,9 +347,9 @@ def _stacked(
     atoms: Atoms,
     units: NDArray[np.str_],
     rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
-) -> tuple[NDArray[np.int64], list[_Column]]:
+) -> tuple[IntArray, list[_Column]]:
     """Return all totals about each unit side by side; -1 where there is no row."""
-    parts: list[NDArray[np.int64]] = [np.zeros((units.size, 0), dtype=np.int64)]
+    parts: list[IntArray] = [np.zeros((units.size, 0), dtype=np.int64)]
     columns: list[_Column] = []
     start = 0
     for before, width, found in rows:
@@ -410,7 +365,7 @@ def _stacked(
     return np.concatenate(parts, axis=1), columns
 
 
-def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.int64]:
+def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> IntArray:
     """Return the place of each code among sorted ones, -1 where it is not there."""
     if not known.size:
         return np.full(codes.size, NO_UNIT)
@@ -420,9 +375,9 @@ def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.int
 
 def _sum_of_atoms(
     atoms: Atoms,
-    target: NDArray[np.int64],
-    most: NDArray[np.int64],
-    upper: NDArray[np.int64],
+    target: IntArray,
+    most: IntArray,
+    upper: IntArray,
     kind: NDArray[np.int16],
 ) -> NDArray[np.int16]:
     """Tighten the bounds of cells to the sums of those of their atoms; where that is 0, say why.
@@ -447,10 +402,10 @@ def _sum_of_atoms(
 def _refuse_contradictions(
     atoms: Atoms,
     units: NDArray[np.str_],
-    pattern: NDArray[np.int64],
-    distinct: NDArray[np.int64],
+    pattern: IntArray,
+    distinct: IntArray,
     columns: list[_Column],
-    most: NDArray[np.int64],
+    most: IntArray,
     where: str,
 ) -> None:
     """Refuse a total that is at least more than what others leave of its cells."""

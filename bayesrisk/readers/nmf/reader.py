@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.parquet import opened
 from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatAnswer
+from bayesrisk._validation import FloatAnswer, FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.readers.geocodes import SPINE_WIDTHS, first_fault
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
     ConstraintBatch,
@@ -39,9 +39,6 @@ from bayesrisk.readers.nmf.rows import (
     axes_of,
     batches,
     check_columns,
-    check_suffix,
-    column_of_text,
-    opened,
     rows_of_query,
     universe_of,
 )
@@ -64,7 +61,7 @@ _MAX_STEPS = 60
 SINGLE = 2.0**-23
 
 
-def _log_variance(precision: NDArray[np.float64]) -> tuple[Any, Any]:
+def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the logarithm of the variance at 1 / (2 sigma2), and its derivative.
 
     The weight of 1 is taken out, so that nothing underflows.
@@ -117,9 +114,7 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
 
 def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
     """Return the budgets of a query at a level and at those below it, from a table of budgets."""
-    missing = [name for name in ("level", "query", "rho") if name not in budget.columns]
-    if missing:
-        raise ArgumentError(f"budget must have the columns level, query, rho; missing: {missing}")
+    check.frame(budget, "budget", ("level", "query", "rho"))
     levels = list(dict.fromkeys(budget["level"]))
     if level not in levels:
         raise ArgumentError(f"budget must have the level {level!r}, got {', '.join(levels)}")
@@ -141,7 +136,7 @@ class Scales:
     """
 
     def __init__(self, chain: Sequence[Fraction] | None) -> None:
-        self._exact: NDArray[np.float64] | None = None
+        self._exact: FloatArray | None = None
         if chain is not None:
             totals = {sum(chain[: i + 1], Fraction(0)) for i in range(len(chain))} - {Fraction(0)}
             if not totals:
@@ -154,7 +149,7 @@ class Scales:
         """Variances that the budget allows, or None."""
         return None if self._exact is None else self._variance.tolist()
 
-    def __call__(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, variance: FloatArray) -> FloatArray:
         """Return sigma2 for each variance; NaN where the budget does not explain it."""
         distinct, place = np.unique(variance, return_inverse=True)
         if self._exact is None:
@@ -163,23 +158,16 @@ class Scales:
             gap = np.abs(distinct[:, None] / self._variance - 1.0)
             best = gap.argmin(axis=1)
             scales = np.where(gap.min(axis=1) <= SINGLE, self._exact[best], np.nan)
-        result: NDArray[np.float64] = scales[place]
+        result: FloatArray = scales[place]
         return result
 
 
 # Folders of a noisy measurement file, and units that occur twice.
 
-#: Levels of the redistricting data and of the later demographic ones, coarse to fine.
+# Levels of the redistricting data and of the later demographic ones, coarse to fine.
 _LEVELS = (
-    "US",
-    "State",
-    "County",
-    "Prim",
-    "Tract_Subset_Group",
-    "Tract_Subset",
-    "Tract",
-    "Block_Group",
-    "Block",
+    *("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Tract"),
+    *("Block_Group", "Block"),
 )
 _SUFFIX = 16  # characters of a block's geocode that are published geography
 
@@ -259,54 +247,32 @@ def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
     """Return a level's first geocode that is text, and its file; None where it has no row."""
     for kind in ("Constraint", "DPQuery"):
         for file, _ in files_of(folder, level, kind):
-            with opened(file) as source:
-                if "geocode" not in source.schema_arrow.names:
-                    continue  # refused by name where the file is read
-            for _, batch in batches(file, ("geocode",), 1):
-                code = batch.column("geocode")[0].as_py()
-                if code is not None:
-                    return file, str(code)
-                break
+            with opened(file) as (source, _):
+                there = "geocode" in source.schema_arrow.names
+            # A file without the column is refused by name where it is read.
+            rows = next(batches(file, ("geocode",), 1), None) if there else None
+            code = None if rows is None else rows.table.column("geocode")[0].as_py()
+            if code is not None:
+                return file, str(code)
     return None
 
 
-def _keys(codes: NDArray[np.str_], level: str) -> list[Any]:
-    """Return a number for each unit; that of a block is its published part."""
-    if level == "US":
-        return list(codes.tolist())
-    kept = (code[-_SUFFIX:] for code in codes.tolist()) if level == "Block" else codes.tolist()
-    return [int("1" + code) for code in kept]
+def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[int]) -> None:
+    """Refuse a unit that has been read before, and remember these.
 
-
-def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[Any]) -> None:
-    """Refuse a unit that has been read before, and remember these."""
-    keys = _keys(codes, level)
-    fresh = set(keys)
-    if len(fresh) == len(keys) and seen.isdisjoint(fresh):
-        seen |= fresh
-        return
-    for place, key in enumerate(keys):
-        if key in seen:
-            raise rows.refuse(
-                place,
-                "geocode",
-                f"must occur once for the query, got {shown(str(codes[place]))} again",
-            )
-        seen.add(key)
-
-
-def check_units(
-    codes: NDArray[np.str_], level: str, width: int | None, state: str | None, file: Path
-) -> None:
-    """Refuse units that are not of the level and of the state of their folder."""
-    fault = first_fault(codes, level, width)
-    if fault:
-        place, rule = fault
-        raise DataError(
-            f"{file}: column 'geocode': a {level} must have {rule}, got {shown(str(codes[place]))}"
-        )
-    if state is not None and (codes.astype(f"U{len(state)}") != state).any():
-        raise DataError(f"{file}: column 'geocode': must start with {state!r}, the folder's state")
+    A unit is kept as a number; a block by its published part, the nation as a single 1.
+    """
+    kept = {"Block": slice(-_SUFFIX, None), "US": slice(0, 0)}.get(level, slice(None))
+    keys = [int("1" + code[kept]) for code in codes.tolist()]
+    found = set(keys)
+    if len(found) < len(keys) or not seen.isdisjoint(found):
+        for place, key in enumerate(keys):
+            if key in seen:
+                text = shown(str(codes[place]))
+                rule = f"must occur once for the query, got {text} again"
+                raise rows.refuse(place, "geocode", rule)
+            seen.add(key)
+    seen |= found
 
 
 #: How names of queries end, by the kind of the folder.
@@ -384,18 +350,15 @@ class NoisyMeasurements:
         first = next(found, None)
         if first is None:
             raise DataError(f"{path}: must hold Parquet files in its levels, got none")
-        with opened(first) as source:
+        with opened(first) as (source, _):
             universe = universe_of(axes_of(source.schema_arrow))
         return cls(path, levels, universe, budget, widths_of(path, levels))
-
-    def _level(self, level: str) -> str:
-        return check.choice(level, "level", self.levels)
 
     def n_rows(self, level: str) -> dict[Path, int]:
         """Return the number of rows of each file of noisy answers, from their footers."""
         found = {}
-        for file, _ in files_of(self.folder, self._level(level), "DPQuery"):
-            with opened(file) as source:
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
+            with opened(file) as (source, _):
                 found[file] = source.metadata.num_rows
         return found
 
@@ -403,13 +366,10 @@ class NoisyMeasurements:
         """Return the names of the queries of a level, without their ending, sorted."""
         names: set[str] = set()
         suffix = ENDINGS[kind]
-        for file, _ in files_of(self.folder, self._level(level), kind):
-            with opened(file) as source:
-                check_columns(source.schema_arrow, file, tuple(self.universe.axes), ("query_name",))
-            for start, batch in batches(file, ("query_name",), _NAME_ROWS):
-                column = column_of_text(batch, "query_name", file, start)
-                check_suffix(column, suffix, file, start)
-                names |= {str(name) for name in pc.unique(column).to_pylist()}
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), kind):
+            check_columns(file, tuple(self.universe.axes), ("query_name",))
+            for rows in batches(file, ("query_name",), _NAME_ROWS):
+                names.update(rows.queries(suffix)[1])
         return tuple(sorted(name.removesuffix(suffix) for name in names))
 
     def queries(self, level: str) -> tuple[str, ...]:
@@ -435,11 +395,10 @@ class NoisyMeasurements:
         axes = tuple(self.universe.axes)
         columns = ("geocode", "query_name", *axes, "query_shape", "value", extra)
         expected: tuple[int, ...] | None = None
-        seen: set[Any] = set()
+        seen: set[int] = set()
         of_state: str | None = None
         for file, state in files_of(self.folder, level, kind):
-            with opened(file) as source:
-                check_columns(source.schema_arrow, file, axes, columns)
+            check_columns(file, axes, columns)
             if state != of_state:
                 seen, of_state = set(), state
             for rows in rows_of_query(
@@ -492,7 +451,9 @@ class NoisyMeasurements:
     def iter_units(self, level: str) -> Iterator[NDArray[np.str_]]:
         """Yield the geocodes of all units of a level, from the constraints, state by state."""
         files: dict[str | None, list[Path]] = {}
-        for file, state in files_of(self.folder, self._level(level), "Constraint"):
+        for file, state in files_of(
+            self.folder, check.choice(level, "level", self.levels), "Constraint"
+        ):
             files.setdefault(state, []).append(file)
         if not files:
             raise ArgumentError(
@@ -501,30 +462,17 @@ class NoisyMeasurements:
         for state, parts in files.items():
             units: set[str] = set()
             for file in parts:
-                for start, batch in batches(file, ("geocode",), _NAME_ROWS):
-                    column = column_of_text(batch, "geocode", file, start)
-                    units |= set(pc.unique(column).to_pylist())
-            codes = np.array(sorted(units), dtype=np.str_)
-            check_units(codes, level, self.widths.get(level), state, parts[0])
-            yield codes
+                for rows in batches(file, ("geocode",), _NAME_ROWS):
+                    codes = rows.geocodes(level, self.widths.get(level), state)
+                    units |= set(codes.tolist())
+            yield np.array(sorted(units), dtype=np.str_)
 
     def units(self, level: str) -> NDArray[np.str_]:
         """Return the geocodes of all units of a level, those without a noisy answer too."""
         return np.concatenate(list(self.iter_units(level)))
 
-    def cells(self, shape: tuple[int, ...]) -> Mapping[str, NDArray[np.int64]]:
-        """Return the position on each axis of every cell of a query.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape of the query, as in :class:`MeasurementBatch`.
-
-        Returns
-        -------
-        mapping of str to ndarray of int64
-            For each axis, the position of cell 0, 1, ...
-        """
+    def cells(self, shape: tuple[int, ...]) -> Mapping[str, IntArray]:
+        """Return, for each axis, the position of cell 0, 1, ... of a query of this shape."""
         axes = tuple(self.universe.axes)
         if len(shape) != len(axes):
             raise ArgumentError(f"shape must have {len(axes)} entries, got {shown(shape)}")

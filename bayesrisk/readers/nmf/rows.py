@@ -1,9 +1,8 @@
-"""Rows of a noisy measurement file, checked; the folder around them is in ``nmf``."""
+"""Rows of a noisy measurement file, checked; the folder around them is in ``reader``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -17,11 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from bayesrisk._files.parquet import check_kinds, is_text, plain_kind
-from bayesrisk._files.parquet import opened as parquet_file
+from bayesrisk._files.parquet import check_kinds, is_text, opened, plain_kind
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import MAX_COUNT
+from bayesrisk._validation import MAX_COUNT, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers.geocodes import first_fault
 
@@ -47,16 +45,10 @@ _RELATIVES = _ranges(*range(18), stop=18)  # members of households, by relations
 
 @dataclass(frozen=True)
 class Universe:
-    """The histogram of a product: its axes, in order, and their recodes.
+    """The histogram of a product, ``other`` where it is not known.
 
-    Attributes
-    ----------
-    name : str
-        ``pl94-person``, ``pl94-unit``, ``dhc-person``, or ``other``.
-    axes : mapping of str to int
-        Size of each axis; 0 where it is not known.
-    recodes : mapping of str to mapping
-        For each axis, the groups of values of each recode.
+    Its axes in order, each with its size (0 where it is not known), and for each axis the groups
+    of values of each recode.
     """
 
     name: str
@@ -66,10 +58,7 @@ class Universe:
     @property
     def size(self) -> int:
         """Return the number of cells of the histogram, 0 where it is not known."""
-        size = 1
-        for extent in self.axes.values():
-            size *= extent
-        return size
+        return prod(self.axes.values())
 
     def groups(self, axis: str, answer: str) -> Groups | None:
         """Return the values behind each position of an axis, or None for an unknown recode."""
@@ -128,12 +117,12 @@ UNIVERSES = MappingProxyType(
 )
 
 
-def cell_labels(universe: Universe, answers: Sequence[str]) -> NDArray[np.int64] | None:
+def cell_labels(universe: Universe, answers: Sequence[str]) -> IntArray | None:
     """Return, for every cell of the histogram, the cell of a query that counts it; -1 for none.
 
     ``answers`` say how each axis is answered.  None where an axis or a recode is not known.
     """
-    labels: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    labels: IntArray = np.zeros(1, dtype=np.int64)
     for (axis, extent), answer in zip(universe.axes.items(), answers, strict=True):
         groups = universe.groups(axis, answer)
         if not extent or groups is None:
@@ -155,20 +144,24 @@ def universe_of(axes: tuple[str, ...]) -> Universe:
     return Universe("other", MappingProxyType(dict.fromkeys(axes, 0)))
 
 
-def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
-    """Return, axis by axis, the groups of values that a query of known recodes counts.
+def axis_answers(universe: Universe, query: str) -> dict[str, str]:
+    """Return the answer of a query of known recodes on each axis.
 
     ``votingage * cenrace`` is the cross of two answers; ``total`` sums everything out.
     """
     if query == "detailed":
-        answers = dict.fromkeys(universe.axes, "detailed")
-    else:
-        names = [] if query == "total" else query.split(" * ")
-        owner = {
-            name: axis for axis in universe.axes for name in (axis, *universe.recodes.get(axis, {}))
-        }
-        answers = {owner[name]: name for name in names}
-    groups = (universe.groups(axis, answers.get(axis, "*")) for axis in universe.axes)
+        return dict.fromkeys(universe.axes, "detailed")
+    owner = {
+        name: axis for axis in universe.axes for name in (axis, *universe.recodes.get(axis, {}))
+    }
+    names = [] if query == "total" else query.split(" * ")
+    return dict.fromkeys(universe.axes, "*") | {owner[name]: name for name in names}
+
+
+def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
+    """Return, axis by axis, the groups of values that a query of known recodes counts."""
+    answers = axis_answers(universe, query)
+    groups = (universe.groups(axis, answers[axis]) for axis in universe.axes)
     return tuple(group for group in groups if group is not None)
 
 
@@ -178,37 +171,22 @@ def query_groups(universe: Universe, query: str) -> tuple[Groups, ...]:
 @displayed
 @dataclass(frozen=True)
 class MeasurementBatch:
-    """Noisy answers to one query in some units.
+    """Noisy answers to one query in some units, whose ``geocodes`` have shape (n,).
 
-    Attributes
-    ----------
-    level, query : str
-        What was asked, and where.
-    shape : tuple of int
-        Positions of each axis of the histogram; their product is the number of cells.
-    geocodes : ndarray of str, shape (n,)
-        The units.
-    values : ndarray of int64, shape (n, cells)
-        Noisy counts, cells in C order of ``shape``.
-    variance : ndarray of float, shape (n,)
-        Variance of the noise, as the file has it.
-    sigma2 : ndarray of float, shape (n,)
-        Scale parameter of the noise.
-    file : pathlib.Path
-        Where the rows are from.
-    rows : ndarray of int64, shape (n,)
-        Their numbers in the file, from 0.
+    ``values``, shape (n, cells), are noisy counts, the cells in C order of ``shape``: the positions
+    on each axis of the histogram.  ``variance``, shape (n,), is that of the noise as the file has
+    it, ``sigma2`` its scale parameter; ``rows`` are the numbers of the rows in ``file``, from 0.
     """
 
     level: str
     query: str
     shape: tuple[int, ...]
     geocodes: NDArray[np.str_]
-    values: NDArray[np.int64]
+    values: IntArray
     variance: NDArray[np.float64]
     sigma2: NDArray[np.float64]
     file: Path
-    rows: NDArray[np.int64]
+    rows: IntArray
 
 
 @displayed
@@ -216,49 +194,28 @@ class MeasurementBatch:
 class ConstraintBatch:
     """Exact statements about one query in some units.
 
-    Attributes
-    ----------
-    level, query : str
-        What is stated, and where.
-    shape : tuple of int
-        Positions of each axis of the histogram.
-    geocodes : ndarray of str, shape (n,)
-        The units.
-    values : ndarray of int64, shape (n, cells)
-        Bounds or totals, cells in C order of ``shape``.
-    signs : ndarray of str, shape (n,)
-        ``=``, ``<=`` or ``>=``: the count stands to the left of it.
-    file : pathlib.Path
-        Where the rows are from.
-    rows : ndarray of int64, shape (n,)
-        Their numbers in the file, from 0.
+    As a :class:`MeasurementBatch`, but ``values`` are bounds or totals, and ``signs``, shape (n,),
+    say ``=``, ``<=`` or ``>=``: the count stands to the left of it.
     """
 
     level: str
     query: str
     shape: tuple[int, ...]
     geocodes: NDArray[np.str_]
-    values: NDArray[np.int64]
+    values: IntArray
     signs: NDArray[np.str_]
     file: Path
-    rows: NDArray[np.int64]
+    rows: IntArray
 
 
 #: Cells in a batch; the largest row may hold more.
 BATCH_CELLS = 2**20
-ROW = "#row"  # a column of our own: no column of a file is called so
+_ROW = "#row"  # a column of our own: no column of a file is called so
 _TEXT = ("geocode", "query_name")
 _LISTS = ("query_shape", "value")
-#: Columns that are no axes of the histogram.
 MAX_VARIANCE = 1e30
+# Columns that are no axes of the histogram.
 _NOT_AXES = (*_TEXT, "sign", "query_shape", "value", "variance", "plb", "State", "County")
-
-
-@contextmanager
-def opened(file: Path) -> Iterator[parquet.ParquetFile]:
-    """Open a Parquet file to be read piece by piece: a page of each column in memory at a time."""
-    with parquet_file(file) as (source, _):
-        yield source
 
 
 def _is_numbers(kind: pa.DataType) -> bool:
@@ -271,10 +228,10 @@ def axes_of(schema: pa.Schema) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name not in _NOT_AXES)
 
 
-def check_columns(
-    schema: pa.Schema, file: Path, axes: Sequence[str], wanted: Sequence[str]
-) -> None:
+def check_columns(file: Path, axes: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse a file whose columns are missing or of another type."""
+    with opened(file) as (source, _):
+        schema = source.schema_arrow
     tests: dict[str, tuple[Any, str]] = {
         **dict.fromkeys((*_TEXT, "sign", *axes), (is_text, "strings")),
         **dict.fromkeys(_LISTS, (_is_numbers, "lists of integers")),
@@ -294,15 +251,6 @@ def check_columns(
             f"{file}: must have the axes {', '.join(axes)} of the other files, "
             f"got {', '.join(axes_of(schema)) or 'none'}"
         )
-
-
-def column_of_text(batch: pa.RecordBatch, name: str, file: Path, start: int) -> pa.Array:
-    """Return a column of strings without nulls."""
-    column = batch.column(name)
-    if column.null_count:
-        row = start + int(pc.index(pc.is_null(column), True).as_py()) + 1
-        raise DataError(f"{file}: row {row}, column {name!r}: must not be null")
-    return column
 
 
 def _groups(source: parquet.ParquetFile, within: tuple[str, str] | None) -> list[int]:
@@ -325,18 +273,17 @@ def _groups(source: parquet.ParquetFile, within: tuple[str, str] | None) -> list
 
 def batches(
     file: Path, columns: Sequence[str], rows: int, within: tuple[str, str] | None = None
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield pieces of a file with the number of rows before each.
+) -> Iterator[Rows]:
+    """Yield the rows of a file in pieces of at most ``rows``.
 
     ``within`` are the beginnings of the first and the last geocode wanted: row groups that hold
     none are not read.  What is read may hold others too.
     """
-    with opened(file) as source:
+    with opened(file) as (source, _):
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
-        found = _groups(source, within)
-        for groups in _runs(found):
+        for groups in _runs(_groups(source, within)):
             start = sum(sizes[: groups[0]])
             for batch in source.iter_batches(
                 rows, row_groups=groups, columns=list(columns), use_threads=False
@@ -344,7 +291,8 @@ def batches(
                 for column in batch.columns:
                     # Damaged indices are not noticed on the way in, and would point anywhere.
                     column.validate(full=True)
-                yield start, batch
+                numbers = pa.array(np.arange(start, start + batch.num_rows))
+                yield Rows(file, batch.append_column(_ROW, numbers))
                 start += batch.num_rows
 
 
@@ -364,8 +312,15 @@ class Rows:
 
     def __init__(self, file: Path, table: pa.RecordBatch) -> None:
         self.file = file
-        self._table = table
-        self.numbers: NDArray[np.int64] = table.column(ROW).to_numpy()
+        self.table = table
+        self.numbers: IntArray = table.column(_ROW).to_numpy()
+
+    def __len__(self) -> int:
+        return self.numbers.size
+
+    def where(self, good: pa.Array) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.file, self.table.filter(good))
 
     def refuse(self, place: int, column: str, message: str) -> DataError:
         """Return the error about one row."""
@@ -373,7 +328,11 @@ class Rows:
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
 
     def check(
-        self, column: str, good: NDArray[np.bool_], rule: str, values: Sequence[Any] | NDArray[Any]
+        self,
+        column: str,
+        good: NDArray[np.bool_],
+        rule: str,
+        values: Sequence[object] | NDArray[np.str_],
     ) -> None:
         """Raise for the first row that is not good, with its value."""
         if not good.all():
@@ -382,17 +341,21 @@ class Rows:
             text = shown(str(value)) if isinstance(value, str) else shown(value)
             raise self.refuse(place, column, f"must {rule}, got {text}")
 
+    def queries(self, suffix: str) -> tuple[pa.Array, list[str]]:
+        """Return the query of each row, and all of them; refuse one with another ending."""
+        names = self.column("query_name").cast(pa.string())
+        distinct = pc.unique(names).to_pylist()
+        for name in distinct:
+            if not name.endswith(suffix):
+                place = int(pc.index(names, name).as_py())
+                raise self.refuse(place, "query_name", f"must end in {suffix!r}, got {shown(name)}")
+        return names, distinct
+
     def by_query(self, suffix: str) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of each query, by its name without its ending."""
-        names = self._without_nulls("query_name")
-        start = int(self.numbers[0])
-        check_suffix(names, suffix, self.file, start)
-        texts = names.cast(pa.string())
-        for name in pc.unique(texts).to_pylist():
-            yield (
-                name.removesuffix(suffix),
-                Rows(self.file, self._table.filter(pc.equal(texts, name))),
-            )
+        names, distinct = self.queries(suffix)
+        for name in distinct:
+            yield name.removesuffix(suffix), self.where(pc.equal(names, name))
 
     def sigma2(
         self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -406,10 +369,11 @@ class Rows:
 
     def text(self, name: str) -> NDArray[np.str_]:
         """Return a column of strings."""
-        return np.array(self._without_nulls(name).to_pylist(), dtype=np.str_)
+        return np.array(self.column(name).to_pylist(), dtype=np.str_)
 
-    def _without_nulls(self, name: str) -> pa.Array:
-        column = self._table.column(name)
+    def column(self, name: str) -> pa.Array:
+        """Return a column without nulls."""
+        column = self.table.column(name)
         if column.null_count:
             place = int(pc.index(pc.is_null(column), True).as_py())
             raise self.refuse(place, name, "must not be null")
@@ -429,9 +393,9 @@ class Rows:
             self.check("geocode", here, f"start with {state!r}, the folder's state", codes)
         return codes
 
-    def _lists(self, name: str) -> tuple[Any, NDArray[np.int64]]:
+    def _lists(self, name: str) -> tuple[IntArray, IntArray]:
         """Return the numbers of a column of lists, end to end, and how many are in each."""
-        column = self._without_nulls(name)
+        column = self.column(name)
         flat = column.flatten()
         lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
         if flat.null_count:
@@ -452,8 +416,9 @@ class Rows:
         self.check("query_shape", lengths == len(axes), rule, lengths.tolist())
         shapes = flat.reshape(-1, len(axes))
         listed = shapes.tolist()
-        self.check("query_shape", (shapes >= 1).all(axis=1), "be >= 1", listed)
-        same = (shapes == shapes[0]).all(axis=1)
+        positive: NDArray[np.bool_] = np.logical_and.reduce(shapes >= 1, axis=1)
+        self.check("query_shape", positive, "be >= 1", listed)
+        same: NDArray[np.bool_] = np.logical_and.reduce(shapes == shapes[0], axis=1)
         self.check("query_shape", same, f"be {listed[0]} as in the query's other rows", listed)
         shape = tuple(int(extent) for extent in shapes[0])
         for axis, extent in zip(axes, shape, strict=True):
@@ -461,10 +426,10 @@ class Rows:
         return shape
 
     def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
-        """Return what the rows say of each axis, all the same."""
+        """Return the answer on each axis, the same in all rows."""
         found = []
         for axis in axes:
-            column = self._without_nulls(axis).cast(pa.string())
+            column = self.column(axis).cast(pa.string())
             distinct = pc.unique(column).to_pylist()
             if len(distinct) > 1:
                 place = int(pc.index(column, distinct[1]).as_py())
@@ -478,7 +443,7 @@ class Rows:
         return tuple(found)
 
     def _check_axis(self, universe: Universe, axis: str, extent: int) -> None:
-        column = self._without_nulls(axis)
+        column = self.column(axis)
         for answer in pc.unique(column).to_pylist():
             groups = universe.groups(axis, answer)
             if groups is not None and len(groups) != extent:
@@ -489,13 +454,13 @@ class Rows:
                     f"must be {len(groups)} for {axis} = {answer!r}, got {extent}",
                 )
 
-    def values(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def values(self, shape: tuple[int, ...]) -> IntArray:
         """Return the answers, one row each, in the order of the shape."""
         flat, lengths = self._lists("value")
         cells = prod(shape)
         rule = f"hold {cells} numbers for query_shape {list(shape)}"
         self.check("value", lengths == cells, rule, lengths.tolist())
-        values: NDArray[np.int64] = flat.reshape(-1, cells)
+        values: IntArray = flat.reshape(-1, cells)
         if int(values.max()) > MAX_COUNT or int(values.min()) < -MAX_COUNT:
             place = int((np.abs(values) > MAX_COUNT).any(axis=1).argmax())
             raise self.refuse(place, "value", "must be between -2**52 and 2**52")
@@ -503,7 +468,7 @@ class Rows:
 
     def variance(self) -> NDArray[np.float64]:
         """Return the variances, positive and no larger than any noise can have."""
-        column = self._table.column("variance")
+        column = self.table.column("variance")
         values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
         self.check("variance", values > 0.0, "be > 0", values.tolist())
         self.check("variance", values <= MAX_VARIANCE, f"be <= {MAX_VARIANCE:g}", values.tolist())
@@ -520,17 +485,13 @@ def rows_of_query(
     """
     held: list[pa.RecordBatch] = []
     count = 0
-    for start, batch in batches(file, columns, max(1, cells // (2 * most))):
-        names = column_of_text(batch, "query_name", file, start)
-        check_suffix(names, suffix, file, start)
-        keep = pc.equal(names.cast(pa.string()), name)
-        numbers = pa.array(np.arange(start, start + batch.num_rows))
-        batch = batch.append_column(ROW, numbers)
-        if pc.sum(keep).as_py() != batch.num_rows:
-            batch = batch.filter(keep)
-        if batch.num_rows:
-            held.append(batch)
-            count += int(pc.sum(pc.list_value_length(batch.column("value"))).as_py() or 0)
+    for rows in batches(file, columns, max(1, cells // (2 * most))):
+        keep = pc.equal(rows.queries(suffix)[0], name)
+        if pc.sum(keep).as_py() != len(rows):
+            rows = rows.where(keep)
+        if len(rows):
+            held.append(rows.table)
+            count += int(pc.sum(pc.list_value_length(rows.table.column("value"))).as_py() or 0)
         if count >= cells:
             yield Rows(file, _joined(held))
             held, count = [], 0
@@ -543,16 +504,3 @@ def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         return parts[0]
     table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
     return table.to_batches()[0]
-
-
-def check_suffix(names: pa.Array, suffix: str, file: Path, start: int) -> None:
-    """Refuse names of queries that do not end as those of their folder do."""
-    distinct = names.dictionary if pa.types.is_dictionary(names.type) else pc.unique(names)
-    for name in distinct.to_pylist():
-        if name is not None and not name.endswith(suffix):
-            place = pc.index(names.cast(pa.string()), name).as_py()
-            if place >= 0:
-                raise DataError(
-                    f"{file}: row {start + place + 1}, column 'query_name': must end in "
-                    f"{suffix!r}, got {shown(name)}"
-                )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,13 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
-from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, query_groups
+from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,23 +47,12 @@ _OCCUPIED = 0.9
 _MOST_UNITS_OF_A_KIND = 9
 
 
-@dataclass(frozen=True)
-class SyntheticSpine:
-    """Units of every level and how they nest.
-
-    Attributes
-    ----------
-    levels : tuple of str
-        Coarse to fine.
-    geocodes : mapping of str to ndarray of str
-        Units of each level, sorted.
-    parent : mapping of str to ndarray of int64
-        For each level below the first, the place of each unit's parent.
-    """
+class SyntheticSpine(NamedTuple):
+    """Units of every level, coarse to fine and sorted, and the place of each one's parent."""
 
     levels: tuple[str, ...]
     geocodes: Mapping[str, NDArray[np.str_]]
-    parent: Mapping[str, NDArray[np.int64]]
+    parent: Mapping[str, IntArray]
 
     def only_child(self, level: str) -> NDArray[np.bool_]:
         """Return whether each unit is without siblings."""
@@ -70,14 +60,14 @@ class SyntheticSpine:
         alone: NDArray[np.bool_] = (np.bincount(parents) == 1)[parents]
         return alone
 
-    def add_up(self, values: NDArray[np.int64], level: str) -> NDArray[np.int64]:
+    def add_up(self, values: IntArray, level: str) -> IntArray:
         """Return the sums over the children of each unit of the level above."""
         parents = self.parent[level]
         sums = np.zeros((int(parents.max()) + 1, values.shape[1]), dtype=np.int64)
         np.add.at(sums, parents, values)
         return sums
 
-    def by_state(self, level: str) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    def by_state(self, level: str) -> Iterator[tuple[str, IntArray]]:
         """Yield the units of each state; the nation's state has no name."""
         codes = self.geocodes[level]
         if level == _LEVELS[0]:
@@ -142,7 +132,7 @@ def draw_spine(
     return SyntheticSpine(_LEVELS, {"US": np.array([_NATION]), **geocodes}, parent)
 
 
-def _profile() -> NDArray[np.float64]:
+def _profile() -> FloatArray:
     """Return shares of the 2,016 cells, in the order of the histogram."""
     adults = np.array([_ADULTS_AT_HOME, *_ADULTS[1:]])
     # The voting age of nursing homes is fixed by a constraint: nobody there is a minor.
@@ -155,11 +145,11 @@ def _profile() -> NDArray[np.float64]:
         np.array([1.0 - _HISPANIC, _HISPANIC]),
         races,
     ).ravel()
-    result: NDArray[np.float64] = shares / shares.sum()
+    result: FloatArray = shares / shares.sum()
     return result
 
 
-def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> IntArray:
     """Draw histograms of blocks: some empty, the others with few cells that hold most people."""
     person = universe.name == "pl94-person"
     mean = _MEAN_PEOPLE if person else _MEAN_UNITS
@@ -198,13 +188,13 @@ class SyntheticMeasurements:
 
     folder: Path
     geocodes: Mapping[str, NDArray[np.str_]]
-    counts: Mapping[str, NDArray[np.int64]]
+    counts: Mapping[str, IntArray]
     rho: Mapping[tuple[str, str], NDArray[np.object_]]
 
 
 def answer_query(
-    counts: NDArray[np.int64], universe: Universe, query: str
-) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    counts: IntArray, universe: Universe, query: str
+) -> tuple[IntArray, tuple[int, ...]]:
     """Return the true answers to a query, one row for each histogram, and its shape."""
     groups = query_groups(universe, query)
     answer = counts.reshape(-1, *universe.axes.values())
@@ -235,64 +225,45 @@ def _spent(
     return total
 
 
-def _axis_answers(universe: Universe, query: str) -> dict[str, str]:
-    """Return what a row of the query says in the columns of the axes."""
-    if query == "detailed":
-        return dict.fromkeys(universe.axes, "detailed")
-    names = query.split(" * ")
-    answers = dict.fromkeys(universe.axes, "*")
-    for axis in universe.axes:
-        for name in (axis, *universe.recodes.get(axis, {})):
-            if name in names:
-                answers[axis] = name
-    return answers
-
-
-def _columns(
+def _rows(
     universe: Universe,
     name: str,
     answers: Mapping[str, str],
     shape: Sequence[int],
     geocodes: Sequence[str],
-    values: NDArray[np.int64],
-    **others: Any,
-) -> dict[str, list[Any]]:
-    """Return the rows of one query as columns."""
+    values: IntArray,
+    **others: Sequence[object],
+) -> pa.Table:
+    """Return the rows of one query."""
     n = len(geocodes)
-    return {
-        "geocode": list(geocodes),
+    columns: dict[str, Sequence[object]] = {
+        "geocode": geocodes,
         "query_name": [name] * n,
         **{axis: [answers[axis]] * n for axis in universe.axes},
         "query_shape": [list(shape)] * n,
         "value": list(values),
-        **{key: list(column) for key, column in others.items()},
+        **others,
     }
-
-
-def _merge(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
-    """Join the columns of several queries, the rows by unit and then by query."""
-    joined = {key: [item for part in parts for item in part[key]] for key in parts[0]}
-    order = sorted(range(len(joined["geocode"])), key=lambda i: joined["geocode"][i])
-    return {key: [column[i] for i in order] for key, column in joined.items()}
-
-
-def _table(rows: Mapping[str, list[Any]], integer: pa.DataType) -> pa.Table:
     kinds = {
-        "query_shape": pa.list_(integer),
-        "value": pa.list_(integer),
+        **dict.fromkeys(("query_shape", "value"), pa.list_(pa.int64())),
         "variance": pa.float32(),
         "plb": pa.float64(),
     }
-    fields = {name: kinds.get(name, pa.string()) for name in rows}
-    return pa.table(
-        {name: pa.array(rows[name], type=kind) for name, kind in fields.items()},
-        schema=pa.schema(list(fields.items())),
-    )
+    arrays = {key: pa.array(c, kinds.get(key, pa.string())) for key, c in columns.items()}
+    return pa.table(arrays)
 
 
-def _write_folder(folder: Path, rows: Mapping[str, list[Any]], place: int) -> None:
-    """Write rows as part files: 32-bit integers in every other state, two files in every third."""
-    table = _table(rows, pa.int32() if place % 2 else pa.int64())
+def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
+    """Write the rows of several queries, by unit and then by query, as part files.
+
+    They have 32-bit integers in every other state, and there are two in every third.
+    """
+    table = pa.concat_tables(parts)
+    table = table.take(np.argsort(table["geocode"].to_numpy(), kind="stable")).combine_chunks()
+    if place % 2:
+        for name in ("query_shape", "value"):
+            short = table[name].cast(pa.list_(pa.int32()))
+            table = table.set_column(table.column_names.index(name), name, short)
     cuts = [0, table.num_rows // 2, table.num_rows] if place % 3 == 2 else [0, table.num_rows]
     _files.make_folder(folder)
     for part, (start, stop) in enumerate(pairwise(cuts)):
@@ -313,12 +284,12 @@ def _free(folder: Path) -> None:
 def _measure(
     spine: SyntheticSpine,
     universe: Universe,
-    counts: NDArray[np.int64],
+    counts: IntArray,
     rho: Mapping[str, NDArray[np.object_]],
-    units: NDArray[np.int64],
+    units: IntArray,
     level: str,
     rng: np.random.Generator,
-) -> list[dict[str, list[Any]]]:
+) -> list[pa.Table]:
     """Return the noisy answers of some units, query by query."""
     found = []
     for query, budgets in rho.items():
@@ -329,10 +300,10 @@ def _measure(
         sigma2 = np.array([float(1 / budgets[i]) for i in mine])
         noise = DiscreteGaussian(sigma2[:, None]).rvs(answers.shape, rng)
         found.append(
-            _columns(
+            _rows(
                 universe,
                 f"{query}_dpq",
-                _axis_answers(universe, query),
+                axis_answers(universe, query),
                 shape,
                 spine.geocodes[level][mine].tolist(),
                 answers + noise,
@@ -345,14 +316,14 @@ def _measure(
 
 def _constraints(
     universe: Universe,
-    counts: NDArray[np.int64],
-    facilities: NDArray[np.int64],
+    counts: IntArray,
+    facilities: IntArray,
     geocodes: Sequence[str],
     level: str,
-) -> list[dict[str, list[Any]]]:
+) -> list[pa.Table]:
     """Return the constraints of some units: what the 2020 system held fixed."""
     person = universe.name == "pl94-person"
-    statements: list[tuple[str, str, dict[str, str], list[int], NDArray[np.int64]]] = []
+    statements: list[tuple[str, str, dict[str, str], list[int], IntArray]] = []
     every = dict.fromkeys(universe.axes, "*")
     one = [1] * len(universe.axes)
     if not person or level in ("US", "State"):
@@ -367,7 +338,7 @@ def _constraints(
         statements.append(("hhgq_total_lb_con", ">=", by_type, shape, least))
         statements.append(("hhgq_total_ub_con", "<=", by_type, shape, _FACILITY * facilities))
     return [
-        _columns(
+        _rows(
             universe,
             name,
             answers,
@@ -381,7 +352,7 @@ def _constraints(
     ]
 
 
-def _facilities(blocks: NDArray[np.int64], universe: Universe) -> NDArray[np.int64]:
+def _facilities(blocks: IntArray, universe: Universe) -> IntArray:
     """Return homes (three people each) and, for each other type with people, one facility."""
     if universe.name != "pl94-person":
         return np.zeros((blocks.shape[0], 8), dtype=np.int64)
@@ -474,5 +445,5 @@ def write_nmf(
                     target = made / f"{level}.parquet" / kind
                     if parts:
                         target = target / f"State={state}" if state else target
-                        _write_folder(target, _merge(parts), place)
+                        _write_folder(target, parts, place)
     return SyntheticMeasurements(root, spine.geocodes, counts, spent)

@@ -2,11 +2,11 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,27 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import split_line
 from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
-from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product
-from bayesrisk.readers.summary_files.sf1_cells import usual_table
+from bayesrisk.readers.summary_files.segments import (
+    DHC,
+    PL94,
+    PRODUCTS,
+    SF1,
+    Product,
+    usual_table,
+)
 from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.readers.text.tables import (
     Faults,
     Piece,
     TextForm,
-    characters,
+    all_digits,
     check_distinct,
     check_state,
     combined,
     csv_pieces,
     header_of,
-    one_array,
     piece_of_tables,
     place_texts,
     state_code,
@@ -39,12 +45,9 @@ from bayesrisk.tables import PublishedTables, Workload
 # The codebook beside an NHGIS extract: which column is which published cell.
 
 
-_SOURCE = re.compile(r"\s*Source code:\s*(\S+)\s*$", re.IGNORECASE)
-_CODE = re.compile(r"\s*NHGIS code:\s*(\S+)\s*$", re.IGNORECASE)
-_DATASET = re.compile(r"\s*NHGIS ID:\s*(\S+)\s*$", re.IGNORECASE)
-_CODE_OF = re.compile(r"\s*NHGIS code:\s*(\d{4}_\S+)\s*$", re.IGNORECASE)
-_YEAR = re.compile(r"\s*Years?:\s*(\S.*?)\s*$", re.IGNORECASE)
+_FIELD = re.compile(r"\s*(Source code|NHGIS code|NHGIS ID|Years?):\s*(\S.*?)\s*$", re.IGNORECASE)
 _SERIES_LINE = re.compile(r"\s*Time series", re.IGNORECASE)
+_SERIES = "time series, which are not read; ask NHGIS for the source tables of one data set"
 _BYTES = 2**24  # a codebook is text for people; a longer one is none
 
 #: Name and number of a data set of each summary file, by the ending of its files.
@@ -64,91 +67,68 @@ _RUNS = (
 )
 
 
-def _following(code: str) -> str:
-    """Return the next code."""
-    place = _DIGITS.index(code[2])
-    if place + 1 < len(_DIGITS):
-        return code[:2] + _DIGITS[place + 1]
-    return code[0] + _DIGITS[_DIGITS.index(code[1]) + 1] + _DIGITS[0]
-
-
 def built_in_columns() -> dict[str, str]:
     """Return the NHGIS code of tables of the 2010 block data set, as far as it is known."""
     found = {}
     for code, tables in _RUNS:
-        for table in tables:
-            found[table] = code
-            code = _following(code)
+        start = 36 * _DIGITS.index(code[1]) + _DIGITS.index(code[2])
+        for place, table in enumerate(tables, start):
+            found[table] = code[0] + _DIGITS[place // 36] + _DIGITS[place % 36]
     return found
+
+
+class Codebook(NamedTuple):
+    """A codebook: the code of each table, its data set and its year, where they are stated.
+
+    ``sources`` are all tables that it describes, those that are not read among them, by the names
+    of the agency; ``dataset`` has what it calls the data set, such as ds172 and 2010_SF1a.
+    """
+
+    codes: Mapping[str, str] = MappingProxyType({})
+    sources: Sequence[str] = ()
+    year: str | None = None
+    dataset: Sequence[str | None] = ()
 
 
 def codebook_of(source: Source) -> Source | None:
     """Return the codebook that stands beside a data file, in its folder or archive."""
     wanted = source.base.removesuffix(".csv") + "_codebook.txt"
-    place = source.path if source.member is not None else source.path.parent
-    for other in list_sources(place):
-        if other.base == wanted:
-            return other
-    return None
-
-
-@dataclass(frozen=True)
-class Codebook:
-    """A codebook: the code of each table, its data set and its year, where they are stated.
-
-    ``sources`` are all tables that it describes, those that are not read among them, by the names
-    of the agency.
-    """
-
-    codes: dict[str, str]
-    sources: tuple[str, ...] = ()
-    year: str | None = None
-    dataset: str | None = None  # such as ds172
-    name: str | None = None  # such as 2010_SF1a
+    others = list_sources(source.path if source.member is not None else source.path.parent)
+    return next((other for other in others if other.base == wanted), None)
 
 
 def read_codebook(source: Source) -> Codebook:
     """Return the NHGIS code of each table that a codebook describes, and its data set."""
-    raw = source.read(_BYTES)
-    found: dict[str, str] = {}
-    table: str | None = None
-    dataset: str | None = None
-    name: str | None = None
-    year: str | None = None
+    codes: dict[str, str] = {}
     sources: list[str] = []
-    for line in raw.decode("latin-1").splitlines():
-        if match := _DATASET.match(line):
-            dataset = dataset or match[1]
-        elif match := _CODE_OF.match(line):
-            name = name or match[1]
-        elif match := _YEAR.match(line):
-            year = year or match[1]
-        elif _SERIES_LINE.match(line) and not found:
-            raise DataError(
-                f"{source.name}: describes time series, which are not read; ask NHGIS for the "
-                "source tables of one data set"
-            )
-        elif match := _SOURCE.match(line):
-            sources.append(match[1])
-            table = usual_table(match[1])
-        elif (match := _CODE.match(line)) and table is not None:
-            if found.setdefault(table, match[1]) != match[1]:
+    table = year = number = name = None
+    for line in source.read(_BYTES).decode("latin-1").splitlines():
+        if _SERIES_LINE.match(line) and not codes:
+            raise DataError(f"{source.name}: describes {_SERIES}")
+        if (field := _FIELD.match(line)) is None:
+            continue
+        key, value = field[1].lower(), field[2]
+        if key == "nhgis id":
+            number = number or value
+        elif key.startswith("year"):
+            year = year or value
+        elif key == "source code":
+            sources.append(value)
+            table = usual_table(value)
+        elif re.match(r"\d{4}_", value):  # of the data set
+            name = name or value
+        elif table is not None:
+            if codes.setdefault(table, value) != value:
                 raise DataError(
                     f"{source.name}: table {table}: must have one NHGIS code, "
-                    f"got {shown(found[table])} "
-                    f"and {match[1]!r}"
+                    f"got {shown(codes[table])} and {shown(value)}"
                 )
             table = None
     if not sources:
         raise DataError(
             f"{source.name}: must name tables (lines 'Source code:' and 'NHGIS code:'), got none"
         )
-    return Codebook(found, tuple(sources), year, dataset, name)
-
-
-def as_source(path: str | Path) -> Source:
-    """Return a codebook file that the caller names."""
-    return list_sources(path)[0]
+    return Codebook(codes, sources, year, (number, name))
 
 
 # The files of an NHGIS extract: which are there, of what level and data set, with which tables.
@@ -163,33 +143,34 @@ _SUPPORTED = (
     "ask NHGIS for source tables of 2010_SF1a (Summary File 1), 2020_PL94171 (redistricting file) "
     "or 2020_DHCa (DHC), as comma-delimited files with their codebook"
 )
-_SERIES = "time series are not read; ask NHGIS for the source tables of one data set"
 
 
-@dataclass(frozen=True)
-class Extract:
-    """A CSV file of an extract; ``dataset`` is what its codebook and its name call the data set."""
+class Candidate(NamedTuple):
+    """A CSV file of which only the name has been looked at."""
+
+    source: Source
+    level: str | None = None
+    dataset: str | None = None
+    year: str | None = None
+
+
+class Extract(NamedTuple):
+    """A CSV file of an extract; ``dataset`` is what its codebook and its name call the data set.
+
+    ``first`` is its first line below the header, which may describe the columns in words.
+    """
 
     source: Source
     header: list[str]
-    codes: dict[str, str]
+    first: dict[str, str]
+    codes: Mapping[str, str]
     product: Product
     dataset: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The name of the codebook in messages."""
+        """The name of the file in messages."""
         return self.source.name
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A CSV file of which only the name has been looked at."""
-
-    source: Source
-    level: str | None
-    dataset: str | None
-    year: str | None
 
 
 def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
@@ -222,10 +203,10 @@ def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candida
 
 def _candidate(source: Source) -> Candidate:
     if _TIMES.search(source.base):
-        return Candidate(source, "time series", None, None)
+        return Candidate(source, "time series")
     name = _NAME.fullmatch(source.base)
     if name is None:
-        return Candidate(source, None, None, None)
+        return Candidate(source)
     level = _LEVEL_NAMES.get(name["level"], name["level"])
     return Candidate(source, level, name["dataset"], name["year"])
 
@@ -233,35 +214,33 @@ def _candidate(source: Source) -> Candidate:
 def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     source = candidate.source
     if candidate.level == "time series":
-        raise DataError(f"{source.name}: {_SERIES}")
+        raise DataError(f"{source.name}: holds {_SERIES}")
     header = header_of(source)
     if "GISJOIN" not in header:
         raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
-    book = codebook_of(source) if codebook is None else as_source(codebook)
-    about = Codebook({}) if book is None else read_codebook(book)
-    told = (about.dataset, about.name, candidate.dataset)
-    dataset = tuple(dict.fromkeys(text for text in told if text is not None))
-    year = _year(source, header) or candidate.year or about.year or "2010"
+    book = codebook_of(source) if codebook is None else list_sources(codebook)[0]
+    about = Codebook() if book is None else read_codebook(book)
+    dataset = tuple(dict.fromkeys(t for t in (*about.dataset, candidate.dataset) if t is not None))
+    first, second = _first_rows(source, header)
+    years = (row["YEAR"].strip() for row in (first, second) if _is_place(row) and "YEAR" in row)
+    year = next(years, None) or candidate.year or about.year or "2010"
     product = _product(source, year, dataset, about.sources)
     codes = _built_in(source, product) if book is None else about.codes
-    return Extract(source, header, codes, product, dataset)
+    return Extract(source, header, first, codes, product, dataset)
 
 
-def _year(source: Source, header: list[str]) -> str:
-    """Return the year that the first row of a file says, empty where it says none."""
+def _first_rows(source: Source, header: list[str]) -> list[dict[str, str]]:
+    """Return the first two lines below the header."""
     with source.open() as stream:
-        stream.readline()
-        for _ in range(2):  # the first may describe the columns in words
-            line = stream.readline().decode("latin-1").rstrip("\n")
-            row = dict(zip(header, split_line(line, source.name), strict=False))
-            if _GISJOIN.fullmatch(row.get("GISJOIN", "")) and "YEAR" in row:
-                return row["YEAR"].strip()
-    return ""
+        lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)]
+    return [dict(zip(header, split_line(line, source.name), strict=False)) for line in lines[1:]]
 
 
-def _product(
-    source: Source, year: str, dataset: tuple[str, ...], tables: tuple[str, ...]
-) -> Product:
+def _is_place(row: dict[str, str]) -> bool:
+    return _GISJOIN.fullmatch(row.get("GISJOIN", "")) is not None
+
+
+def _product(source: Source, year: str, dataset: tuple[str, ...], tables: Sequence[str]) -> Product:
     """Return the summary file that a data set is of, some of whose tables are known."""
     names = {text.upper() for text in dataset}
     ours = not tables or any(map(usual_table, tables))
@@ -326,10 +305,10 @@ def files_of(
         if not having and faults:
             raise faults[0]
         if not having:
-            named = ", ".join(code for extract in extracts for code in extract.codes)
+            known = ", ".join(code for extract in extracts for code in extract.codes)
             raise DataError(
                 f"{extracts[0].name}: must have table {name}, which the codebook does not name; "
-                f"it names {named}"
+                f"it names {known}"
             )
         if len(having) > 1:
             raise DataError(
@@ -353,24 +332,13 @@ def columns_of(
     for key, table in workload.tables.items():
         if key[0] != level or table.name not in extract.codes:
             continue
-        about = extract.product
-        numbers = [*about.numbers(table).tolist(), *([1] if about.has_total(table) else [])]
+        numbers = extract.product.with_total(table)
         names = [f"{extract.codes[table.name]}{number:03d}" for number in numbers]
         for name in names:
             if name not in extract.header:
                 raise DataError(f"{extract.name}: must have a column {name!r} ({table.name})")
         found[key] = names
     return found
-
-
-def described(extract: Extract, values: list[str]) -> int:
-    """Return 1 if the second line describes the columns in words, else 0."""
-    with extract.source.open() as stream:
-        stream.readline()
-        line = stream.readline().decode("latin-1").rstrip("\n")
-    row = dict(zip(extract.header, split_line(line, extract.name), strict=False))
-    words = not _GISJOIN.fullmatch(row.get("GISJOIN", "G0"))
-    return int(words and not any(row.get(name, "0").strip("-").isdigit() for name in values))
 
 
 CHUNK = 2**15  # places in memory at a time, where the caller does not say
@@ -456,14 +424,10 @@ def iter_nhgis(
 
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_nhgis
     >>> from bayesrisk.tables import Workload
-    >>> try:
-    ...     list(iter_nhgis("no-such-file.csv", workload=Workload.named("sf1-block")))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.csv: no such file
+    >>> next(iter_nhgis("nhgis0001_csv.zip", workload=Workload.named("sf1-block")))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: nhgis0001_csv.zip: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = Faults(on_error)
@@ -494,73 +458,51 @@ def _level_pieces(
         for extract, names in zip(chosen, columns, strict=True)
     ]
     first = chosen[0]
-    seen: list[NDArray[np.int64]] = []
+    seen: list[IntArray] = []
+    # Of other levels there are no places.
+    nowhere = {name: np.zeros(0, dtype="<U15") for name in workload.levels}
+    nothing = {k: np.zeros((0, len(t.cells)), np.int64) for k, t in workload.tables.items()}
     for pieces in zip_longest(*readers):
-        if pieces[0] is None:
-            raise _other_places(chosen[1:], pieces[1:], first)
-        geoids = _geoids(pieces[0], level, state, first.product.year)
-        counts: dict[tuple[str, str], NDArray[np.int64]] = {}
-        missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
-        for piece, extract, names in zip(pieces, chosen, columns, strict=True):
-            if piece is None or len(piece) != len(geoids):
+        sizes = [0 if piece is None else len(piece) for piece in pieces]
+        for extract, size in zip(chosen, sizes, strict=True):
+            if size != sizes[0]:
                 raise DataError(
                     f"{extract.name}: must have the places of {first.name}, has another number of "
                     "rows"
                 )
+        held = [piece for piece in pieces if piece is not None]
+        geoids = _geoids(held[0], level, state, first.product.year)
+        counts: dict[tuple[str, str], IntArray] = {}
+        missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        for piece, extract, names in zip(held, chosen, columns, strict=True):
             if extract is not first:
                 found = _geoids(piece, level, state, extract.product.year)
                 piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
             for key, cells in names.items():
-                size = len(workload.tables[key].cells)
-                total = cells[size] if len(cells) > size else None
-                counts[key], missing[key] = table_counts(piece, cells[:size], total, key[1], faults)
+                table = workload.tables[key]
+                counts[key], missing[key] = table_counts(piece, cells, table, faults)
         seen.append(geoids.astype(np.int64))
-        _check_once(seen[-1:], pieces[0].start, first)
-        yield _tables(workload, level, geoids, counts, missing)
-    _check_once(seen, 0, first)
-
-
-def _other_places(
-    others: Sequence[Extract], pieces: Sequence[Piece | None], first: Extract
-) -> DataError:
-    """Return the error for a file that goes on after the first has ended."""
-    name = next(e.name for e, piece in zip(others, pieces, strict=True) if piece is not None)
-    return DataError(f"{name}: must have the places of {first.name}, has another number of rows")
+        check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
+        yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
+    check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
 
 
 def _pieces(
-    extract: Extract,
-    columns: dict[tuple[str, str], list[str]],
-    chunk: int,
-    faults: Faults,
+    extract: Extract, columns: dict[tuple[str, str], list[str]], chunk: int, faults: Faults
 ) -> Iterator[Piece]:
     wanted = [n for n in ("GISJOIN", "YEAR", *_PARTS) if n in extract.header]
     values = sorted({name for names in columns.values() for name in names})
+    # The line below the header may describe the columns in words.
+    numbers = any(extract.first.get(name, "0").strip("-").isdigit() for name in values)
+    words = "GISJOIN" in extract.first and not _is_place(extract.first) and not numbers
     return csv_pieces(
         extract.source,
         extract.header,
         wanted=[*wanted, *values],
         whole=() if faults.kept else values,
         chunk=chunk,
-        form=TextForm(skip=described(extract, values)),
+        form=TextForm(skip=int(words)),
     )
-
-
-def _tables(
-    workload: Workload,
-    level: str,
-    geoids: NDArray[np.str_],
-    counts: dict[tuple[str, str], NDArray[np.int64]],
-    missing: dict[tuple[str, str], NDArray[np.bool_]],
-) -> PublishedTables:
-    """Return places of one level; of other levels there are none."""
-    places = {
-        name: geoids if name == level else np.zeros(0, dtype="<U15") for name in workload.levels
-    }
-    for key, table in workload.tables.items():
-        if key[0] != level:
-            counts[key] = np.zeros((0, len(table.cells)), dtype=np.int64)
-    return piece_of_tables(workload, places, counts, missing)
 
 
 def read_nhgis(
@@ -572,7 +514,7 @@ def read_nhgis(
     state: str | None = None,
     on_error: str = "refuse",
 ) -> PublishedTables:
-    """Read tables of an NHGIS extract of the 2010 or 2020 Census into memory.
+    r"""Read tables of an NHGIS extract of the 2010 or 2020 Census into memory.
 
     Parameters
     ----------
@@ -586,21 +528,23 @@ def read_nhgis(
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> work = tables.Workload.named("sf1-block")
-    >>> readers.read_nhgis("nhgis0001_csv.zip", workload=work)  # doctest: +SKIP
+    Two people in an invented block, and the codebook beside the file.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrisk.tables import Workload
+    >>> work = Workload.named("sf1-block").select(tables=["P1"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "nhgis0001_ds172_2010_block.csv")
+    ...     _ = file.write_text("GISJOIN,H7V001\nG50000100001001000,2\n")
+    ...     book = file.with_name(f"{file.stem}_codebook.txt")
+    ...     _ = book.write_text("Source code: P1\nNHGIS code: H7V\n")
+    ...     read_nhgis(file, workload=work).counts["block", "P1"].toarray().tolist()
+    [[2]]
     """
     pieces = iter_nhgis(
         path, workload=workload, codebook=codebook, dataset=dataset, state=state, on_error=on_error
     )
     return combined(pieces, workload, path)
-
-
-def _check_once(codes: list[NDArray[np.int64]], start: int, extract: Extract) -> None:
-    """Refuse a place that is there twice; the list is emptied, so that nothing is held twice."""
-    every = np.concatenate(codes)
-    codes.clear()
-    check_distinct(every, start + 1, extract.name, "row", "GISJOIN")
 
 
 def _check_workload(workload: Workload) -> None:
@@ -621,14 +565,10 @@ def _check_workload(workload: Workload) -> None:
 
 def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[np.str_]:
     """Return the published codes of places, compared with the columns of their parts."""
-    values = one_array(piece.table.column("GISJOIN"))
     length = _LENGTHS[level]
     rule = f"G and the {length - 1} digits of a {level.replace('_', ' ')}"
-    matrix = characters(values, length)
-    if matrix is None:
-        lengths = np.array([len(text) for text in values.to_pylist()])
-        raise piece.fail("GISJOIN", int(np.argmax(lengths != length)), rule)
-    good = (matrix[:, 0] == ord("G")) & ((matrix[:, 1:] - np.uint8(48)) <= 9).all(axis=1)
+    matrix = piece.text("GISJOIN", length, rule)
+    good = (matrix[:, 0] == ord("G")) & all_digits(matrix[:, 1:])
     good &= matrix[:, 3] == ord("0")
     if length > _LENGTHS["state"]:
         good &= matrix[:, 7] == ord("0")
@@ -638,8 +578,7 @@ def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[n
     width = code.shape[1]
     for name, (start, stop) in _PARTS.items():
         if name in piece.table.column_names and stop <= width:
-            part = characters(piece.digits(name, stop - start), stop - start)
-            same = (code[:, start:stop] == part).all(axis=1)
+            same = (code[:, start:stop] == piece.matrix(name, stop - start)).all(axis=1)
             piece.check(name, same, "the same as in GISJOIN")
     if "YEAR" in piece.table.column_names:
         piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")

@@ -3,13 +3,15 @@
 A record number says which place a line of a segment is of.
 """
 
+import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +19,18 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_COLUMNS
-from bayesrisk._files.text import named, shown
+from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.summary_files import sf1_cells as cells
-from bayesrisk.readers.summary_files.sf1_cells import (
-    PARTS,
-    SUMMARY_LEVELS,
-    Block,
-    Header,
-    read_header,
-)
-from bayesrisk.readers.text.source import Source, find_source, first_lines, list_sources
+from bayesrisk.readers.text.source import Source, find_source, first_lines
 from bayesrisk.readers.text.tables import (
     STATES,
     Faults,
     Lines,
     Piece,
     TextForm,
+    check_distinct,
+    check_state,
     combined,
     csv_pieces,
     digit_matrix,
@@ -45,43 +41,192 @@ from bayesrisk.readers.text.tables import (
 )
 from bayesrisk.tables import PublishedTables, Table, Workload
 
-# The geographic header of a state's summary files of 2020: which record is which place.
+# Where the cells of the 2010 Summary File 1 stand: table, number, segment, column.
 #
-# Fields between ``|`` in the order of the Bureau's layout; those after BLOCK are not read.
+# ``sf1_codebook.csv`` has a line for each table of whole counts: its segment, the column of its
+# first cell (1 is FILEID) and how many cells follow one another (positions of the technical
+# documentation of the 2010 Census Summary File 1, as classified in the Census Bureau's
+# ``recon_replication``). Tables of medians and averages (P13, P17, H12) are no counts and are left
+# out.
 
+_CELL = re.compile(r"(PCT|P|H)(\d{3})([A-Z]?)(\d{3,4})")
+_TABLE = re.compile(r"(PCT|P|H)0*(\d+)([A-Z]?)")
+
+
+class Block(NamedTuple):
+    """The columns of a table in its segment, the first counted from 1."""
+
+    segment: int
+    column: int
+    cells: int
+
+
+@cache
+def sf1_codebook() -> dict[str, Block]:
+    """Return the place of every table of the 2010 Summary File 1."""
+    text = (resources.files("bayesrisk.readers") / "sf1_codebook.csv").read_text(encoding="utf-8")
+    return {
+        row["table"]: Block(int(row["segment"]), int(row["column"]), int(row["cells"]))
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def usual_table(text: str) -> str | None:
+    """Return the name of a table as ours are written: ``P012A`` is ``P12A``."""
+    found = _TABLE.fullmatch(text.strip().upper())
+    return None if found is None else f"{found[1]}{int(found[2])}{found[3]}"
+
+
+def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
+    """Return table and number of a published cell, such as ``P012A003``."""
+    if cell == "H00010001":  # alone in having a digit more
+        return "H1", 1
+    found = _CELL.fullmatch(cell)
+    if found is None or len(found[3] + found[4]) != 4:
+        raise ArgumentError(f"workload must have cells of {title}, got {shown(cell)}")
+    return f"{found[1]}{int(found[2])}{found[3]}", int(found[4])
+
+
+# The geographic header: which record is which place.
+#
+# In 2010 lines of fixed width; in 2020 fields between ``|`` in the order of the Bureau's layout, of
+# which those after BLOCK are not read.
 
 _NAMES = (
     "FILEID STUSAB SUMLEV GEOVAR GEOCOMP CHARITER CIFSN LOGRECNO GEOID GEOCODE REGION DIVISION "
     "STATE STATENS COUNTY COUNTYCC COUNTYNS COUSUB COUSUBCC COUSUBNS SUBMCD SUBMCDCC SUBMCDNS "
     "ESTATE ESTATECC ESTATENS CONCIT CONCITCC CONCITNS PLACE PLACECC PLACENS TRACT BLKGRP BLOCK"
 )
-#: The first columns, in their order, of 97.
+#: The first columns of 2020, in their order, of 97.
 FIELDS = tuple(_NAMES.split())
 COLUMNS = 97
+#: First character (from 0) and the one after the last of the columns of 2010 that are used.
+WIDE_FIELDS = {
+    "STUSAB": (6, 8),
+    "SUMLEV": (8, 11),
+    "GEOCOMP": (11, 13),
+    "LOGRECNO": (18, 25),
+    "STATE": (27, 29),
+    "COUNTY": (29, 32),
+    "TRACT": (54, 60),
+    "BLKGRP": (60, 61),
+    "BLOCK": (61, 65),
+}
+LINE = 500  # characters of a line of 2010
+#: Summary level of each level of the census geography, of blocks in 2010.
+SUMMARY_LEVELS = {
+    "nation": "010",
+    "state": "040",
+    "county": "050",
+    "tract": "140",
+    "block_group": "150",
+    "block": "101",
+}
+#: Columns of a level's code.
+PARTS = {
+    "nation": (),
+    "state": ("STATE",),
+    "county": ("STATE", "COUNTY"),
+    "tract": ("STATE", "COUNTY", "TRACT"),
+    "block_group": ("STATE", "COUNTY", "TRACT", "BLKGRP"),
+    "block": ("STATE", "COUNTY", "TRACT", "BLOCK"),
+}
+_WIDTHS = {"STATE": 2, "COUNTY": 3, "TRACT": 6, "BLKGRP": 1, "BLOCK": 4}
+_WHOLE = "00"  # geographic component and variant: the whole place, not a part of it
 #: Places in memory at a time, where the caller does not say.
 CHUNK = 2**15
 _BYTES = 2**24  # of a header of fixed width in memory at a time
 
 
+class Header(NamedTuple):
+    """The records of a state: every number, and level and code of those that are wanted.
+
+    ``level`` is a position among the levels asked for, -1 for other records.  Codes are numbers,
+    for their leading zeros are known from the level.
+    """
+
+    levels: tuple[str, ...]
+    record: IntArray
+    level: NDArray[np.int8]
+    code: IntArray
+
+
+def _column_names(source: Source, delimiter: str, first: tuple[str, ...], least: int) -> list[str]:
+    """Return names for the columns of a file without a header: the first ones, then numbers."""
+    held = first_lines(source, None)[1].count(delimiter.encode()) + 1
+    if not least <= held <= MAX_COLUMNS:
+        raise DataError(
+            f"{source.name}: must have {least} to {MAX_COLUMNS} columns between {delimiter!r}, got "
+            f"{held}"
+        )
+    return [*first, *(str(number) for number in range(len(first) + 1, held + 1))]
+
+
 def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
     """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
     if year == 2010:
-        return line_pieces(source, cells.FIELDS, _BYTES)
-    _, line = first_lines(source, None)
-    held = line.count(b"|") + 1
-    if not len(FIELDS) <= held <= MAX_COLUMNS:
-        raise DataError(
-            f"{source.name}: must have {len(FIELDS)} to {MAX_COLUMNS} fields between '|', got "
-            f"{held}"
-        )
+        return line_pieces(source, WIDE_FIELDS, _BYTES)
     return csv_pieces(
         source,
-        [*FIELDS, *(str(i) for i in range(len(FIELDS) + 1, held + 1))],
+        _column_names(source, "|", FIELDS, len(FIELDS)),
         wanted=["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *PARTS["block"], "BLKGRP"],
         whole=["LOGRECNO"],
         chunk=CHUNK,
         form=TextForm("|", header=False, quotes=False),
     )
+
+
+def read_header(product: "Product", source: Source, levels: tuple[str, ...]) -> Header:
+    """Return the records of a geographic header, by the codes of their levels."""
+    what, variants = "row", ["GEOVAR", "GEOCOMP"]
+    if product.year == 2010:
+        what, variants = "line", ["GEOCOMP"]
+    summary, state = product.summary_levels, STATES.get(source.base[:2].upper())
+    parts: list[tuple[IntArray, NDArray[np.int8], IntArray]] = []
+    for piece in _header_pieces(source, product.year):
+        record = piece.whole("LOGRECNO", 1, 9_999_999)
+        whole = np.logical_and.reduce([piece.equals(column, _WHOLE) for column in variants])
+        level = np.full(len(piece), -1, dtype=np.int8)
+        code = np.full(len(piece), -1, dtype=np.int64)
+        for place, title in enumerate(levels):
+            here = piece.equals("SUMLEV", summary[title]) & whole
+            level[here] = place
+            rows = np.flatnonzero(here)
+            code[rows] = _codes(piece.take(rows), title, state)
+        if record.size:
+            parts.append((record, level, code))
+    if not parts:
+        raise DataError(f"{source.name}: must have at least one {what}, got none")
+    record, level, code = (np.concatenate(part) for part in zip(*parts, strict=True))
+    for place, title in enumerate(levels):
+        rows = np.flatnonzero(level == place)
+        if not rows.size:
+            raise DataError(
+                f"{source.name}: must have records of level {title!r} (summary level "
+                f"{summary[title]}), got none"
+            )
+        column = PARTS[title][-1] if PARTS[title] else "SUMLEV"
+        check_distinct(code[rows], rows + 1, source.name, what, column)
+    if (np.diff(record) <= 0).any():
+        # Segments are in the order of their record numbers, whatever that of the header is.
+        check_distinct(record, 1, source.name, what, "LOGRECNO")
+    order = np.argsort(record)
+    return Header(levels, record[order], level[order], code[order])
+
+
+def _codes(chosen: Piece | Lines, level: str, state: str | None) -> IntArray:
+    """Return the codes of places of one level as numbers."""
+    code = np.zeros(len(chosen), dtype=np.int64)
+    for name in PARTS[level]:
+        field = chosen.matrix(name, _WIDTHS[name])
+        if name == "STATE":
+            check_state(chosen, name, field, state)
+        if name == "BLOCK":
+            group = chosen.matrix("BLKGRP", 1)
+            chosen.check("BLKGRP", group[:, 0] == field[:, 0], "the first digit of BLOCK")
+        for place in range(field.shape[1]):
+            code = code * 10 + (field[:, place] - np.uint8(48))
+    return code
 
 
 # The summary files that are read: names of files, geographic header, and where each cell stands.
@@ -95,24 +240,11 @@ _ITERATIONS = "ABCDEFGHIJKLMNO"
 
 @dataclass(frozen=True)
 class Product:
-    """A summary file.
+    """A summary file: its title in messages, the year of the census, the ending of its files.
 
-    Attributes
-    ----------
-    title : str
-        What messages call it.
-    year : int
-        Of the census.
-    ending : str
-        Of the names of its files.
-    file_id : str
-        First field of its lines.
-    delimiter : str
-        Between the fields of a segment.
-    block_level : str
-        Summary level of blocks.
-    leaves : mapping of str to int
-        How many cells a table has that together are its first cell, the total.
+    ``file_id`` is the first field of its lines, ``delimiter`` stands between the fields of a
+    segment, ``block_level`` is the summary level of blocks, and ``leaves`` says how many cells a
+    table has that together are its first cell, the total.
     """
 
     title: str
@@ -127,13 +259,8 @@ class Product:
     def codebook(self) -> dict[str, Block]:
         """Return the place of every table."""
         if self.year == 2010:
-            return cells.codebook()
+            return sf1_codebook()
         return _pl94_codebook() if self.ending == "pl" else _dhc_codebook()
-
-    @property
-    def geography(self) -> re.Pattern[str]:
-        """The name of the geographic header, the state's abbreviation first."""
-        return re.compile(rf"([a-z]{{2}})geo{self.year}\.{self.ending}")
 
     def segment(self, state: str, number: int) -> str:
         """Return the name of a segment."""
@@ -155,12 +282,11 @@ class Product:
         for table in workload.tables.values():
             self.numbers(table)
 
-    def numbers(self, table: Table) -> NDArray[np.int64]:
+    def numbers(self, table: Table) -> IntArray:
         """Return the numbers of a table's cells, from 1, after checking that they are known."""
-        found = []
+        found, book = [], self.codebook
         for cell in table.cells:
-            name, number = cells.cell_number(cell, self.title)
-            book = self.codebook
+            name, number = cell_number(cell, self.title)
             if name not in book or name != table.name or number > book[name].cells:
                 raise ArgumentError(
                     f"workload must have tables of counts of {self.title} "
@@ -174,9 +300,12 @@ class Product:
 
         So it is where every leaf is held: the tables of race and of age by sex.
         """
-        base = table.name.rstrip(_ITERATIONS)
-        held = {cells.cell_number(cell, self.title)[1] for cell in table.cells}
-        return base in self.leaves and 1 not in held and len(held) == self.leaves[base]
+        held = set(self.numbers(table).tolist())
+        return self.leaves.get(table.name.rstrip(_ITERATIONS)) == len(held) and 1 not in held
+
+    def with_total(self, table: Table) -> list[int]:
+        """Return the numbers of a table's cells, then that of a total which they add up to."""
+        return [*self.numbers(table).tolist(), *([1] if self.has_total(table) else [])]
 
 
 def _placed(segment: int, *tables: tuple[str, int], start: int = 6) -> dict[str, Block]:
@@ -238,53 +367,35 @@ _KEYS = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
 _NOT_THERE = "."  # in the files of 2020: not published at this level
 
 
-def iter_segments(
+def _tables(
     product: Product, path: str | Path, workload: Workload, chunk: int, on_error: str
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's summary file, some places at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
     faults = Faults(on_error)
     product.check_workload(workload)
-    place = check.path(path, "path")
-    with named(str(place)):
-        if not place.exists():
-            raise DataError(f"{path}: no such file")
-    what = f"geographic header (<st>geo{product.year}.{product.ending})"
-    source = find_source(path, lambda base: product.geography.fullmatch(base) is not None, what)
-    state = source.base[:2]
-    header = read_header(
-        source.name,
-        _header_pieces(source, product.year),
-        workload.levels,
-        STATES.get(state.upper()),
-        product.summary_levels,
-        ("GEOCOMP",) if product.year == 2010 else ("GEOVAR", "GEOCOMP"),
-    )
-    segments = {n: _segment_source(path, state, n, product) for n in _segments(workload, product)}
+    ending = f"geo{product.year}.{product.ending}"
+    name = re.compile(rf"[a-z]{{2}}{re.escape(ending)}")
+    what = f"geographic header (<st>{ending})"
+    source = find_source(path, lambda base: name.fullmatch(base) is not None, what)
+    header = read_header(product, source, workload.levels)
+    numbers = sorted({product.codebook[t.name].segment for t in workload.tables.values()})
+    names = [product.segment(source.base[:2], number) for number in numbers]
+    segments = [
+        find_source(path, name.__eq__, f"{name}, which the tables asked for are in")
+        for name in names
+    ]
     with ExitStack() as stack:
-        cursors = {
-            number: stack.enter_context(
-                _Segment(product, segment, number, workload, header, rows, faults)
-            )
-            for number, segment in segments.items()
-        }
+        cursors = []
+        for number, segment in zip(numbers, segments, strict=True):
+            cursors.append(_Segment(product, segment, number, workload, header, rows, faults))
+            stack.enter_context(closing(cursors[-1].pieces))
         for start in range(0, header.record.size, rows):
             yield _piece(workload, header, slice(start, start + rows), cursors)
-        for cursor in cursors.values():
-            cursor.finish()
+        for cursor in cursors:
+            for _ in cursor.pieces:  # what follows is checked, too
+                continue
     faults.warn(str(path))
-
-
-def _segments(workload: Workload, product: Product) -> list[int]:
-    return sorted({product.codebook[t.name].segment for t in workload.tables.values()})
-
-
-def _segment_source(path: str | Path, state: str, number: int, product: Product) -> Source:
-    name = product.segment(state, number)
-    for source in list_sources(path):
-        if source.base == name:
-            return source
-    raise DataError(f"{path}: must hold {name}, which the tables asked for are in")
 
 
 class _Segment:
@@ -302,53 +413,29 @@ class _Segment:
     ) -> None:
         self.source, self.number, self.state = source, number, source.base[:2].upper()
         self.product, self.header, self.faults = product, header, faults
-        self.tables = {
-            key: t
-            for key, t in workload.tables.items()
-            if product.codebook[t.name].segment == number
+        book = product.codebook
+        self.tables = {k: t for k, t in workload.tables.items() if book[t.name].segment == number}
+        # Columns have their numbers, from 1, for names.
+        self.columns = {
+            key: [str(book[table.name].column + n - 1) for n in product.with_total(table)]
+            for key, table in self.tables.items()
         }
-        self.columns = self._columns()
-        self._pieces = self._read(chunk)
+        self.pieces = self._read(chunk)
         self._piece: Piece | None = None
-        self._numbers: IntArray = np.zeros(0, dtype=np.int64)
         self._last = 0
 
-    def __enter__(self) -> "_Segment":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pieces.close()
-
-    def _columns(self) -> list[str]:
-        """Return the names of the wanted columns, which are their numbers from 1."""
-        found = set()
-        for table in self.tables.values():
-            place = self.product.codebook[table.name]
-            total = [1] if self.product.has_total(table) else []
-            wanted = [*self.product.numbers(table).tolist(), *total]
-            found |= {place.column + number - 1 for number in wanted}
-        return [str(column) for column in sorted(found)]
-
-    def _read(self, chunk: int) -> Any:
-        _, line = first_lines(self.source, None)
-        held = line.count(self.product.delimiter.encode()) + 1
-        if not int(self.columns[-1]) <= held <= MAX_COLUMNS:
-            raise DataError(
-                f"{self.source.name}: must have {self.columns[-1]} to {MAX_COLUMNS} columns, got "
-                f"{held}"
-            )
-        names = [*_KEYS, *(str(i) for i in range(6, held + 1))]
+    def _read(self, chunk: int) -> Generator[Piece]:
+        columns = sorted({name for names in self.columns.values() for name in names}, key=int)
+        delimiter = self.product.delimiter
         keys = ["CIFSN", "LOGRECNO"]
         for piece in csv_pieces(
             self.source,
-            names,
-            wanted=["STUSAB", *keys, *self.columns],
-            whole=keys if self.faults.kept else [*keys, *self.columns],
+            _column_names(self.source, delimiter, _KEYS, int(columns[-1])),
+            wanted=["STUSAB", *keys, *columns],
+            whole=keys if self.faults.kept else [*keys, *columns],
             chunk=chunk,
             form=TextForm(
-                self.product.delimiter,
-                header=False,
-                nulls=(_NOT_THERE,) if self.product.year == 2020 else (),
+                delimiter, header=False, nulls=(_NOT_THERE,) if self.product.year == 2020 else ()
             ),
         ):
             self._check(piece)
@@ -356,9 +443,8 @@ class _Segment:
 
     def _check(self, piece: Piece) -> None:
         """Segment, state and record numbers are what they must be."""
-        number = piece.whole("CIFSN", self.number, self.number)
-        same = np.array(piece.table.column("STUSAB").to_pylist()) == self.state
-        piece.check("STUSAB", same if number.size else np.ones(0, dtype=bool), self.state)
+        piece.whole("CIFSN", self.number, self.number)
+        piece.check("STUSAB", piece.equals("STUSAB", self.state), self.state)
         record = piece.whole("LOGRECNO", 1, 9_999_999)
         rising = np.diff(np.concatenate([[self._last], record])) > 0
         rule = "larger than in the row above; sort the lines of the segment by it"
@@ -373,12 +459,13 @@ class _Segment:
         """Return rows up to the last of some records, and which row is of which record (or -1)."""
         last = int(records[-1])
         held = [] if self._piece is None else [self._piece]
-        while not held or not len(held[-1]) or self._end(held[-1]) < last:
-            following = next(self._pieces, None)
+        while not held or not len(held[-1]) or _last_record(held[-1]) < last:
+            following = next(self.pieces, None)
             if following is None:
                 break
             held.append(following)
-        piece = _joined(held)
+        table = pa.concat_tables([piece.table for piece in held])
+        piece = Piece(held[0].name, held[0].start, table)
         numbers = piece.table.column("LOGRECNO").to_numpy()
         cut = int(np.searchsorted(numbers, last, side="right"))
         self._piece = Piece(piece.name, piece.start + cut, piece.table.slice(cut))
@@ -389,30 +476,13 @@ class _Segment:
         found[inside] = taken[row[inside]] == records[inside]
         return Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(found, row, -1)
 
-    @staticmethod
-    def _end(piece: Piece) -> int:
-        return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
-    def counts(self, piece: Piece, table: Table) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Return the counts of a table in some rows, and which are missing."""
-        first = self.product.codebook[table.name].column
-        columns = [str(first + number - 1) for number in self.product.numbers(table)]
-        total = str(first) if self.product.has_total(table) else None
-        return table_counts(piece, columns, total, table.name, self.faults)
-
-    def finish(self) -> None:
-        """Read on to the end of the file: what follows is checked too."""
-        for _ in self._pieces:
-            continue
-
-
-def _joined(pieces: list[Piece]) -> Piece:
-    tables = [piece.table for piece in pieces]
-    return Piece(pieces[0].name, pieces[0].start, pa.concat_tables(tables))
+def _last_record(piece: Piece) -> int:
+    return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
 
 def _piece(
-    workload: Workload, header: Header, part: slice, cursors: dict[int, _Segment]
+    workload: Workload, header: Header, part: slice, cursors: list[_Segment]
 ) -> PublishedTables:
     """Return the tables of the records in one part of the header."""
     records, level, code = header.record[part], header.level[part], header.code[part]
@@ -421,9 +491,10 @@ def _piece(
     geoids = {name: place_texts(digit_matrix(code[r], width(name))) for name, r in rows.items()}
     counts: dict[tuple[str, str], IntArray] = {}
     hidden: dict[tuple[str, str], NDArray[np.bool_]] = {}
-    for cursor in cursors.values():
+    for cursor in cursors:
         piece, row = cursor.take(records)
-        for (name, title), table in cursor.tables.items():
+        for key, table in cursor.tables.items():
+            name = key[0]
             wanted = row[rows[name]]
             if (wanted < 0).any():
                 missing = int(records[rows[name]][np.argmax(wanted < 0)])
@@ -431,7 +502,9 @@ def _piece(
                     f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
                     "the file whole?"
                 )
-            counts[name, title], hidden[name, title] = cursor.counts(piece.take(wanted), table)
+            counts[key], hidden[key] = table_counts(
+                piece.take(wanted), cursor.columns[key], table, cursor.faults
+            )
     return piece_of_tables(workload, geoids, counts, hidden)
 
 
@@ -484,20 +557,16 @@ def iter_sf1(
 
     Examples
     --------
-    >>> from bayesrisk import DataError
-    >>> from bayesrisk.readers import iter_sf1
     >>> from bayesrisk.tables import Workload
-    >>> try:
-    ...     list(iter_sf1("no-such-file.zip", workload=Workload.named("sf1-block")))
-    ... except DataError as error:
-    ...     print(error)
-    no-such-file.zip: no such file
+    >>> next(iter_sf1("al2010.sf1.zip", workload=Workload.named("sf1-block")))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: al2010.sf1.zip: no such file
     """
-    yield from iter_segments(SF1, path, workload, chunk, on_error)
+    yield from _tables(SF1, path, workload, chunk, on_error)
 
 
 def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2010 Summary File 1 into memory.
+    r"""Read tables of a state's 2010 Summary File 1 into memory.
 
     Parameters
     ----------
@@ -511,9 +580,17 @@ def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> file = "al2010.sf1.zip"
-    >>> readers.read_sf1(file, workload=tables.Workload.named("sf1-block"))  # doctest: +SKIP
+    Two people in an invented block.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrisk.tables import Workload
+    >>> place = "SF1ST VT10100".ljust(18) + "0000001".ljust(9) + "50001".ljust(27) + "00010011000"
+    >>> work = Workload.named("sf1-block").select(tables=["P1"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "vtgeo2010.sf1").write_text(place + "\n")
+    ...     _ = pathlib.Path(folder, "vt000012010.sf1").write_text("SF1ST,VT,000,01,0000001,2\n")
+    ...     read_sf1(folder, workload=work).counts["block", "P1"].toarray().tolist()
+    [[2]]
     """
     return combined(iter_sf1(path, workload=workload, on_error=on_error), workload, path)
 
@@ -525,13 +602,9 @@ def iter_pl94(
 
     Parameters
     ----------
-    path : path-like
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``.
-    workload : Workload
-        Which tables at which levels: ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or
-        some of them.
-    on_error, chunk
-        As for :func:`iter_sf1`.
+    path, workload, on_error, chunk
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``, and the tables are
+        those of ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or some of them.
 
     Yields
     ------
@@ -546,16 +619,16 @@ def iter_pl94(
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> work = tables.Workload.named("pl94-tables")
-    >>> for piece in readers.iter_pl94("vt2020.pl.zip", workload=work):  # doctest: +SKIP
-    ...     print(piece)
+    >>> from bayesrisk.tables import Workload
+    >>> next(iter_pl94("vt2020.pl.zip", workload=Workload.named("pl94-tables")))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: vt2020.pl.zip: no such file
     """
-    yield from iter_segments(PL94, path, workload, chunk, on_error)
+    yield from _tables(PL94, path, workload, chunk, on_error)
 
 
 def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2020 redistricting file into memory.
+    r"""Read tables of a state's 2020 redistricting file into memory.
 
     Parameters
     ----------
@@ -569,9 +642,18 @@ def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse")
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> file = "vt2020.pl.zip"
-    >>> readers.read_pl94(file, workload=tables.Workload.named("pl94-tables"))  # doctest: +SKIP
+    Three housing units of an invented state, two of them occupied.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrisk.tables import Workload
+    >>> place = "PLST|VT|040|00|00|||0000001|||||50" + 84 * "|"
+    >>> counts = "PLST|VT|000|02|0000001|" + 144 * ".|" + "3|2|1"
+    >>> work = Workload.named("pl94-unit-tables", levels=["state"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "vtgeo2020.pl").write_text(place + "\n")
+    ...     _ = pathlib.Path(folder, "vt000022020.pl").write_text(counts + "\n")
+    ...     read_pl94(folder, workload=work).counts["state", "H1"].toarray().tolist()
+    [[2, 1]]
     """
     return combined(iter_pl94(path, workload=workload, on_error=on_error), workload, path)
 
@@ -583,13 +665,10 @@ def iter_dhc(
 
     Parameters
     ----------
-    path : path-like
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``.
-    workload : Workload
-        Which tables at which levels: ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or
-        ``dhc-tract`` (PCT12, PCT12A to PCT12O), or some of them.  Other tables are refused by name.
-    on_error, chunk
-        As for :func:`iter_sf1`.
+    path, workload, on_error, chunk
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``, and the tables
+        are those of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
+        PCT12A to PCT12O), or some of them.  Other tables are refused by name.
 
     Yields
     ------
@@ -598,16 +677,16 @@ def iter_dhc(
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> work = tables.Workload.named("dhc-block")
-    >>> for piece in readers.iter_dhc("vt2020.dhc.zip", workload=work):  # doctest: +SKIP
-    ...     print(piece)
+    >>> from bayesrisk.tables import Workload
+    >>> next(iter_dhc("vt2020.dhc.zip", workload=Workload.named("dhc-block")))
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: vt2020.dhc.zip: no such file
     """
-    yield from iter_segments(DHC, path, workload, chunk, on_error)
+    yield from _tables(DHC, path, workload, chunk, on_error)
 
 
 def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    """Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+    r"""Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
 
     Parameters
     ----------
@@ -621,8 +700,16 @@ def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
 
     Examples
     --------
-    >>> from bayesrisk import readers, tables
-    >>> file = "vt2020.dhc.zip"
-    >>> readers.read_dhc(file, workload=tables.Workload.named("dhc-block"))  # doctest: +SKIP
+    Two people of an invented state.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrisk.tables import Workload
+    >>> place = "DHCST|VT|040|00|00|||0000001|||||50" + 84 * "|"
+    >>> work = Workload.named("dhc-block", levels=["state"]).select(tables=["P1"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "vtgeo2020.dhc").write_text(place + "\n")
+    ...     _ = pathlib.Path(folder, "vt000052020.dhc").write_text("DHCST|VT|000|05|0000001|2\n")
+    ...     read_dhc(folder, workload=work).counts["state", "P1"].toarray().tolist()
+    [[2]]
     """
     return combined(iter_dhc(path, workload=workload, on_error=on_error), workload, path)

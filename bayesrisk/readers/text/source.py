@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv
@@ -47,9 +47,7 @@ _OTHERS = {
 class _Measured(io.BufferedReader):
     """A file of which no more than ``left`` bytes are read, until that is None."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.open("rb", buffering=0))
-        self.left: int | None = MAX_DIRECTORY
+    left: int | None = MAX_DIRECTORY
 
     def read(self, size: int | None = -1) -> bytes:
         """Return at most ``size`` bytes, all by default."""
@@ -72,7 +70,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """
     with ExitStack() as stack:
         with named(str(path)):
-            stream = stack.enter_context(_Measured(path))
+            stream = stack.enter_context(_Measured(path.open("rb", buffering=0)))
             archive = stack.enter_context(zipfile.ZipFile(stream))
         stream.left = None
         yield archive
@@ -128,7 +126,7 @@ class Source:
 
 
 def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
-    """Return what an archive says of a member that may be read."""
+    """Return the entry of a member that may be read."""
     try:
         info = archive.getinfo(member)
     except KeyError as error:
@@ -149,9 +147,9 @@ def list_sources(path: str | Path) -> list[Source]:
     with named(str(place)):
         if place.is_dir():
             return [Source(file) for file in sorted(place.iterdir()) if file.is_file()]
+        if not place.exists():
+            raise DataError(f"{place}: no such file")
         if place.suffix.lower() != ".zip":
-            if not place.exists():
-                raise DataError(f"{place}: no such file")
             return [Source(place)]
         with open_archive(place) as archive:
             members = [info for info in archive.infolist() if info.filename]
@@ -210,7 +208,7 @@ def blocks(source: Source, size: int) -> Iterator[bytes]:
 
 
 def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
-    """Return how many comment lines stand above the header, and the header."""
+    """Return the number of comment lines above the header, and the header."""
     mark = None if comment is None else comment.encode()
     with source.open() as stream:
         for skipped in range(_COMMENTS):
@@ -252,7 +250,7 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
             book.close()
 
 
-def _cell_text(value: Any) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -261,18 +259,6 @@ def _cell_text(value: Any) -> str:
 def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
     """Open a file that takes its name only once all is written."""
     return _files.whole_file(check.path(path, "path"), new=True)
-
-
-def write_rows(stream: BinaryIO, table: Any, *, delimiter: str = ",", quotes: bool = False) -> None:
-    """Append the rows of a table as text."""
-    options = pyarrow.csv.WriteOptions(
-        include_header=False, delimiter=delimiter, quoting_style="needed" if quotes else "none"
-    )
-    if table.num_rows:
-        try:
-            pyarrow.csv.write_csv(table, stream, options)
-        except pa.ArrowInvalid as error:
-            raise ArgumentError(f"records must hold no text with {delimiter!r}: {error}") from error
 
 
 def write_table(
@@ -286,7 +272,16 @@ def write_table(
 ) -> None:
     """Write a header and tables with these columns to a new file."""
     names = list(columns)
+    options = pyarrow.csv.WriteOptions(
+        include_header=False, delimiter=delimiter, quoting_style="needed" if quotes else "none"
+    )
     with new_file(path) as stream:
         stream.write((above + delimiter.join(names) + "\n").encode())
         for table in tables:
-            write_rows(stream, table.select(names), delimiter=delimiter, quotes=quotes)
+            if not table.num_rows:
+                continue
+            try:
+                pyarrow.csv.write_csv(table.select(names), stream, options)
+            except pa.ArrowInvalid as error:
+                rule = f"records must hold no text with {delimiter!r}"
+                raise ArgumentError(f"{rule}: {error}") from error

@@ -1,4 +1,9 @@
-"""Census blocks: their codes put together, and checked against states and block groups."""
+"""Columns of text and of lines of fixed width, checked; tables and records made of pieces.
+
+A fault names file, row (or line), column and value.  Rows are counted from 1, the header not among
+them.  Text stays text until a column is asked for as whole numbers, so that no leading zero is
+lost.
+"""
 
 import re
 import warnings
@@ -9,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +27,7 @@ from bayesrisk._files.text import MISSING, all_of, shown
 from bayesrisk._validation import ByteArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, DataWarning
 from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
-from bayesrisk.tables import PublishedTables, Records, Workload
-
-# Comma-separated text in pieces of columns, and the checks of a column: file, row, column, value.
-#
-# Rows are counted from 1, the header not among them.  Text stays text until a column is asked for
-# as whole numbers, so that no leading zero is lost.
-
+from bayesrisk.tables import PublishedTables, Records, Table, Workload
 
 #: Rows in memory at a time, where the caller does not say.
 CHUNK = 2**18
@@ -85,28 +83,19 @@ class Piece:
             self.check(column, np.isin(numbers, values), f"one of {listed}")
         return numbers
 
-    def digits(self, column: str, width: int) -> pa.Array:
-        """Return a column of digits, all of one width, as one array of text."""
+    def text(self, column: str, width: int, rule: str) -> ByteArray:
+        """Return a column of text, all of one width, a row of characters each."""
         values = one_array(self.table.column(column))
-        rule = f"{width} digits"
-        if values.null_count:
-            raise self.fail(column, int(np.argmax(values.is_null().to_numpy(False))), rule)
-        matrix = characters(values, width)
-        if matrix is None:
-            lengths = pc.binary_length(values).to_numpy()
-            raise self.fail(column, int(np.argmax(lengths != width)), rule)
-        good: NDArray[np.bool_] = np.logical_and.reduce(
-            (matrix - np.uint8(_ASCII_ZERO)) <= 9, axis=1
-        )
-        self.check(column, good, rule)
-        return values
+        # A null is -1 characters long.
+        wrong = pc.fill_null(pc.binary_length(values), -1).to_numpy() != width
+        self.check(column, ~wrong, rule)
+        return characters(values, width)
 
     def matrix(self, column: str, width: int) -> ByteArray:
         """Return a column of digits, all of one width, a row of characters each."""
-        found = characters(self.digits(column, width), width)
-        if found is None:
-            raise self.fail(column, 0, f"{width} digits")
-        return found
+        field = self.text(column, width, f"{width} digits")
+        self.check(column, all_digits(field), f"{width} digits")
+        return field
 
     def equals(self, column: str, text: str) -> NDArray[np.bool_]:
         """Return which values are a text."""
@@ -116,26 +105,16 @@ class Piece:
     def take(self, rows: IntArray) -> "Piece":
         """Return some of the rows; messages tell their own numbers."""
         places = rows if self.places is None else self.places[rows]
-        return Piece(self.name, self.start, self.table.take(pa.array(rows)), places)
+        return replace(self, table=self.table.take(pa.array(rows)), places=places)
 
     def replace(self, column: str, values: pa.Array) -> "Piece":
-        """Return the piece with a column changed or added."""
-        if column in self.table.column_names:
-            place = self.table.column_names.index(column)
-            table = self.table.set_column(place, column, values)
-        else:
-            table = self.table.append_column(column, values)
-        return Piece(self.name, self.start, table, self.places)
+        """Return the piece with a column changed."""
+        place = self.table.column_names.index(column)
+        return replace(self, table=self.table.set_column(place, column, values))
 
 
 class Faults:
-    """Values that cannot be: the file is refused, or they are missing and counted by reason.
-
-    Parameters
-    ----------
-    on_error : str
-        ``"refuse"`` or ``"missing"``.
-    """
+    """Values that cannot be: refused, or, ``on_error`` being "missing", counted by reason."""
 
     def __init__(self, on_error: str) -> None:
         self.kept = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
@@ -172,7 +151,7 @@ class Faults:
         return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
 
     def warn(self, source: str) -> None:
-        """Say how many values are missing for what they were, by column and reason."""
+        """Warn of values that are missing, counted by column and reason."""
         if self.counts:
             listed = "; ".join(
                 f"column {column!r}: {reason} ({times} rows)"
@@ -182,7 +161,7 @@ class Faults:
             warnings.warn(DataWarning(text, self.counts), stacklevel=3)
 
 
-def _first_unreadable(values: Any) -> int:
+def _first_unreadable(values: pa.ChunkedArray) -> int:
     """Return the place of the first value that is no whole number: bisection, on failure only."""
     low, high = 0, len(values)
     while high - low > 1:
@@ -195,28 +174,32 @@ def _first_unreadable(values: Any) -> int:
     return low
 
 
-def one_array(values: Any) -> pa.Array:
-    """Return a column as one array, whatever pieces it has."""
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+def one_array(values: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    array = values.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
     return array
 
 
-def characters(values: pa.Array, width: int) -> NDArray[np.uint8] | None:
-    """Return the bytes of equally long texts, a row each; None if their lengths differ."""
+def characters(values: pa.Array, width: int) -> ByteArray:
+    """Return the bytes of texts that are all of one length, a row each."""
     n = len(values)
     if n == 0:
         return np.zeros((0, width), dtype=np.uint8)
     buffers = values.buffers()
     offsets = np.frombuffer(buffers[1], dtype=np.int32)[values.offset : values.offset + n + 1]
-    if (np.diff(offsets) != width).any():
-        return None
     data = np.frombuffer(buffers[2], dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
     return data.reshape(n, width)
 
 
-def texts(matrix: NDArray[np.uint8]) -> pa.Array:
+def all_digits(field: ByteArray) -> NDArray[np.bool_]:
+    """Return which rows of characters are digits only."""
+    good: NDArray[np.bool_] = np.logical_and.reduce((field - np.uint8(_ASCII_ZERO)) <= 9, axis=1)
+    return good
+
+
+def texts(matrix: ByteArray) -> pa.Array:
     """Return a matrix of ASCII characters as an array of text without copying it twice."""
     n, width = matrix.shape
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
@@ -231,7 +214,7 @@ def header_of(source: Source, *, delimiter: str = ",", comment: str | None = Non
 
 
 def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
-    """Return how many columns without a name stand at the end of a header line."""
+    """Return the number of columns without a name at the end of a header line."""
     text = line.decode("utf-8", errors="replace").rstrip("\n")
     fields = split_line(text, source.name, delimiter)
     return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
@@ -239,7 +222,7 @@ def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
 
 @dataclass(frozen=True)
 class TextForm:
-    """How columns of text are written.
+    """The form of columns of text.
 
     ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
     ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
@@ -334,7 +317,7 @@ def _located(
         raise
 
 
-def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
+def digit_matrix(code: IntArray, width: int) -> ByteArray:
     """Return the last ``width`` digits of whole numbers as characters, a row each."""
     matrix = np.empty((code.size, width), dtype=np.uint8)
     rest = code
@@ -346,7 +329,7 @@ def digit_matrix(code: IntArray, width: int) -> NDArray[np.uint8]:
 
 # Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
 
-_NEWLINE, _BLANK, _ZERO = 10, 32, 48
+_NEWLINE, _BLANK = 10, 32
 _DIGITS = 18  # of a number that fits in 64 bits, whatever they are
 
 
@@ -360,15 +343,15 @@ class Lines:
     name: str
     before: int
     buffer: ByteArray
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    starts: IntArray
+    lengths: IntArray
     fields: Mapping[str, tuple[int, int]]
-    rows: NDArray[np.int64]
+    rows: IntArray
 
     def __len__(self) -> int:
         return self.rows.size
 
-    def take(self, rows: NDArray[np.int64]) -> "Lines":
+    def take(self, rows: IntArray) -> "Lines":
         """Return some of the lines; messages tell their own numbers."""
         return replace(self, rows=self.rows[rows])
 
@@ -408,11 +391,10 @@ class Lines:
     def matrix(self, column: str, width: int) -> ByteArray:
         """Return a column of digits, a row of characters each."""
         field = self.text(column)
-        good = np.logical_and.reduce((field - np.uint8(_ZERO)) <= 9, axis=1)
-        self.check(column, good, f"{width} digits")
+        self.check(column, all_digits(field), f"{width} digits")
         return field
 
-    def whole(self, column: str, low: int, high: int) -> NDArray[np.int64]:
+    def whole(self, column: str, low: int, high: int) -> IntArray:
         """Return a column of whole numbers, filled up on the left with blanks or zeros."""
         value, good = parse_whole(self.text(column))
         good &= (value >= low) & (value <= high)
@@ -420,9 +402,9 @@ class Lines:
         return value
 
 
-def parse_whole(field: ByteArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def parse_whole(field: ByteArray) -> tuple[IntArray, NDArray[np.bool_]]:
     """Return numbers without sign, and which fields are one: blanks stand only on the left."""
-    digit = field - np.uint8(_ZERO)
+    digit = field - np.uint8(_ASCII_ZERO)
     numeric = digit <= 9
     blank = field == _BLANK
     good = (numeric | blank).all(axis=1) & numeric[:, -1]
@@ -477,9 +459,9 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
 
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file as one; there is at least one.
+    """Return the pieces of a file, at least one, as one.
 
-    What is too long to be held is refused: before it is read, where the length of the text is
+    A file too long to be held is refused: before it is read, where the length of the text is
     known, else when it has become too long.
     """
     check_length(path)
@@ -489,7 +471,7 @@ def joined(pieces: Iterable[Records], path: str | Path) -> Records:
     return Records(held[0].schema, pa.concat_tables([piece.table for piece in held]))
 
 
-def extra_column(records: Records, name: str, largest: int) -> NDArray[np.int64]:
+def extra_column(records: Records, name: str, largest: int) -> IntArray:
     """Return a column of whole numbers, 0 to ``largest``, that the schema does not ask for."""
     if name not in records.table.column_names:
         raise ArgumentError(f"records must have a column {name!r} (0 to {largest}), got none")
@@ -504,7 +486,7 @@ def extra_column(records: Records, name: str, largest: int) -> NDArray[np.int64]
 Key = tuple[str, str]
 
 
-def place_texts(matrix: NDArray[np.uint8]) -> NDArray[np.str_]:
+def place_texts(matrix: ByteArray) -> NDArray[np.str_]:
     """Return rows of ASCII characters as texts."""
     n, width = matrix.shape
     if width == 0:
@@ -515,7 +497,7 @@ def place_texts(matrix: NDArray[np.uint8]) -> NDArray[np.str_]:
 def piece_of_tables(
     workload: Workload,
     geoids: Mapping[str, NDArray[np.str_]],
-    counts: Mapping[Key, NDArray[np.int64]],
+    counts: Mapping[Key, IntArray],
     missing: Mapping[Key, NDArray[np.bool_]],
 ) -> PublishedTables:
     """Return the tables of some places, given in any order with a row of counts each.
@@ -532,29 +514,19 @@ def piece_of_tables(
 
 
 def table_counts(
-    piece: Piece, columns: Sequence[str], total: str | None, table: str, faults: Faults
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the counts of a table and which are missing, compared with their total."""
-    values = np.empty((len(piece), len(columns)), dtype=np.int64)
-    missing = np.empty(values.shape, dtype=np.bool_)
-    for place, column in enumerate(columns):
-        values[:, place], missing[:, place] = faults.counts_of(piece, column, table)
-    if total is not None:
-        known = faults.counts_of(piece, total, table)
-        _check_total(piece, total, known, (values, missing), table)
-    return values, missing
+    piece: Piece, columns: Sequence[str], table: Table, faults: Faults
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the counts of a table and which are missing.
 
-
-def _check_total(
-    piece: Piece,
-    column: str,
-    total: tuple[NDArray[np.int64], NDArray[np.bool_]],
-    cells: tuple[NDArray[np.int64], NDArray[np.bool_]],
-    table: str,
-) -> None:
-    """Refuse cells that do not add up to their total, where all of them are there."""
-    same = (total[0] == cells[0].sum(axis=1)) | total[1] | cells[1].any(axis=1)
-    piece.check(column, same, f"the sum of the cells of {table}")
+    A column beyond those of the cells is their total, which they must add up to if all are there.
+    """
+    found = [faults.counts_of(piece, column, table.name) for column in columns]
+    values, missing = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    size = len(table.cells)
+    if len(columns) > size:
+        same = (values[:, size] == values[:, :size].sum(axis=1)) | missing.any(axis=1)
+        piece.check(columns[size], same, f"the sum of the cells of {table.name}")
+    return values[:, :size], missing[:, :size]
 
 
 def combined(
@@ -577,13 +549,13 @@ def combined(
 
 
 def _bytes(tables: PublishedTables) -> int:
-    """Return what tables take: a place its text, a count that is not zero its value and cell."""
+    """Return the bytes of tables: each place, and value and cell of each count but zeros."""
     counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
     return int(counts + sum(places.nbytes for places in tables.geoids.values()))
 
 
 def check_distinct(
-    codes: NDArray[np.int64], places: NDArray[np.int64] | int, name: str, what: str, column: str
+    codes: IntArray, places: IntArray | int, name: str, what: str, column: str
 ) -> None:
     """Refuse a place that is there twice.
 
@@ -630,26 +602,22 @@ def state_of_name(base: str) -> str | None:
     return STATES.get(last) if "_" in base else None
 
 
-def known_states(matrix: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def known_states(matrix: ByteArray) -> NDArray[np.bool_]:
     """Return which codes begin with the digits of a state."""
     tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
     known: NDArray[np.bool_] = _KNOWN[tens.astype(np.int64) * 10 + ones]
     return known
 
 
-def check_state(
-    piece: Piece | Lines, column: str, codes: NDArray[np.uint8] | None, state: str | None
-) -> None:
+def check_state(piece: Piece | Lines, column: str, codes: ByteArray, state: str | None) -> None:
     """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
-    if codes is None or not len(codes):
-        return
     piece.check(column, known_states(codes), "in a state or Puerto Rico")
     if state is not None:
         wanted = np.frombuffer(state.encode(), dtype=np.uint8)
         piece.check(column, (codes[:, :2] == wanted).all(axis=1), f"in state {state}")
 
 
-def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> Any:
+def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> pa.Array:
     """Return the 15-digit codes of state, county, tract, block group and block.
 
     The block group must be the first digit of the block.

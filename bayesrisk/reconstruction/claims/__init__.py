@@ -1,7 +1,7 @@
 """Claims about the records of a place that hold in every data set with the published counts."""
 
-from bayesrisk.reconstruction.claims.options import ClaimOptions
 from bayesrisk.reconstruction.claims.result import (
+    ClaimOptions,
     Claims,
     ClaimsAttack,
     claim_sentences,

@@ -1,36 +1,37 @@
-"""Claims and what is proved of each: the answer of the attack, as frames."""
+"""Claims and what is proved of each: options, the attack, and its answer as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
+from bayesrisk._validation import CodeArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.claims.options import (
-    ClaimOptions,
-    ResolvedOptions,
-    resolve_options,
-)
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
     VERIFIED,
     BlockClaims,
-    study,
+    ClaimProblem,
 )
-from bayesrisk.reconstruction.claims.search.lattice import matches
-from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
+from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import PublishedTables, assumed_true
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -144,7 +145,7 @@ class Claims:
         count: str = "n_columns",
         readable: str | None = "here",
     ) -> pd.DataFrame:
-        """Return how many records verified claims describe, by number of columns.
+        """Return the number of records that verified claims describe, by number of columns.
 
         Parameters
         ----------
@@ -198,31 +199,22 @@ class Claims:
         return found
 
 
-def collected(
-    tables: PublishedTables, about: ResolvedOptions, found: Sequence[BlockClaims]
-) -> Claims:
+def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
     """Return the claims of all places as frames."""
-    places = tables.geoids[about.level]
-    per_claim = np.repeat(places, [len(f.patterns) for f in found])
-    per_row = np.repeat(places, [len(f.rows) for f in found])
-    patterns = _joined([f.patterns for f in found], len(about.study.space.schema.names))
-    frame = pd.DataFrame({about.level: per_claim.astype(object)})
-    frame = pd.concat([frame, _decoded(about, patterns)], axis=1)
-    decision = _flat([f.decision for f in found])
-    frame["multiplicity"] = _flat([f.multiplicity for f in found])
+    level, places = problem.level, problem.places.astype(object)
+    patterns, decision = _joined(found, "patterns"), _joined(found, "decision")
+    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in found]), patterns)
+    frame["multiplicity"] = _joined(found, "multiplicity")
     frame["status"] = np.select(
         [decision == code for code in STATUS], list(STATUS.values()), default=""
     ).astype(object)
     frame["n_columns"] = (patterns >= 0).sum(axis=1)
-    frame["n_needed"] = _flat([f.needed for f in found])
-    frame["readable"] = _flat([f.readable for f in found]).astype(np.bool_)
-    frame["readable_here"] = _flat([f.readable_here for f in found]).astype(np.bool_)
-    rows = pd.DataFrame({about.level: per_row.astype(object)})
-    codes = _joined([f.rows for f in found], patterns.shape[1])
-    rows = pd.concat([rows, _decoded(about, codes)], axis=1)
+    frame["n_needed"] = _joined(found, "needed")
+    frame["readable"] = _joined(found, "readable")
+    frame["readable_here"] = _joined(found, "readable_here")
     blocks = pd.DataFrame(
         {
-            about.level: places.astype(object),
+            level: places,
             "status": [f.status for f in found],
             "records": [len(f.rows) for f in found],
             "live_cells": [f.live for f in found],
@@ -231,35 +223,259 @@ def collected(
             "conflict": [f.conflict for f in found],
         }
     )
+    per_row = np.repeat(places, [len(f.rows) for f in found])
     return Claims(
         frame,
         blocks,
-        rows,
-        about.level,
-        about.columns,
-        about.grouped,
-        about.among,
-        tables.workload.schema,
-        taken_as_true=about.taken_as_true,
+        _decoded(problem, per_row, _joined(found, "rows")),
+        level,
+        problem.columns,
+        _grouped(problem),
+        problem.among,
+        problem.space.schema,
+        taken_as_true=problem.taken_as_true,
     )
 
 
-def _joined(parts: Sequence[NDArray[np.int16]], width: int) -> NDArray[np.int16]:
-    return np.concatenate([np.zeros((0, width), np.int16), *(p for p in parts if len(p))])
+def _joined(found: Sequence[BlockClaims], name: str) -> NDArray[Any]:
+    """Return one array of all places; without any claim, an empty one."""
+    parts = [getattr(f, name) for f in found or [BlockClaims(Status.EMPTY)]]
+    return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
 
-def _flat(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
-
-
-def _decoded(about: ResolvedOptions, patterns: NDArray[np.int16]) -> pd.DataFrame:
-    """Return groups of codes as codes, missing for any."""
-    space, found = about.study.space, {}
-    for name in about.columns:
-        group = patterns[:, space.schema.names.index(name)]
+def _decoded(
+    problem: ClaimProblem, places: NDArray[np.object_], patterns: CodeArray
+) -> pd.DataFrame:
+    """Return places and groups of codes as codes, missing for any."""
+    space = problem.space
+    found: dict[str, object] = {problem.level: places}
+    for name in problem.columns:
+        at = space.schema.names.index(name)
+        group = patterns[:, at] if len(places) else np.zeros(0, np.int16)
         codes = space.first_code[name][np.maximum(group, 0)].astype(np.int16)
         found[name] = pd.arrays.IntegerArray(codes, group < 0)
     return pd.DataFrame(found)
+
+
+def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return for columns whose codes are put together the groups of more than one code."""
+    found = {}
+    for name in problem.columns:
+        group, first = problem.space.groups[name], problem.space.schema.attribute(name).first
+        sets = [tuple((np.flatnonzero(group == g) + first).tolist()) for g in np.unique(group)]
+        if len(sets) < group.size:
+            found[name] = tuple(s for s in sets if len(s) > 1)
+    return found
+
+
+def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray, IntArray]]:
+    """Return the claims of a frame for each place: groups of codes, and multiplicities."""
+    space, level = problem.space, problem.level
+    for name in (level, "multiplicity"):
+        if name not in frame:
+            raise ArgumentError(f"candidates must have the column {name!r}")
+    patterns = np.full((len(frame), len(space.schema.names)), -1, np.int16)
+    for column, name in enumerate(space.schema.names):
+        given = frame[name].notna().to_numpy() if name in frame else np.zeros(0, np.bool_)
+        if not given.any():
+            continue
+        if name not in problem.columns:
+            raise ArgumentError(f"columns must have {name!r}, which candidates use")
+        about, values = space.schema.attribute(name), frame[name][given].to_numpy(np.int64)
+        codes = check.count_array(values, name, lower=about.first, upper=about.last)
+        patterns[given, column] = space.groups[name][codes - about.first]
+    empty = np.flatnonzero((patterns < 0).all(axis=1))
+    if empty.size:
+        raise ArgumentError(f"candidates must give a column each, row {empty[0]} gives none")
+    times = np.zeros(0, np.int64)
+    if len(frame):
+        times = check.count_array(frame["multiplicity"].to_numpy(), "multiplicity", lower=0)
+    asked = frame[level].to_numpy(dtype=np.str_)
+    at = np.searchsorted(problem.places, asked)
+    unknown = np.flatnonzero(np.append(problem.places, "")[at] != asked)
+    if unknown.size:
+        raise ArgumentError(
+            f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
+        )
+    return [(patterns[at == place], times[at == place]) for place in range(len(problem.places))]
+
+
+# -----------------------------------------------------------------------------
+# Options of claims, checked once by themselves and once against tables.
+
+
+_MOST_COLUMNS = 14
+#: Partial assignments have a number each.
+_MOST_CLAIMS = 2**62
+_OCCUPIED = {"vacancy": [0]}
+
+
+@dataclass(frozen=True)
+class ClaimOptions:
+    """Options of the search for claims and their verification, checked once.
+
+    Attributes
+    ----------
+    level : str, optional
+        Level of the places, by default the finest; tables of other levels are not used.
+    columns : sequence of str, optional
+        Columns that claims are about; all by default.
+    max_columns : int, optional
+        Most columns of a claim; no limit by default.
+    structural_rules : bool, default True
+        For households whether only combinations that can exist count, see
+        :func:`household_valid`; False for every combination of the codes, as in the paper.
+    tenure : {"merged", "cash", "four-way"}
+        How tables that publish renters together are read: ``merged`` makes claims about renters
+        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
+        makes claims about each, which the tables then cannot verify.
+    cells : sequence of int, optional
+        Cells of the schema that records can lie in, instead of those of the rules.
+    among : mapping of str to sequence of int, optional
+        Codes of the records that claims are about; by default occupied units of household
+        schemas, and all records of others.
+    refuted : bool, default False
+        Whether refuted candidates are kept in the answer.
+    n_solutions : int, default 1
+        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
+        do not depend on it.
+    solver : str or SolverBackend, default "highs"
+        For what linear relaxations do not settle, see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds for a place, in all stages together; claims left open are ``undecided``, never
+        verified.  It is kept to within the stage that runs when the time is over: well under a
+        second with HiGHS.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it they are refused.
+    rng : int, default 0
+        Seed of the objectives near whose optima data sets are looked for; no decision depends on
+        it.
+
+    Examples
+    --------
+    >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure
+    'merged'
+    """
+
+    level: str | None = None
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    cells: Sequence[int] | None = None
+    among: Mapping[str, Sequence[int]] | None = None
+    refuted: bool = False
+    n_solutions: int = 1
+    solver: str | SolverBackend = "highs"
+    time_limit: float | None = None
+    taken_as_true: bool = False
+    rng: int = 0
+
+    def __post_init__(self) -> None:
+        found: dict[str, Any] = {
+            "structural_rules": check.flag(self.structural_rules, "structural_rules"),
+            "refuted": check.flag(self.refuted, "refuted"),
+            "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
+            "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
+            "rng": check.integer(self.rng, "rng", lower=0),
+        }
+        check.choice(self.tenure, "tenure", TENURES)
+        if self.columns is not None:
+            found["columns"] = check.texts(self.columns, "columns")
+        if self.max_columns is not None:
+            found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
+        if self.time_limit is not None:
+            limit = check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+            found["time_limit"] = limit
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def columns_in(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of claims in the order of the schema, all by default."""
+        asked = schema.names if self.columns is None else self.columns
+        for name in asked:
+            check.choice(name, "columns", schema.names)
+        if len(set(asked)) < len(asked):
+            raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
+        if not 1 <= len(asked) <= _MOST_COLUMNS:
+            raise ArgumentError(
+                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(asked)}"
+            )
+        return tuple(name for name in schema.names if name in asked)
+
+    def codes_in(self, schema: Schema) -> dict[str, tuple[int, ...]]:
+        """Return the codes of the records that claims can be about."""
+        among = self.among
+        if among is None:
+            among = _OCCUPIED if schema.name == HOUSEHOLD else {}
+        kept = {}
+        for name, codes in check.mapping(among, "among").items():
+            about = schema.attribute(check.choice(name, "among", schema.names))
+            given = check.items(codes, f"among[{name!r}]")
+            array = check.count_array(
+                given, f"among[{name!r}]", lower=about.first, upper=about.last
+            )
+            kept[name] = tuple(array.tolist())
+        return kept
+
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> ClaimOptions:
+        """Return options by name; one that does not exist is refused."""
+        known = [field.name for field in fields(cls)]
+        for option in check.mapping(options, "options"):
+            if option not in known:
+                raise ArgumentTypeError(
+                    f"options must be those of find_claims ({', '.join(known)}), "
+                    f"got {shown(option)}"
+                )
+        return cls(**options)
+
+
+def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProblem:
+    """Return the claims that options ask of tables, both checked, with the space they are in."""
+    if not isinstance(tables, PublishedTables):
+        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    workload = tables.workload
+    schema = workload.schema
+    level = workload.levels[-1] if options.level is None else options.level
+    check.choice(level, "level", workload.levels)
+    keys = [key for key in workload.tables if key[0] == level]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
+    if schema.name != HOUSEHOLD and options.tenure != "merged":
+        raise ArgumentError(
+            f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
+        )
+    columns, kept = options.columns_in(schema), options.codes_in(schema)
+    listed = None
+    if options.cells is not None:
+        given = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
+        listed = np.unique(given)
+    rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
+    space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
+    values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
+    if values > _MOST_CLAIMS:
+        raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
+    most = len(columns) if options.max_columns is None else options.max_columns
+    hidden = None
+    if tables.suppressed:
+        hidden = sp.csr_array(sp.hstack([tables.hidden(*key) for key in keys], format="csr"))
+    return ClaimProblem(
+        level,
+        tables.geoids[level],
+        columns,
+        kept,
+        space,
+        sp.csr_array(sp.hstack([tables.counts[key] for key in keys], format="csr")),
+        hidden,
+        subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
+        make_solver(options.solver),
+        options.time_limit,
+        options.n_solutions,
+        options.rng,
+        options.refuted,
+        assumed,
+    )
 
 
 # -----------------------------------------------------------------------------
@@ -269,7 +485,7 @@ def _decoded(about: ResolvedOptions, patterns: NDArray[np.int16]) -> pd.DataFram
 # verified when it holds in every data set that fits the published tables.
 
 
-def find_claims(tables: PublishedTables, **options: Any) -> Claims:
+def find_claims(tables: PublishedTables, **options: object) -> Claims:
     """Return every claim about records that must be true, given tables of true counts.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
@@ -308,20 +524,14 @@ def find_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    about = resolve_options(tables, ClaimOptions.given(options))
-    found = [study(about.study, counts, hidden) for counts, hidden in about.blocks(tables)]
-    return collected(tables, about, found)
+    problem = claim_problem(tables, ClaimOptions.given(options))
+    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
 
 
-def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
+def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
-    Parameters
-    ----------
-    tables : PublishedTables
-        Tables of true counts, of any schema and workload.
-    **options : object
-        Those of :class:`ClaimOptions`, by name.
+    Tables and options are as for :func:`find_claims`.
 
     Examples
     --------
@@ -334,14 +544,13 @@ def generate_claims(tables: PublishedTables, **options: Any) -> Claims:
     >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
     {'verified': 6}
     """
-    about = resolve_options(tables, ClaimOptions.given(options))
-    how = replace(about.study, verify=False, refuted=False)
-    found = [study(how, counts, hidden) for counts, hidden in about.blocks(tables)]
-    return collected(tables, about, found)
+    problem = claim_problem(tables, ClaimOptions.given(options))
+    problem = replace(problem, verify=False, refuted=False)
+    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
 
 
 def verify_claims(
-    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: Any
+    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
     """Return a decision on each of some claims.
 
@@ -375,14 +584,9 @@ def verify_claims(
     check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    about = resolve_options(tables, ClaimOptions.given(options))
-    asked = about.patterns(tables, frame)
-    how = replace(about.study, verify=True, refuted=True)
-    found = [
-        study(how, counts, hidden, asked[at])
-        for at, (counts, hidden) in enumerate(about.blocks(tables))
-    ]
-    return collected(tables, about, found)
+    problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)
+    asked = zip(problem.blocks(), encoded(problem, frame), strict=True)
+    return _collected(problem, [problem.study(*block, claims) for block, claims in asked])
 
 
 # -----------------------------------------------------------------------------
@@ -468,8 +672,7 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
     One household of 2 people. Nobody in it is 65 or over. The householder is Black.
     """
-    if not isinstance(found, Claims):
-        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    check.instance(found, Claims, "found")
     rows = found.to_frame() if frame is None else frame
     check.frame(rows, "frame", ("multiplicity", *found.columns))
     about = found.schema
@@ -506,11 +709,11 @@ def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
         start += f" of {size}{' or more' if size == 7 else ''} {people}"
     found = [start]
     subject = "It is" if one else "Each is"
-    if "detailed_type" in said:  # says more than the type
-        found.append(f"{subject} {_any_of(_DETAIL, said['detailed_type'])}")
-        if "type" in said and not _told(said):
-            found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
-    elif "type" in said:
+    detail = said.get("detailed_type", (0,))
+    if detail != (0,):
+        found.append(f"{subject} {_any_of(_DETAIL, detail)}")
+    # The type follows from the detailed type, but for cohabiting couples.
+    if "type" in said and detail[0] in (0, 3, 4):
         found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
     if "tenure" in said:
         found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
@@ -528,11 +731,6 @@ def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
     if len(found) == 1 and "size" not in said:
         found = [f"{start}, occupied"]
     return ". ".join(found) + "."
-
-
-def _told(said: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether the type follows from the detailed type: but for cohabiting couples it does."""
-    return said["detailed_type"][0] not in (3, 4)
 
 
 def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
@@ -566,12 +764,9 @@ def _record(times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> s
 
 
 class ClaimsAttack:
-    """Claims about records that hold in whatever has the published counts of a release.
+    """Claims that hold in whatever has the published counts of a release.
 
-    Parameters
-    ----------
-    **options : object
-        Those of :class:`ClaimOptions`, by name.
+    The options are those of :class:`ClaimOptions`, by name.
 
     Examples
     --------
@@ -581,17 +776,10 @@ class ClaimsAttack:
 
     name = "claims"
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.options = ClaimOptions.given(options)
 
     def run(self, release: Release) -> Claims:
-        """Return the claims that the tables of a release prove.
-
-        Parameters
-        ----------
-        release : Release
-            What was published; nothing else is read.
-        """
-        if not isinstance(release, Release):
-            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        """Return the claims that the tables of a release prove; nothing else is read."""
+        check.instance(release, Release, "release")
         return find_claims(release.tables, **vars(self.options))

@@ -2,20 +2,22 @@
 
 from bayesrisk.reconstruction.occupancy.detection import (
     OCCUPANCY_STATUS,
-    HouseholdLaw,
     OccupancyAttack,
     OccupancyDetection,
     detect_occupancy,
 )
 from bayesrisk.reconstruction.occupancy.solutions import (
     OccupancyReconstruction,
-    OccupancyVariability,
-    occupancy_variability,
     reconstruct_occupancy,
 )
 from bayesrisk.reconstruction.occupancy.statistics import (
+    HouseholdLaw,
     OccupancyStatistics,
     occupancy_statistics,
+)
+from bayesrisk.reconstruction.occupancy.variability import (
+    OccupancyVariability,
+    occupancy_variability,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Which blocks must hold a household above the occupancy limit (Eq. 1), with certificates.
+"""Blocks that must hold a household above the occupancy limit (Eq. 1), with certificates.
 
 The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
 with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
@@ -21,7 +21,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, occupancy_statistics
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
@@ -111,7 +111,7 @@ class OccupancyDetection:
 
     @property
     def violation(self) -> NDArray[np.bool_]:
-        """Whether a violation is proved, for each block."""
+        """Blocks with a proved violation, as a mask."""
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
@@ -124,7 +124,7 @@ class OccupancyDetection:
 
 
 class _BlockAnswer(NamedTuple):
-    """Whether there is an assignment (None: unknown), how that was decided, and why not."""
+    """Existence of an assignment (None: unknown), its proof, and the tables that contradict."""
 
     found: bool | None
     way: str
@@ -147,7 +147,6 @@ class _Detector:
 
         self._rows = _matrix(adults)
         self._dense = self._rows.toarray()
-        self._transposed = sp.csr_array(self._rows.T)
         self._low, self._high = _bounds(blocks)
         self._size = int(blocks.households.max(initial=0))
         self._columns = np.full(_SIZE.size, self._size, dtype=np.int64)
@@ -176,7 +175,7 @@ class _Detector:
         return Status.VIOLATION, way, ""
 
     def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _BlockAnswer:
-        """Return whether some case has an assignment within the columns allowed."""
+        """Return an answer for any of the cases, within the columns allowed."""
         found: bool | None = False
         way, tables = "relaxation", frozenset[str]()
         for case in self._cases:
@@ -216,7 +215,7 @@ class _Detector:
             self._warm.aim(self._zeros)
         model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
         ray = answer.ray
-        if ray is not None and proves_infeasible(model, self._transposed, self._zeros, high, ray):
+        if ray is not None and proves_infeasible(model, self._zeros, high, ray):
             used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())
             return _BlockAnswer(False, "relaxation", frozenset(_ROWS[i] for i in used))
         result = self._solver.solve(model, self._zeros, limits=self._limits)
@@ -260,7 +259,7 @@ def detect_occupancy(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyDetection:
-    r"""Return which blocks must hold a subsidised household above the occupancy limit.
+    r"""Return the blocks that must hold a subsidised household above the occupancy limit.
 
     A block is a putative violation when no whole numbers :math:`n_{gxc}` of households by group,
     size and children satisfy the statistics (sums over all households, sizes, people and children
@@ -307,8 +306,7 @@ def detect_occupancy(
     >>> detect_occupancy(block).status
     ('violation',)
     """
-    if not isinstance(blocks, OccupancyStatistics):
-        raise ArgumentTypeError(f"blocks must be statistics, got {type(blocks).__name__}")
+    check.instance(blocks, OccupancyStatistics, "blocks")
     least = check.integer(adults, "adults", lower=0, upper=1)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
@@ -334,16 +332,8 @@ def detect_occupancy(
 class OccupancyAttack:
     """Blocks whose tables leave no way but a violation of the occupancy limit.
 
-    Parameters
-    ----------
-    level : str, default "block"
-        Level of the tables.
-    hud : {"counts", "percentages"}, default "counts"
-        How HUD's tables are read; see :func:`occupancy_statistics`.
-    taken_as_true : bool, default False
-        Whether counts that need not be true are read as if they were.
-    **options : object
-        Options of :func:`detect_occupancy`.
+    ``level``, ``hud`` and ``taken_as_true`` are as for :func:`occupancy_statistics`, the options
+    those of :func:`detect_occupancy`.
 
     Examples
     --------
@@ -359,7 +349,7 @@ class OccupancyAttack:
         level: str = "block",
         hud: str = "counts",
         taken_as_true: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         known = tuple(detect_occupancy.__kwdefaults__ or ())
         for option in options:
@@ -368,142 +358,13 @@ class OccupancyAttack:
                     f"options must be those of detect_occupancy ({', '.join(known)}), "
                     f"got {shown(option)}"
                 )
-        self.level, self.hud, self.options = level, hud, options
-        self.taken_as_true = taken_as_true
+        self.level, self.hud, self.taken_as_true = level, hud, taken_as_true
+        self.options: dict[str, Any] = options
 
     def run(self, release: Release) -> OccupancyDetection:
-        """Return what the tables of a release say of every block.
-
-        Parameters
-        ----------
-        release : Release
-            What was published; nothing else is read.
-        """
-        if not isinstance(release, Release):
-            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        """Return the status of every block by the tables of a release; nothing else is read."""
+        check.instance(release, Release, "release")
         blocks = occupancy_statistics(
             release.tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
         )
         return detect_occupancy(blocks, **self.options)
-
-
-# -----------------------------------------------------------------------------
-# How likely each kind of household is, from a public sample of households.
-
-
-#: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
-UNIT = 10_000
-COLUMNS = ("size", "race_ethnicity", "children")
-_BOUNDS = {"size": (1, 7), "race_ethnicity": (0, 13), "children": (0, 6)}
-
-
-@displayed
-@dataclass(frozen=True, eq=False)
-class HouseholdLaw:
-    """Kinds of households and their log probabilities.
-
-    Attributes
-    ----------
-    size, race_ethnicity, children : ndarray of int64
-        Codes of the schema ``household-occupancy`` (7 is 7 or more people, 6 is 6 or more
-        children), one entry for each kind.
-    log_probability : ndarray of int64
-        Natural logarithm of the probability, in units of 1e-4, rounded.
-    in_sample : ndarray of bool
-        Whether the kind was in the sample; the others are there for blocks that none of these fit.
-    adults : int
-        People of a household that are not children, at the least.
-    """
-
-    size: IntArray
-    race_ethnicity: IntArray
-    children: IntArray
-    log_probability: IntArray
-    in_sample: NDArray[np.bool_]
-    adults: int
-
-    def __len__(self) -> int:
-        return int(self.size.size)
-
-    @classmethod
-    def from_sample(
-        cls, sample: pd.DataFrame, *, smoothing: float, adults: int = 1
-    ) -> HouseholdLaw:
-        r"""Return the law of households from a sample.
-
-        The probability of a kind that ``c`` of ``n`` households have is
-        :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
-        the sample are used only in blocks that the others cannot explain, and flagged there.
-
-        Parameters
-        ----------
-        sample : pandas.DataFrame
-            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
-            optionally ``weight``, whole households that a row stands for.
-        smoothing : float
-            Households of every kind that are added to the sample, > 0.
-        adults : int, default 1
-            People of a household that are not children, at the least; 0 or 1.
-
-        Returns
-        -------
-        HouseholdLaw
-            All kinds, those of the sample first.
-
-        Raises
-        ------
-        DataError
-            If a column is missing, a code out of range, or the sample empty.
-
-        References
-        ----------
-        Steed, Qing and Wu (2024), Eq. 2.
-
-        Examples
-        --------
-        >>> sample = pd.DataFrame({"size": [1, 1, 3], "race_ethnicity": 0, "children": [0, 0, 1]})
-        >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
-        >>> len(law), int(law.in_sample.sum())
-        (392, 2)
-        """
-        check.frame(sample, "sample")
-        added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
-        least = check.integer(adults, "adults", lower=0, upper=1)
-        codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
-        weight = _codes(sample, "weight", 0, 2**40) if "weight" in sample else None
-        size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
-        size = size + 1
-        counts = np.zeros((7, 14, 7), dtype=np.int64)
-        at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
-        np.add.at(counts, at, 1 if weight is None else weight)
-        possible = children <= np.maximum(size - least, 0)
-        flat = counts.ravel()
-        impossible = np.flatnonzero((flat > 0) & ~possible)
-        if impossible.size:
-            at_fault = impossible[0]
-            raise DataError(
-                f"sample: children must be <= size - {least}, got {children[at_fault]} in a "
-                f"household of {size[at_fault]}"
-            )
-        if not flat.any():
-            raise DataError("sample: must hold households, got none")
-        order = np.flatnonzero(possible)
-        order = order[np.argsort(flat[order] == 0, kind="stable")]
-        whole = flat.sum() + added * order.size
-        log = np.log((flat[order] + added) / whole)
-        return cls(
-            size[order].astype(np.int64),
-            race[order].astype(np.int64),
-            children[order].astype(np.int64),
-            np.rint(UNIT * log).astype(np.int64),
-            flat[order] > 0,
-            least,
-        )
-
-
-def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:
-    check.frame(sample, "sample", (name,))
-    try:
-        return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)
-    except ArgumentError as error:
-        raise DataError(f"sample: {error}") from error

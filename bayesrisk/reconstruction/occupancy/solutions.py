@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction.occupancy.detection import UNIT, HouseholdLaw
-from bayesrisk.reconstruction.occupancy.program import (
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.occupancy.statistics import (
+    UNIT,
     BlockProgram,
+    HouseholdLaw,
+    OccupancyStatistics,
     block_program,
-    kind_limit,
-    statistic_rows,
 )
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bayesrisk.reconstruction.occupancy.program import Best
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult, make_solver
+from bayesrisk.reconstruction.solvers.branching import (
+    LinearSolver,
+    proves_infeasible,
+    reduced_values,
+)
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
@@ -80,20 +80,18 @@ class OccupancyReconstruction:
     bedrooms: IntArray
     subsidised: IntArray
     households: IntArray
-    log_likelihood: tuple[NDArray[np.float64], ...]
+    log_likelihood: tuple[FloatArray, ...]
     misfit: tuple[IntArray, ...]
     version: str = __version__
 
     @property
     def violation(self) -> NDArray[np.bool_]:
-        """Whether the households of each entry violate the occupancy limit."""
+        """Entries whose households violate the occupancy limit, as a mask."""
         small = (self.bedrooms == 1) & (self.size > 2)
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each different household of each solution."""
-        import pandas as pd  # slow to import
-
         names = ("solution", "size", "race_ethnicity", "children", "bedrooms", "subsidised")
         return pd.DataFrame(
             {
@@ -106,7 +104,7 @@ class OccupancyReconstruction:
 
 
 class _SolutionPlan(NamedTuple):
-    """How solutions are looked for."""
+    """Settings of a search for solutions."""
 
     law: HouseholdLaw
     wanted: int
@@ -124,7 +122,7 @@ class _Found(NamedTuple):
     status: str
     outside: bool
     rows: list[IntArray]
-    log_likelihood: NDArray[np.float64]
+    log_likelihood: FloatArray
     misfit: IntArray
 
 
@@ -212,10 +210,8 @@ def reconstruct_occupancy(
     >>> found.status, found.size, found.bedrooms, found.violation
     (('proved',), array([3]), array([1]), array([ True]))
     """
-    if not isinstance(blocks, OccupancyStatistics):
-        raise ArgumentTypeError(f"blocks must be statistics, got {type(blocks).__name__}")
-    if not isinstance(law, HouseholdLaw):
-        raise ArgumentTypeError(f"law must be a HouseholdLaw, got {type(law).__name__}")
+    check.instance(blocks, OccupancyStatistics, "blocks")
+    check.instance(law, HouseholdLaw, "law")
     random = generator(rng)
     check.choice(method, "method", _METHODS)
     check.flag(likelihood, "likelihood")
@@ -245,8 +241,6 @@ def _solve(
     blocks: OccupancyStatistics, at: int, plan: _SolutionPlan, rng: np.random.Generator
 ) -> _Found:
     """Return the solutions of one block; with kinds outside the sample where it needs them."""
-    from bayesrisk.reconstruction.occupancy.program import shuffled_assignments
-
     for every in (False, True):
         program = _program(blocks, at, plan, every_kind=every)
         best = _best(program, plan, rng)
@@ -269,8 +263,6 @@ def _program(
     about = {"every_kind": every_kind, "likelihood": plan.likelihood}
     if plan.error != "squared":
         return block_program(blocks, at, plan.law, error=plan.error, **about)
-    from bayesrisk.reconstruction.occupancy.program import best_solution
-
     linear = block_program(blocks, at, plan.law, error="absolute", **about)
     found = best_solution(linear, plan.solver, plan.limits)
     if not found.values:
@@ -287,15 +279,10 @@ def _program(
 
 
 def _best(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
-    from bayesrisk.reconstruction.occupancy import program as search
-
-    if plan.method == "perturbed":
-        return search.shaken_solutions(
-            program, plan.wanted, plan.scale, rng, plan.solver, plan.limits
-        )
-    if plan.wanted == 1:
-        return search.best_solution(program, plan.solver, plan.limits)
-    return search.best_solutions(program, plan.wanted, rng, plan.solver, plan.limits)
+    if plan.wanted == 1 and plan.method == "exact":
+        return best_solution(program, plan.solver, plan.limits)
+    best = shaken_solutions if plan.method == "perturbed" else best_solutions
+    return best(program, plan, rng)
 
 
 def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator) -> IntArray:
@@ -347,267 +334,326 @@ def _collected(
 
 
 # -----------------------------------------------------------------------------
-# How far from a reconstruction other households that fit the same statistics can be (Eq. 3).
+# The best solutions of a block's program: one, the t best ones, or those of shaken objectives.
+#
+# Two solutions are the same when they have the same households of each kind (the census side); who
+# of them is subsidised, with how many bedrooms, is then chosen at random among what is possible.
 
 
-_ATTRIBUTES = ("full", "binned")
+_WHOLE = 1e-6
+_STEPS = 60
 
 
-@displayed
-@dataclass(frozen=True, eq=False)
-class OccupancyVariability:
-    """Solution variability of blocks.
+class Best(NamedTuple):
+    """Solutions of a program, best first, and whether these are proved to be the best."""
 
-    Attributes
-    ----------
-    geoids : ndarray of str
-        The blocks.
-    attributes : str
-        ``full`` or ``binned``.
-    status : tuple of str
-        For each block: ``proved`` (the largest distance is known), ``bounded`` (only between
-        ``lower`` and ``upper``), or ``none`` (there is no reconstruction).
-    households : ndarray of int64
-        Households of each block.
-    lower, upper : ndarray of int64
-        Bounds of the largest L1 distance between the histograms of the reconstruction and of
-        other feasible ones, in 0, 2, ..., 2 * households.
-    version : str
-        Version of bayesrisk.
-    """
-
-    geoids: NDArray[np.str_]
-    attributes: str
-    status: tuple[str, ...]
-    households: IntArray
-    lower: IntArray
-    upper: IntArray
-    version: str = __version__
-
-    @property
-    def share(self) -> NDArray[np.float64]:
-        """Share of records that may be wrong: ``upper / (2 households)``; NaN without any."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = self.upper / (2.0 * self.households)
-        none = np.array([s == Status.NOT_RUN for s in self.status], dtype=bool)
-        return np.asarray(np.where(none, np.nan, share))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each block."""
-        import pandas as pd  # slow to import
-
-        names = ("households", "lower", "upper", "share")
-        columns = {name: getattr(self, name) for name in names}
-        found = {"block": self.geoids, "attributes": self.attributes, "status": list(self.status)}
-        texts = dict.fromkeys(("block", "attributes", "status"), "str")
-        return pd.DataFrame({**found, **columns}).astype(texts)
-
-
-class _DistanceBounds(NamedTuple):
     status: str
-    lower: int
-    upper: int
+    values: list[IntArray]
 
 
-def occupancy_variability(
-    blocks: OccupancyStatistics,
-    found: OccupancyReconstruction,
-    law: HouseholdLaw,
-    *,
-    attributes: str,
-    solver: str | SolverBackend = "highs",
-    time_limit: float | None = None,
-) -> OccupancyVariability:
-    r"""Return how many households of a reconstruction other feasible ones can have differently.
+def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) -> Best:
+    """Return one solution of largest objective."""
+    if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
+        nobody = program.model.high.copy()
+        nobody[: program.kinds.size + 3 * program.n_classes] = 0
+        return (
+            Best(Status.PROVED, [nobody])
+            if program.model.holds(nobody)
+            else Best(Status.INFEASIBLE, [])
+        )
+    if program.kinds.size == 0:
+        return Best(Status.INFEASIBLE, [])
+    found = solver.solve(program.model, program.objective, limits=limits)
+    return Best(found.status, [] if found.values is None else [found.values])
 
-    :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
-    statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
 
-    Parameters
-    ----------
-    blocks : OccupancyStatistics
-        The statistics.
-    found : OccupancyReconstruction
-        The first solution of each block is looked at.
-    law : HouseholdLaw
-        Kinds of households; their probabilities do not matter.
-    attributes : {"full", "binned"}
-        ``full``: size, race and ethnicity, number of children, subsidy and bedrooms; ``binned``:
-        size, white and not Hispanic or not, children or not, subsidy and bedrooms.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for each block; none by default.
+class _Box(NamedTuple):
+    """A part of the solutions: bounds, and the relaxation's answer once it is known.
 
-    Returns
-    -------
-    OccupancyVariability
-        Bounds for each block, equal where proved.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from bayesrisk.reconstruction import HouseholdLaw, reconstruct_occupancy
-    >>> from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
-    >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
-    >>> block = OccupancyStatistics(
-    ...     np.array(["500010101001000"]), households=one, population=3 * one,
-    ...     sizes=row[2:3, :7], race=row[:1], children=one, hud_households=one,
-    ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
-    ...     hud_bedrooms=row[:1, :3])
-    >>> sample = pd.DataFrame({"size": [3, 3, 3], "race_ethnicity": 0, "children": [0, 1, 2]})
-    >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
-    >>> found = reconstruct_occupancy(block, law, rng=1)
-    >>> full = occupancy_variability(block, found, law, attributes="full")
-    >>> binned = occupancy_variability(block, found, law, attributes="binned")
-    >>> full.upper, binned.upper
-    (array([2]), array([0]))
+    Only the numbers of households of each kind are ever bounded: all ways to choose who of them is
+    subsidised are in one box.  ``only`` is the solution of a box that holds no other.  ``parent``
+    makes the box from households that were taken out of a larger one: the variables that come
+    before ``step`` in its order are as there, the one at it is below or above.
     """
-    if not isinstance(blocks, OccupancyStatistics):
-        raise ArgumentTypeError(f"blocks must be statistics, got {type(blocks).__name__}")
-    if not isinstance(found, OccupancyReconstruction):
-        raise ArgumentTypeError(f"found must be a reconstruction, got {type(found).__name__}")
-    if not isinstance(law, HouseholdLaw):
-        raise ArgumentTypeError(f"law must be a HouseholdLaw, got {type(law).__name__}")
-    check.choice(attributes, "attributes", _ATTRIBUTES)
-    if not np.array_equal(blocks.geoids, found.geoids):
-        raise ArgumentError("found must be of the same blocks as blocks")
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend, limits = make_solver(solver), Limits(seconds=time_limit)
-    kinds = law if attributes == "full" else _coarse(law)
-    answers = [
-        _largest(blocks, at, found, kinds, attributes == "full", backend, limits)
-        for at in range(len(blocks))
-    ]
-    status, lower, upper = zip(*answers, strict=True) if answers else ((), (), ())
-    return OccupancyVariability(
-        blocks.geoids,
-        attributes,
-        status,
-        blocks.households,
-        np.array(lower, dtype=np.int64),
-        np.array(upper, dtype=np.int64),
-    )
+
+    low: IntArray
+    high: IntArray
+    values: FloatArray | None
+    duals: FloatArray | None
+    parent: tuple[IntArray, IntArray, int, int] | None = None
+    only: IntArray | None = None
+
+    def opened(self) -> _Box:
+        """Return the box with its own bounds."""
+        if self.parent is None:
+            return self
+        star, order, step, side = self.parent
+        low, high = self.low.copy(), self.high.copy()
+        before, own = order[:step], order[step]
+        low[before] = high[before] = star[before]
+        if side < 0:
+            high[own] = star[own] - 1
+        else:
+            low[own] = star[own] + 1
+        return _Box(low, high, None, None)
 
 
-def _coarse(law: HouseholdLaw) -> HouseholdLaw:
-    """Return the kinds without children, and with as many as their size can have.
+class _Partition:
+    """Best-first enumeration (Lawler 1972) over a relaxation that starts warm.
 
-    Published numbers of children are lower bounds, so that fewer children fit nothing more.
+    What it finds comes best first: where it ends early, at a limit, those found so far are the
+    best ones all the same.
     """
-    most = np.minimum(law.size - law.adults, 6)
-    kept = (law.children == 0) | (law.children == most)
-    names = ("size", "race_ethnicity", "children", "log_probability", "in_sample")
-    return replace(law, **{name: getattr(law, name)[kept] for name in names})
+
+    def __init__(
+        self,
+        program: BlockProgram,
+        rng: np.random.Generator,
+        solver: SolverBackend,
+        limits: Limits,
+    ) -> None:
+        self._program, self._model = program, program.model
+        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+        self._warm = HighsWarm(program.model, program.objective)
+        # Ties fall at random: noise that all households together keep below one unit.
+        households = max(int(program.model.row_low[0]), 1)
+        kinds = program.kinds.size
+        noise = np.zeros(program.objective.size)
+        noise[:kinds] = rng.uniform(0.0, 0.5 / households, kinds)
+        self._warm.aim(program.objective + noise)
+        self._rng, self._solver = rng, solver
+        self._deadline = Deadline(limits.seconds)
+        self._heap: list[tuple[float, float, int, _Box]] = []
+        self._count = 0
+        self.proved = True
+
+    def _push(self, bound: float, box: _Box) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (-bound, float(self._rng.random()), self._count, box))
+
+    def run(self, wanted: int) -> list[IntArray]:
+        """Return the best solutions, best first; fewer when there are no more."""
+        found: list[IntArray] = []
+        self._push(np.inf, _Box(self._model.low, self._model.high, None, None))
+        while self._heap and len(found) < wanted:
+            self.proved &= not self._deadline.late
+            if not self.proved:
+                break
+            top, _, _, box = heapq.heappop(self._heap)
+            star = box.only
+            if star is None and box.values is None:
+                self._evaluate(box.opened(), -top)
+            elif star is None:
+                star = self._take(box, -top)
+            if star is not None:
+                found.append(star)
+        return found
+
+    def _evaluate(self, box: _Box, inherited: float) -> None:
+        """Solve the relaxation of a box, and put it back with its own bound."""
+        answer = self._warm.relax(box.low, box.high)
+        if answer.values is None or answer.duals is None:
+            ray = answer.ray
+            if ray is None or not proves_infeasible(self._model, box.low, box.high, ray):
+                self._by_program(box)
+            return
+        bound, _ = reduced_values(
+            self._model, self._program.objective, box.low, box.high, answer.duals
+        )
+        self._push(
+            min(float(np.floor(bound + _WHOLE)), inherited),
+            _Box(box.low, box.high, answer.values, answer.duals),
+        )
+
+    def _whole(self, low: IntArray, high: IntArray) -> SolverResult:
+        """Return the best solution within bounds, from the solver of integer programs."""
+        m = self._model
+        inside = IntegerModel(low, high, m.rows, m.row_low, m.row_high)
+        return self._solver.solve(inside, self._program.objective, limits=self._deadline.limits)
+
+    def _by_program(self, box: _Box) -> None:
+        """Look for a solution in a box that the relaxation says nothing certain about."""
+        answer = self._whole(box.low, box.high)
+        if answer.values is not None:
+            none = np.zeros(self._model.row_low.size)
+            self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), none))
+        elif answer.status != Status.INFEASIBLE:
+            self.proved = False
+
+    def _take(self, box: _Box, bound: float) -> IntArray | None:
+        """Split a box with a known relaxation; return its best solution if it is whole."""
+        values, n = box.values, self._program.kinds.size
+        if values is None or box.duals is None:
+            return None
+        away = np.abs(values[:n] - np.rint(values[:n]))
+        at = int(away.argmax())
+        if away[at] > _WHOLE:
+            below, above = box.high.copy(), box.low.copy()
+            below[at] = int(np.floor(values[at]))
+            above[at] = below[at] + 1
+            self._push(bound, _Box(box.low, below, None, None))
+            self._push(bound, _Box(above, box.high, None, None))
+            return None
+        homes = np.rint(values[:n]).astype(np.int64)
+        self._exclude(box, homes, bound)
+        return self._completed(homes, values, bound)
+
+    def _completed(self, homes: IntArray, values: FloatArray, bound: float) -> IntArray | None:
+        """Return the best solution with these households if it reaches the bound.
+
+        One that does not waits for its turn; there may be none.
+        """
+        objective = self._program.objective
+        low, high = self._model.low.copy(), self._model.high.copy()
+        low[: homes.size] = high[: homes.size] = homes
+        star = np.rint(values).astype(np.int64)
+        if not self._reaches(star, bound):
+            answer = self._warm.relax(low, high)
+            if answer.values is not None:
+                star = np.rint(answer.values).astype(np.int64)
+        if self._reaches(star, bound):
+            return star
+        best = self._whole(low, high)
+        if best.values is None or best.status != Status.PROVED:
+            self.proved &= best.status == Status.INFEASIBLE
+            return None
+        worth = float(objective @ best.values)
+        self._push(min(worth, bound), _Box(low, high, None, None, only=best.values))
+        return None
+
+    def _reaches(self, star: IntArray, bound: float) -> bool:
+        """Return True if values are a solution and none in their box is better."""
+        return self._model.holds(star) and bound <= int(self._program.objective @ star) + 0.5
+
+    def _exclude(self, box: _Box, star: IntArray, bound: float) -> None:
+        """Split what remains of a box without these households."""
+        n = star.size
+        free = np.flatnonzero(box.low[:n] < box.high[:n])
+        if not free.size or box.duals is None:
+            return
+        whole, rest = reduced_values(
+            self._model, self._program.objective, box.low, box.high, box.duals
+        )
+        # The dearest variables first: their boxes have the lowest bounds, and stay small.
+        order = free[np.argsort(-np.abs(rest[free]), kind="stable")]
+        best = np.maximum(rest * box.low, rest * box.high)[order]
+        fixed = np.concatenate([[0.0], np.cumsum(best - rest[order] * star[order])[:-1]])
+        for step, at in enumerate(order.tolist()):
+            left = whole - fixed[step] - best[step]
+            for side, low, high in (
+                (-1, box.low[at], star[at] - 1),
+                (1, star[at] + 1, box.high[at]),
+            ):
+                if low > high:
+                    continue
+                own = max(rest[at] * low, rest[at] * high)
+                child = float(np.floor(left + own + _WHOLE))
+                self._push(
+                    min(child, bound),
+                    _Box(box.low, box.high, None, None, (star, order, step, side)),
+                )
 
 
-def _cell(
-    size: IntArray, race: IntArray, children: IntArray, rooms: IntArray, *, full: bool
-) -> IntArray:
-    """Return a number for the attributes of households."""
-    race = race if full else (race == 0).astype(np.int64)
-    children = children if full else (children > 0).astype(np.int64)
-    return ((size * 14 + race) * 7 + children) * 4 + rooms
-
-
-def _largest(
-    blocks: OccupancyStatistics,
-    at: int,
-    found: OccupancyReconstruction,
-    law: HouseholdLaw,
-    full: bool,
-    solver: SolverBackend,
-    limits: Limits,
-) -> _DistanceBounds:
-    """Return the bounds of the largest distance in one block."""
-    if not found.solutions[at]:
-        return _DistanceBounds(Status.NOT_RUN, 0, 0)
-    n = int(blocks.households[at])
-    mine = (found.block == at) & (found.solution == 0)
-    cells = _cell(
-        *(getattr(found, a)[mine] for a in ("size", "race_ethnicity", "children", "bedrooms")),
-        full=full,
+def best_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
+    """Return the solutions of largest objective, ties at random."""
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
+        return best_solution(program, plan.solver, plan.limits)
+    partition = _Partition(program, rng, plan.solver, plan.limits)
+    found = partition.run(plan.wanted)
+    if not found and partition.proved:
+        return Best(Status.INFEASIBLE, [])
+    return Best(
+        Status.PROVED if partition.proved else Status.FEASIBLE if found else Status.UNKNOWN, found
     )
-    different, inverse = np.unique(cells, return_inverse=True)
-    star = np.bincount(inverse, found.households[mine]).astype(np.int64)
-    model, cell = _model(blocks, at, law, full=full)
-    position = np.minimum(np.searchsorted(different, cell), max(different.size - 1, 0))
-    position = np.where(different[position] == cell, position, -1) if n else position
-    # Where no household need be as in the reconstruction, all can differ.
-    shared = solver.solve(model, -(position >= 0).astype(np.int64), limits=limits)
-    if shared.value == 0:
-        return _DistanceBounds(Status.PROVED, 2 * n, 2 * n)
-    overlap, objective = _overlap(model, position, star)
-    best = solver.solve(overlap, objective, limits=limits)
-    if best.status == Status.INFEASIBLE:
-        return _DistanceBounds(Status.NOT_RUN, 0, 0)
-    if best.value is None:
-        return _DistanceBounds(Status.BOUNDED, 0, 2 * n)
-    lower, upper = 2 * (n + best.value), 2 * int(min(n + best.bound, n))
-    exact = best.status == Status.PROVED
-    return _DistanceBounds(Status.PROVED if exact else Status.BOUNDED, lower, upper)
 
 
-def _model(
-    blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, full: bool
-) -> tuple[IntegerModel, IntArray]:
-    """Return the program over kinds and bedrooms (0: not subsidised), and the cells of these."""
-    limit = kind_limit(blocks, at, law, exact=True)
-    kinds = np.flatnonzero(limit)
-    rows, low, high = statistic_rows(blocks, at, law, kinds, exact=True)
-    homes, subsidised = rows[:, : kinds.size], rows[:, kinds.size :]
-    columns = sp.hstack([homes] * 4) + sp.hstack([homes * 0, subsidised])
-    attributes = (law.size[kinds], law.race_ethnicity[kinds], law.children[kinds])
-    size, race, children = (np.tile(a, 4) for a in attributes)
-    rooms = np.repeat(np.arange(4), kinds.size)
-    top = np.tile(limit[kinds], 4)
-    top[kinds.size :] = np.minimum(top[kinds.size :], blocks.hud_households[at])
-    model = IntegerModel(np.zeros(top.size, np.int64), top, sp.csr_array(columns), low, high)
-    return model, _cell(size, race, children, rooms, full=full)
+def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
+    """Return optima of objectives with Gumbel noise of a scale, in nats, for each variable."""
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
+        only = best_solution(program, plan.solver, plan.limits)
+        return Best(only.status, only.values * plan.wanted)
+    model, size = program.model, program.kinds.size + 3 * program.n_classes
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    warm = HighsWarm(model, program.objective)
+    soft = program.objective.size > size
+    # Closer to an optimum than the noise of one variable, or one count of error, is not looked for.
+    noise = plan.scale * UNIT
+    near, deadline = float(UNIT if soft else np.floor(noise)), Deadline(plan.limits.seconds)
+    values: list[IntArray] = []
+    for _ in range(plan.wanted):
+        if deadline.late:
+            return Best(Status.FEASIBLE if values else Status.UNKNOWN, values)
+        objective = program.objective.copy()
+        objective[:size] += np.rint(rng.gumbel(0.0, noise, size)).astype(np.int64)
+        warm.aim(objective)
+        found = _dive(warm, model, objective, near)
+        if found is None:
+            exact = plan.solver.solve(model, objective, limits=replace(deadline.limits, gap=near))
+            if exact.status == Status.INFEASIBLE:
+                return Best(Status.INFEASIBLE, [])
+            found = exact.values
+        if found is not None:
+            values.append(found)
+    return Best(Status.FEASIBLE if values else Status.UNKNOWN, values)
 
 
-def _overlap(
-    model: IntegerModel, position: IntArray, star: IntArray
-) -> tuple[IntegerModel, IntArray]:
-    """Return the program of the smallest overlap with a histogram, and its objective.
+def _dive(
+    warm: LinearSolver, model: IntegerModel, objective: IntArray, near: float
+) -> IntArray | None:
+    """Return a solution near the optimum of the relaxation, found by fixing what is not whole.
 
-    For each cell of the reconstruction: households there = shared + beyond, where a switch says
-    whether there are more than in the reconstruction; then all of those are shared.
+    None if there was none on the way, or not near enough.
     """
-    n, k = model.low.size, star.size
-    inside = np.flatnonzero(position >= 0)
-    here = sp.csr_array((np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n))
-    room = np.asarray(here @ model.high, dtype=np.int64)
-    most = np.minimum(room, int(model.row_low[0]))
-    beyond = np.maximum(most - star, 0)
-    eye = sp.eye_array(k, dtype=np.int64)
-    rows = sp.vstack(
-        [
-            sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
-            sp.hstack([here, -eye, -eye, 0 * eye]),
-            sp.hstack([0 * here, 0 * eye, eye, -_diagonal(beyond)]),
-            sp.hstack([0 * here, eye, 0 * eye, -_diagonal(star)]),
-        ],
-        format="csr",
-    )
-    zeros = np.zeros(k, np.int64)
-    whole = IntegerModel(
-        np.zeros(n + 3 * k, np.int64),
-        np.concatenate([model.high, star, beyond, (beyond > 0).astype(np.int64)]),
-        sp.csr_array(rows.astype(np.int64)),
-        np.concatenate([model.row_low, zeros, -beyond, zeros]),
-        np.concatenate([model.row_high, zeros, zeros, star]),
-    )
-    objective = np.zeros(n + 3 * k, np.int64)
-    objective[n : n + k] = -1
-    return whole, objective
+    low, high = model.low, model.high
+    answer = warm.relax(low, high)
+    if answer.values is None:
+        return None
+    least = float(objective @ answer.values) - near
+    for _ in range(_STEPS):
+        values = answer.values
+        if values is None or float(objective @ values) < least:
+            return None
+        away = np.abs(values - np.rint(values))
+        if away.max(initial=0.0) < _WHOLE:
+            whole = np.rint(values).astype(np.int64)
+            return whole if model.holds(whole) else None
+        fractional = np.flatnonzero(away >= _WHOLE)
+        at = fractional[int(away[fractional].argmin())]
+        low, high = low.copy(), high.copy()
+        fixed = int(np.rint(values[at]))
+        low[at] = high[at] = fixed
+        answer = warm.relax(low, high)
+        if answer.values is None:  # the other side
+            other = fixed + (1 if values[at] > fixed else -1)
+            low, high = low.copy(), high.copy()
+            low[at] = high[at] = other
+            answer = warm.relax(low, high)
+    return None
 
 
-def _diagonal(values: IntArray) -> sp.csr_array:
-    at = np.arange(values.size)
-    return sp.csr_array((values, (at, at)), shape=(values.size, values.size))
+def shuffled_assignments(
+    program: BlockProgram, values: list[IntArray], rng: np.random.Generator
+) -> list[IntArray]:
+    """Return solutions with the same households and errors, subsidies and bedrooms at random.
+
+    Among the possible assignments it is one of those that a random direction likes best.
+    """
+    model, n, m = program.model, program.kinds.size, 3 * program.n_classes
+    if not values or not m:
+        return values
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    warm = HighsWarm(model, np.zeros(program.objective.size, np.int64))
+    free = np.zeros(program.objective.size, dtype=bool)
+    free[n : n + m] = True
+    shuffled = []
+    for solution in values:
+        warm.aim(np.where(free, rng.standard_normal(free.size), 0.0))
+        answer = warm.relax(
+            np.where(free, model.low, solution), np.where(free, model.high, solution)
+        )
+        other = solution if answer.values is None else np.rint(answer.values).astype(np.int64)
+        shuffled.append(other if model.holds(other) else solution)
+    return shuffled

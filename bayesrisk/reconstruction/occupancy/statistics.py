@@ -1,22 +1,21 @@
-"""Statistics of the blocks of subsidised properties, as published tables give them."""
+"""Statistics of the blocks of subsidised properties, the law of households, and their programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.published import PublishedTables, assumed_true
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
@@ -104,18 +103,19 @@ class OccupancyStatistics:
             if values.shape != shape:
                 raise ShapeError(f"{name} must have shape {shape}, got {values.shape}")
             object.__setattr__(self, name, values)
-        if np.any(self.hud_children[:, 0] > self.hud_children[:, 1]):
-            row = int(np.argmax(self.hud_children[:, 0] > self.hud_children[:, 1]))
+        wrong = np.flatnonzero(self.hud_children[:, 0] > self.hud_children[:, 1])
+        if wrong.size:
             raise ArgumentError(
-                f"hud_children must be least and largest, got {self.hud_children[row].tolist()}"
+                f"row {wrong[0] + 1}, column hud_children_1: must be at most hud_children_2, "
+                f"got {self.hud_children[wrong[0]].tolist()}"
             )
         for name, least in _MOST.items():
-            below = np.any(getattr(self, name) < getattr(self, least), axis=1)
-            if below.any():
-                row = int(np.argmax(below))
+            most, values = getattr(self, name), getattr(self, least)
+            wrong = np.flatnonzero(np.any(most < values, axis=1))
+            if wrong.size:
                 raise ArgumentError(
-                    f"{name} must be >= {least} {getattr(self, least)[row].tolist()}, "
-                    f"got {getattr(self, name)[row].tolist()}"
+                    f"row {wrong[0] + 1}, columns {name}: must be >= those of {least} "
+                    f"{values[wrong[0]].tolist()}, got {most[wrong[0]].tolist()}"
                 )
 
     def __len__(self) -> int:
@@ -129,8 +129,6 @@ class OccupancyStatistics:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each block."""
-        import pandas as pd  # slow to import
-
         columns = {"block": np.asarray(self.geoids, dtype=str)}
         for name, names in _columns().items():
             if name in _MOST and np.array_equal(getattr(self, name), getattr(self, _MOST[name])):
@@ -143,13 +141,8 @@ class OccupancyStatistics:
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "blocks") -> OccupancyStatistics:
         """Return the statistics of a frame as :meth:`to_frame` makes it.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            One row for each block.  Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may
-            be missing.
-        source : str, default "blocks"
-            What messages call it.
+        Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing; ``source`` is what
+        messages call the frame.
         """
         if "block" not in frame:
             raise DataError(f"{source}: must have a column 'block', got {', '.join(frame.columns)}")
@@ -166,20 +159,10 @@ class OccupancyStatistics:
                 continue
             values = np.column_stack([_whole_column(frame, column, source) for column in names])
             fields[name] = values if len(names) > 1 else values[:, 0]
-        wrong = np.flatnonzero(fields["hud_children"][:, 0] > fields["hud_children"][:, 1])
-        if wrong.size:
-            raise DataError(
-                f"{source}: row {wrong[0] + 1}, column hud_children_1: must be at most "
-                f"hud_children_2, got {fields['hud_children'][wrong[0]].tolist()}"
-            )
-        for name, least in _MOST.items():
-            wrong = np.flatnonzero(np.any(fields.get(name, fields[least]) < fields[least], axis=1))
-            if wrong.size:
-                raise DataError(
-                    f"{source}: row {wrong[0] + 1}, columns {name}: must be >= those of {least} "
-                    f"{fields[least][wrong[0]].tolist()}, got {fields[name][wrong[0]].tolist()}"
-                )
-        return cls(blocks.to_numpy().astype(str), **fields)
+        try:
+            return cls(blocks.to_numpy().astype(str), **fields)
+        except ArgumentError as error:
+            raise DataError(f"{source}: {error}") from error
 
     @property
     def largest_people(self) -> IntArray:
@@ -208,8 +191,6 @@ def _whole_column(frame: pd.DataFrame, column: str, source: str) -> IntArray:
         raise DataError(
             f"{source}: must have a column {column!r}, got {', '.join(map(str, frame.columns))}"
         )
-    import pandas as pd  # slow to import
-
     values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(invalid="ignore"):
         good = (values >= 0) & (values <= MAX_COUNT) & (values == np.rint(values))
@@ -266,8 +247,7 @@ def occupancy_statistics(
     >>> found.households, found.hud_people
     (array([2]), array([3]))
     """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    check.instance(tables, PublishedTables, "tables")
     check.choice(hud, "hud", _READINGS)
     keys = [(check.text(level, "level"), table) for table in _TABLES.values()]
     assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
@@ -318,3 +298,301 @@ def _interval(counts: IntArray, whole: IntArray) -> tuple[IntArray, IntArray]:
     low = np.maximum(-((whole - 2 * percent * whole) // 200), 0)
     high = np.minimum((2 * percent * whole + whole) // 200, whole)
     return np.minimum(low, counts), np.maximum(high, counts)
+
+
+# -----------------------------------------------------------------------------
+# How likely each kind of household is, from a public sample of households.
+
+
+#: Log-likelihoods are whole multiples of this part of a nat, so that optima are proved exactly.
+UNIT = 10_000
+COLUMNS = ("size", "race_ethnicity", "children")
+_BOUNDS = {"size": (1, 7), "race_ethnicity": (0, 13), "children": (0, 6)}
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class HouseholdLaw:
+    """Kinds of households and their log probabilities.
+
+    Attributes
+    ----------
+    size, race_ethnicity, children : ndarray of int64
+        Codes of the schema ``household-occupancy`` (7 is 7 or more people, 6 is 6 or more
+        children), one entry for each kind.
+    log_probability : ndarray of int64
+        Natural logarithm of the probability, in units of 1e-4, rounded.
+    in_sample : ndarray of bool
+        Whether the kind was in the sample; the others are there for blocks that none of these fit.
+    adults : int
+        People of a household that are not children, at the least.
+    """
+
+    size: IntArray
+    race_ethnicity: IntArray
+    children: IntArray
+    log_probability: IntArray
+    in_sample: NDArray[np.bool_]
+    adults: int
+
+    def __len__(self) -> int:
+        return int(self.size.size)
+
+    @classmethod
+    def from_sample(
+        cls, sample: pd.DataFrame, *, smoothing: float, adults: int = 1
+    ) -> HouseholdLaw:
+        r"""Return the law of households from a sample, the kinds in the sample first.
+
+        The probability of a kind that ``c`` of ``n`` households have is
+        :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
+        the sample are used only in blocks that the others cannot explain, and flagged there.
+
+        Parameters
+        ----------
+        sample : pandas.DataFrame
+            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
+            optionally ``weight``, whole households that a row stands for.
+        smoothing : float
+            Households of every kind that are added to the sample, > 0.
+        adults : int, default 1
+            People of a household that are not children, at the least; 0 or 1.
+
+        References
+        ----------
+        Steed, Qing and Wu (2024), Eq. 2.
+
+        Examples
+        --------
+        >>> sample = pd.DataFrame({"size": [1, 1, 3], "race_ethnicity": 0, "children": [0, 0, 1]})
+        >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        >>> len(law), int(law.in_sample.sum())
+        (392, 2)
+        """
+        check.frame(sample, "sample")
+        added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
+        least = check.integer(adults, "adults", lower=0, upper=1)
+        codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
+        weight = _codes(sample, "weight", 0, 2**40) if "weight" in sample else None
+        size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
+        size = size + 1
+        counts = np.zeros((7, 14, 7), dtype=np.int64)
+        at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
+        np.add.at(counts, at, 1 if weight is None else weight)
+        possible = children <= np.maximum(size - least, 0)
+        flat = counts.ravel()
+        impossible = np.flatnonzero((flat > 0) & ~possible)
+        if impossible.size:
+            at_fault = impossible[0]
+            raise DataError(
+                f"sample: children must be <= size - {least}, got {children[at_fault]} in a "
+                f"household of {size[at_fault]}"
+            )
+        if not flat.any():
+            raise DataError("sample: must hold households, got none")
+        order = np.flatnonzero(possible)
+        order = order[np.argsort(flat[order] == 0, kind="stable")]
+        whole = flat.sum() + added * order.size
+        log = np.log((flat[order] + added) / whole)
+        return cls(
+            size[order].astype(np.int64),
+            race[order].astype(np.int64),
+            children[order].astype(np.int64),
+            np.rint(UNIT * log).astype(np.int64),
+            flat[order] > 0,
+            least,
+        )
+
+
+def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:
+    check.frame(sample, "sample", (name,))
+    try:
+        return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)
+    except ArgumentError as error:
+        raise DataError(f"sample: {error}") from error
+
+
+# -----------------------------------------------------------------------------
+# Integer programs of the households of one block: Eq. 2 (exact tables) and Eq. 8 (noisy ones).
+#
+# Variables: households of each kind; of each class (size, group of the householder, children or
+# not) the subsidised ones by bedrooms; and, for noisy tables, what each row misses its count by.
+
+
+#: Most units of squared errors of a block, a variable each.
+MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BlockProgram:
+    """The program of one block: kinds, subsidised classes (bedrooms by class), errors.
+
+    The objective is the log-likelihood in units of 1e-4 (minus error), maximised.  ``kinds`` are
+    positions in the law; ``class_of`` is the class of each kind, as a position among those of the
+    program.
+    """
+
+    model: IntegerModel
+    objective: IntArray
+    kinds: IntArray
+    class_of: IntArray
+    n_classes: int
+
+    def split(self, values: IntArray) -> tuple[IntArray, IntArray]:
+        """Return households of each kind, and subsidised ones (3, classes)."""
+        n = self.kinds.size
+        return values[:n], values[n : n + 3 * self.n_classes].reshape(3, -1)
+
+
+def block_program(
+    blocks: OccupancyStatistics,
+    at: int,
+    law: HouseholdLaw,
+    *,
+    every_kind: bool,
+    error: str,
+    likelihood: bool = True,
+    most: int | None = None,
+) -> BlockProgram:
+    """Return the program of the block at a position.
+
+    With ``error="none"`` tables are right, as :func:`occupancy_statistics` reads them; with
+    ``absolute`` or ``squared`` every row but the number of households may be missed, at that
+    cost: the distance to the interval of counts that a published number stands for.
+    ``every_kind`` allows kinds outside the sample, ``likelihood`` gives kinds their weights,
+    ``most`` is the largest error of a row that needs to be looked at, for squared errors.
+    """
+    exact = error == "none"
+    usable = np.ones(len(law), dtype=bool) if every_kind else law.in_sample
+    limit = kind_limit(blocks, at, law, exact=exact)
+    kinds = np.flatnonzero(usable & (limit > 0))
+    code, class_of = np.unique(_classes(law, kinds), return_inverse=True)
+    rows, low, high = statistic_rows(blocks, at, law, kinds, code, exact=exact)
+    n, m = kinds.size, code.size
+    top = np.concatenate([limit[kinds], np.full(3 * m, blocks.hud_households[at])])
+    if not exact:
+        top[n:] = blocks.households[at]
+    coupling = sp.hstack(
+        [
+            -sp.csr_array((np.ones(n, np.int64), (class_of, np.arange(n))), shape=(m, n)),
+            sp.hstack([sp.eye_array(m, dtype=np.int64)] * 3),
+        ],
+        format="csr",
+    )
+    weight = law.log_probability[kinds] if likelihood else np.zeros(n, np.int64)
+    objective = np.concatenate([weight, np.zeros(3 * m, np.int64)])
+    if not exact:
+        soft, cost, soft_top = _errors(rows, low, high, top, squared=error == "squared", most=most)
+        rows = sp.hstack([rows, soft], format="csr")
+        coupling = sp.hstack(
+            [coupling, sp.csr_array((m, soft.shape[1]), dtype=np.int64)], format="csr"
+        )
+        objective = np.concatenate([objective, -UNIT * cost])
+        top = np.concatenate([top, soft_top])
+    model = IntegerModel(
+        np.zeros(top.size, np.int64),
+        top.astype(np.int64),
+        sp.csr_array(sp.vstack([rows, coupling], format="csr")),
+        np.concatenate([low, np.full(m, -int(blocks.households[at]), np.int64)]),
+        np.concatenate([high, np.zeros(m, np.int64)]),
+    )
+    return BlockProgram(model, objective, kinds, class_of, m)
+
+
+def kind_limit(blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, exact: bool) -> IntArray:
+    """Return the most households of each kind that a block can have."""
+    n = int(blocks.households[at])
+    race = blocks.race[at]
+    if exact and race.sum() == n:
+        return np.asarray(race[law.race_ethnicity], dtype=np.int64)
+    return np.full(len(law), n, dtype=np.int64)
+
+
+def _classes(law: HouseholdLaw, kinds: IntArray) -> IntArray:
+    """Return a number for what HUD's statistics tell of kinds: size, group, children or not."""
+    group = HUD_GROUP[law.race_ethnicity[kinds]] + 1
+    code: IntArray = (law.size[kinds] * 7 + group) * 2 + (law.children[kinds] > 0)
+    return code
+
+
+def statistic_rows(
+    blocks: OccupancyStatistics,
+    at: int,
+    law: HouseholdLaw,
+    kinds: IntArray,
+    code: IntArray | None = None,
+    *,
+    exact: bool,
+) -> tuple[sp.csr_array, IntArray, IntArray]:
+    """Return rows over kinds and subsidised classes with their bounds, the first that of H3.
+
+    Classes are given by their codes; without, every kind is a class of its own.
+    """
+    size, race, children = law.size[kinds], law.race_ethnicity[kinds], law.children[kinds]
+    code = _classes(law, kinds) if code is None else code
+    c_size, c_group, c_child = code // 14, (code // 2) % 7 - 1, code % 2
+    n, n_sub = int(blocks.households[at]), int(blocks.hud_households[at])
+    homes = [np.ones_like(size), *(size == x for x in range(1, 8))]
+    homes += [*(race == j for j in range(14)), size, children]
+    subsidised = [np.ones_like(c_size), c_size, *(c_group == j for j in range(6)), c_child]
+    every = np.tile(np.array(subsidised, dtype=np.int64), 3)
+    rooms = np.kron(np.eye(3, dtype=np.int64), np.ones(code.size, dtype=np.int64))
+    parts = np.array(homes, dtype=np.int64), np.vstack([every, rooms])
+    matrix = sp.block_diag([sp.coo_array(part) for part in parts], format="csr")
+    counts = blocks.sizes[at]
+    people, minors = int(blocks.population[at]), int(blocks.children[at])
+    hud_people = int(blocks.hud_people[at])
+    large = n - int(counts[:6].sum())  # households that may be larger than any size published
+    if exact:
+        hud_people = min(hud_people, int(blocks.largest_people[at]))
+    if exact and large > 0:
+        sizes, homes_of = np.arange(1, 8), [*counts[:6].tolist(), large]
+        people = min(people, int(homes_of @ sizes))
+        minors = min(minors, int(homes_of @ np.minimum(sizes - law.adults, 6)))
+        left = n_sub - np.cumsum([0, *homes_of[:0:-1]])  # the largest ones first
+        largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
+        hud_people = min(hud_people, int(largest))
+    low = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
+    low += [*blocks.hud_race[at], int(blocks.hud_children[at, 0]), *blocks.hud_bedrooms[at]]
+    high = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
+    high += [*np.asarray(blocks.hud_race_most)[at], int(blocks.hud_children[at, 1])]
+    high += [*np.asarray(blocks.hud_bedrooms_most)[at]]
+    if exact:
+        # A household of unknown size may have 7 people, and 7 may be anything.
+        low[7] = 0
+        high = [n, *[n] * 7, *[n] * 14, 7 * n, 7 * n, n_sub, 7 * n, *[n] * 6]
+        high += [int(blocks.hud_children[at, 1]), *[n] * 3]
+    return sp.csr_array(matrix), np.array(low, np.int64), np.array(high, np.int64)
+
+
+def _errors(
+    rows: sp.csr_array,
+    low: IntArray,
+    high: IntArray,
+    top: IntArray,
+    *,
+    squared: bool,
+    most: int | None,
+) -> tuple[sp.csr_array, IntArray, IntArray]:
+    """Return columns of errors of all rows but the first, their costs and bounds.
+
+    Squared errors are steps of one, at costs 1, 3, 5, ...: the k-th brings the sum to k squared.
+    """
+    missing, surplus = low, np.maximum(rows @ top - high, 0)
+    # Missing and surplus units of each row but the first, in turn.
+    row = np.repeat(np.arange(1, low.size), 2)
+    side = np.tile([1, -1], low.size - 1)
+    reach = np.stack([missing, surplus], axis=1)[1:].ravel().astype(np.int64)
+    reach = reach if most is None else np.minimum(reach, most)
+    if squared and reach.sum() > MAX_STEPS:
+        raise ArgumentError(
+            f"error 'squared' must have at most {MAX_STEPS} units of error in a block, "
+            f"got {reach.sum()}: take 'absolute'"
+        )
+    steps = reach if squared else (reach > 0).astype(np.int64)
+    place, sign = np.repeat(row, steps), np.repeat(side, steps)
+    bound = np.ones(place.size, np.int64) if squared else reach[reach > 0]
+    first = np.repeat(np.cumsum(steps) - steps, steps)
+    cost = 2 * (np.arange(place.size) - first) + 1
+    shape = (rows.shape[0], place.size)
+    return sp.csr_array((sign, (place, np.arange(place.size))), shape=shape), cost, bound

@@ -61,49 +61,6 @@ class BlockWork(NamedTuple):
 
 
 @kernel
-def grown(array: IntArray, needed: int) -> IntArray:
-    """Return ``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(max(needed, 2 * array.size), np.int64)
-    larger[: array.size] = array
-    return larger
-
-
-@kernel
-def live_cells(s: BlockRows, w: BlockWork, rows: IntArray) -> int:
-    """List the cells that no row excludes, with their largest count, and return how many.
-
-    ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
-    them are looked at.
-    """
-    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
-    cover_ptr, cover_cell, value = s.cover_ptr, s.cover_cell, w.value
-    found = 0
-    for row in rows:
-        for at in range(cover_ptr[row], cover_ptr[row + 1]):
-            candidate = cover_cell[at]
-            most = UNBOUNDED
-            for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
-                # A cell x of weight a in a row of count c has a x <= c: x <= floor(c / a).
-                count = value[cell_row[k]]
-                if count == HIDDEN:
-                    continue
-                if count < cell_coef[k]:
-                    most = 0
-                    break
-                if count < most * cell_coef[k]:
-                    most = count // cell_coef[k]
-            if most == UNBOUNDED:
-                most = s.ceiling[candidate]
-            if most > 0:
-                w.cell[found] = candidate
-                w.high[found] = most
-                found += 1
-    return found
-
-
-@kernel
 def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     """Tighten the bounds of the first cells to a fixed point; return a row that contradicts, or -1.
 
@@ -154,25 +111,48 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
 
 @kernel
 def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
-    """Bound the cells of one block; return its status, the row at fault and how many cells."""
+    """Bound the cells of one block; return its status, the row at fault and how many cells.
+
+    ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
+    them are looked at, and those listed that no row excludes.
+    """
+    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
     value, least, most, cell, low, high = w
     # No records add up to a negative count.
     for row in rows:
         if value[row] < 0 and value[row] != HIDDEN:
             return INFEASIBLE, row, 0
     # Bounds to begin with: 0 <= x <= min over its rows of floor(c / a).
-    found = live_cells(s, w, rows)
+    found = 0
+    for row in rows:
+        for at in range(s.cover_ptr[row], s.cover_ptr[row + 1]):
+            candidate = s.cover_cell[at]
+            top = UNBOUNDED
+            for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
+                # A cell x of weight a in a row of count c has a x <= c: x <= floor(c / a).
+                count = value[cell_row[k]]
+                if count == HIDDEN:
+                    continue
+                if count < cell_coef[k]:
+                    top = 0
+                    break
+                if count < top * cell_coef[k]:
+                    top = count // cell_coef[k]
+            if top == UNBOUNDED:
+                top = s.ceiling[candidate]
+            if top > 0:
+                cell[found], low[found], high[found] = candidate, 0, top
+                found += 1
     status = FIXED
     for row in rows:
         least[row] = 0
         most[row] = 0
     for j in range(found):
-        low[j] = 0
         if high[j] == UNBOUNDED:  # in no published row: it changes nothing for other cells
             status = LOOSE
             continue
-        for k in range(s.cell_ptr[cell[j]], s.cell_ptr[cell[j] + 1]):
-            most[s.cell_row[k]] += s.cell_coef[k] * high[j]
+        for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
+            most[cell_row[k]] += cell_coef[k] * high[j]
     # A row that its live cells cannot fill is the clearest contradiction: look for it first.
     for row in rows:
         if value[row] != HIDDEN and most[row] < value[row]:
@@ -191,23 +171,16 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
 
 
 @kernel
-def solve_blocks(
-    s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Bound the cells of every block; return cells, lower and upper bounds, block after block.
+def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> IntArray:
+    """Bound the cells of every block; return cells, lower and upper bounds, (3, cells in order).
 
     Cells without a bound are not returned, and make the block ``LOOSE``.  ``outcome`` is filled.
     """
     n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
-    value = np.zeros(n_rows, np.int64)
-    cell = np.empty(n_cells, np.int64)
-    low = np.empty(n_cells, np.int64)
-    high = np.empty(n_cells, np.int64)
+    value, cell = np.zeros(n_rows, np.int64), np.empty(n_cells, np.int64)
+    low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
     w = BlockWork(value, np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), cell, low, high)
-    start = max(blocks.row.size // 2, 16)
-    cells = np.empty(start, np.int64)
-    lows = np.empty(start, np.int64)
-    highs = np.empty(start, np.int64)
+    kept = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0
     for block in range(blocks.ptr.size - 1):
@@ -216,17 +189,19 @@ def solve_blocks(
         for k in range(first, last):
             value[blocks.row[k]] = blocks.value[k]
         outcome.status[block], outcome.culprit[block], found = solve_block(s, w, rows)
-        cells = grown(cells, used + found)
-        lows = grown(lows, used + found)
-        highs = grown(highs, used + found)
+        # Room for the cells of this block: twice as much as before, at least.
+        if used + found > kept.shape[1]:
+            larger = np.empty((3, max(used + found, 2 * kept.shape[1])), np.int64)
+            larger[:, :used] = kept[:, :used]
+            kept = larger
         for j in range(found):
             if 0 < high[j] < UNBOUNDED:
-                cells[used], lows[used], highs[used] = cell[j], low[j], high[j]
+                kept[0, used], kept[1, used], kept[2, used] = cell[j], low[j], high[j]
                 used += 1
         outcome.ptr[block + 1] = used
         for row in rows:
             value[row] = 0
-    return cells[:used], lows[:used], highs[:used]
+    return kept[:, :used]
 
 
 # Programs of free cells: propagation with a trail, and complete depth-first search.
@@ -313,33 +288,6 @@ def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: in
 
 
 @kernel
-def tighten_row(p: ProgramArrays, w: SearchWork, row: int) -> bool:
-    """Tighten the variables of one row; return False when the row cannot hold."""
-    # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
-    if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
-        return False
-    if w.least[row] == w.most[row]:
-        return True
-    for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
-        var, coef = p.row_var[k], p.row_coef[k]
-        if w.low[var] == w.high[var]:
-            continue
-        # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
-        needed = p.row_low[row] - w.most[row] + coef * w.high[var]
-        room = p.row_high[row] - w.least[row] + coef * w.low[var]
-        if coef != 1:
-            needed = -(-needed // coef)
-            room = room // coef
-        new_low = max(w.low[var], needed)
-        new_high = min(w.high[var], room)
-        if new_low > new_high:
-            return False
-        if new_low > w.low[var] or new_high < w.high[var]:
-            narrow(p, w, var, new_low, new_high)
-    return True
-
-
-@kernel
 def settle(p: ProgramArrays, w: SearchWork) -> int:
     """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
     wrong = -1
@@ -347,15 +295,38 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
         row = w.queue[w.state[1]]
         w.state[1] = (w.state[1] + 1) % w.queue.size
         w.waiting[row] = 0
-        # After a contradiction the queue is only emptied; likewise when the trail is full: a row
-        # may change all of its variables, and a branch every variable.
-        if wrong < 0 and w.state[3] == 1:
-            size = p.row_ptr[row + 1] - p.row_ptr[row]
-            if w.state[0] + size + w.low.size > w.trail.shape[0]:
-                w.state[4] = 1
-                wrong = row
-        if wrong < 0 and not tighten_row(p, w, row):
+        if wrong >= 0:  # after a contradiction the queue is only emptied
+            continue
+        first, last = p.row_ptr[row], p.row_ptr[row + 1]
+        # So it is when the trail is full: a row may change all of its variables, and a branch
+        # every variable.
+        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
+            w.state[4] = 1
             wrong = row
+            continue
+        # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
+        if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
+            wrong = row
+            continue
+        if w.least[row] == w.most[row]:
+            continue
+        for k in range(first, last):
+            var, coef = p.row_var[k], p.row_coef[k]
+            if w.low[var] == w.high[var]:
+                continue
+            # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
+            needed = p.row_low[row] - w.most[row] + coef * w.high[var]
+            room = p.row_high[row] - w.least[row] + coef * w.low[var]
+            if coef != 1:
+                needed = -(-needed // coef)
+                room = room // coef
+            new_low = max(w.low[var], needed)
+            new_high = min(w.high[var], room)
+            if new_low > new_high:
+                wrong = row
+                break
+            if new_low > w.low[var] or new_high < w.high[var]:
+                narrow(p, w, var, new_low, new_high)
     return wrong
 
 
@@ -419,14 +390,6 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
 
 
 @kernel
-def mark_even(p: ProgramArrays, w: SearchWork, even: IntArray) -> None:
-    """Mark the components whose total is fixed, so that every distance within is even."""
-    for component in range(p.first_var.size - 1):
-        mark_usable(p, w, component)
-        even[component] = w.usable.max()
-
-
-@kernel
 def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1.
 
@@ -450,45 +413,6 @@ def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArr
         if w.usable[label] == 1 and (best < 0 or w.total[label] < best):
             best = w.total[label]
     return best
-
-
-@kernel
-def choose(p: ProgramArrays, w: SearchWork, component: int) -> int:
-    """Return the free variable with the narrowest bounds, or -1."""
-    branch, narrowest = -1, 0
-    for var in range(p.first_var[component], p.first_var[component + 1]):
-        width = w.high[var] - w.low[var]
-        if width > 0 and (branch < 0 or width < narrowest):
-            branch, narrowest = var, width
-            if width == 1:
-                break
-    return branch
-
-
-@kernel
-def next_child(p: ProgramArrays, w: SearchWork, depth: int, star: IntArray) -> int:
-    """Fix the deepest branching variable that has a value left, farthest from ``star`` first.
-
-    Returns the depth of the search afterwards: 0 when nothing is left to try, and with a minus sign
-    when the new value contradicts a row.
-    """
-    # Nodes whose values were all tried are left.
-    while depth > 0 and w.stack[depth - 1, 1] > w.stack[depth - 1, 2]:
-        depth -= 1
-    if depth == 0:
-        return 0
-    top = depth - 1
-    undo(p, w, w.stack[top, 3])
-    var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
-    # The end of l..h that is farther from x*; the node keeps the rest of the values.
-    if abs(largest - star[var]) < abs(smallest - star[var]):
-        value = smallest
-        w.stack[top, 1] = smallest + 1
-    else:
-        value = largest
-        w.stack[top, 2] = largest - 1
-    narrow(p, w, var, value, value)
-    return depth if settle(p, w) < 0 else -depth
 
 
 @kernel
@@ -524,7 +448,14 @@ def search(
         # A node whose bound is no better than the best distance is cut off.
         bound = distance_bound(p, w, component, star) if maximise else -1
         if bound < 0 or bound > best:
-            branch = choose(p, w, component)
+            # The free variable with the narrowest bounds is branched on.
+            branch, narrowest = -1, 0
+            for var in range(first, last):
+                width = w.high[var] - w.low[var]
+                if width > 0 and (branch < 0 or width < narrowest):
+                    branch, narrowest = var, width
+                    if width == 1:
+                        break
             if branch >= 0:
                 w.stack[depth, 0] = branch
                 w.stack[depth, 1] = w.low[branch]
@@ -542,10 +473,23 @@ def search(
                 if not maximise or best >= stop:
                     undo(p, w, base)
                     return best, not maximise
-        depth = -depth if depth > 0 else 0
-        while True:
-            depth = next_child(p, w, abs(depth), star)
-            if depth >= 0 or w.state[4] == 1:
+        # The deepest branching variable with a value left is fixed, until no row contradicts.
+        while depth > 0:
+            top = depth - 1
+            if w.stack[top, 1] > w.stack[top, 2]:  # all of its values were tried
+                depth -= 1
+                continue
+            undo(p, w, w.stack[top, 3])
+            var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
+            # The end of l..h that is farther from x*; the node keeps the rest of the values.
+            if abs(largest - star[var]) < abs(smallest - star[var]):
+                value = smallest
+                w.stack[top, 1] = smallest + 1
+            else:
+                value = largest
+                w.stack[top, 2] = largest - 1
+            narrow(p, w, var, value, value)
+            if settle(p, w) < 0 or w.state[4] == 1:
                 break
         if depth == 0:
             undo(p, w, base)

@@ -2,24 +2,33 @@
 
 import itertools
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, UNBOUNDED
+from bayesrisk.reconstruction.records.kernels import (
+    HIDDEN,
+    LOOSE,
+    UNBOUNDED,
+    ProgramArrays,
+    SearchWork,
+)
 from bayesrisk.reconstruction.records.system import (
     CellSpace,
     CellSystem,
     Coupling,
     coarse_coupling,
+    columns_of,
     queries,
     raw_system,
     reduced_system,
@@ -72,22 +81,11 @@ class LargerLevel:
 class PublishedRows:
     """Rows that published tables give of the histograms of blocks: made once, never changed.
 
-    Attributes
-    ----------
-    level : str
-        The finest level, called block here.
-    geoids : ndarray of str
-        The blocks.
-    system : CellSystem
-        Rows of a block in terms of its published cells.
-    published : scipy.sparse.csr_array
-        Published counts of the blocks, ``HIDDEN`` where suppressed.
-    larger : tuple of LargerLevel
-        Tables of larger places, the largest first.
-    rows : tuple of RowSource
-        Rows of the blocks with their counts, then those of each larger level.
-    taken_as_true : bool
-        Whether some counts are of a release that does not say that they are true.
+    ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
+    published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed;
+    ``larger`` are tables of larger places, the largest first.  ``rows`` are those of the blocks
+    with their counts, then those of each larger level.  ``taken_as_true`` says whether some counts
+    are of a release that does not say that they are true.
     """
 
     level: str
@@ -144,18 +142,9 @@ def published_rows(
 def _coupling_rows(larger: LargerLevel) -> RowSource:
     """Return the rows of a larger level with the counts of its places."""
     coupling = larger.coupling
-    columns = sp.csc_array(coupling.rows)
-    columns.sort_indices()
     counts = sp.csr_array(larger.published @ coupling.derivation.T)
     counts.sort_indices()
-    return RowSource(
-        columns.indptr.astype(np.int64),
-        columns.indices.astype(np.int64),
-        columns.data.astype(np.int64),
-        coupling.family,
-        counts,
-        larger.group,
-    )
+    return RowSource(*columns_of(coupling.rows), coupling.family, counts, larger.group)
 
 
 def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
@@ -170,20 +159,13 @@ def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
 
 
 def _withheld(parts: Iterable[sp.csr_array]) -> bool:
-    """Return whether any cell of some counts is withheld."""
+    """Return True if any cell of some counts is withheld."""
     return any(part.nnz and int(part.data.min()) == HIDDEN for part in parts)
 
 
-class _KeptSystems(NamedTuple):
-    """Systems that were made, and of which tables."""
-
-    key: tuple[Schema, tuple[str, ...], tuple[bool, bool]]
-    tables: tuple[Table, ...]
-    made: tuple[CellSystem, tuple[Coupling, ...]]
-
-
+_Key: TypeAlias = tuple[Schema, tuple[str, ...], tuple[bool, bool], tuple[Table, ...]]
 #: The last systems: many tracts with one workload need one of them.
-_KEPT: deque[_KeptSystems] = deque(maxlen=8)
+_KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxlen=8)
 
 
 def _systems(
@@ -199,10 +181,10 @@ def _systems(
         for level in levels
     ]
     every = (*own, *itertools.chain(*larger))
-    key = (workload.schema, levels, withheld)
-    for kept in _KEPT:
-        if kept.key == key and kept.tables == every:
-            return kept.made
+    key = (workload.schema, levels, withheld, every)
+    for kept, made in _KEPT:
+        if kept == key:
+            return made
     space = space_of(workload.schema, own)
     couplings: list[Coupling] = []
     for tables in larger:
@@ -214,7 +196,7 @@ def _systems(
         couplings.append(coarse)
     published = queries(space, own)
     system = raw_system(published) if withheld[0] else reduced_system(published)
-    _KEPT.append(_KeptSystems(key, every, (system, tuple(couplings))))
+    _KEPT.append((key, (system, tuple(couplings))))
     return system, tuple(couplings)
 
 
@@ -265,12 +247,12 @@ def _bounds_of(
     outcome = kernels.BlockOutcome(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
     )
+    system = kernels.BlockRows(
+        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling
+    )
+    ptr, row = counts.indptr.astype(np.int64), counts.indices.astype(np.int64)
     cell, low, high = kernels.solve_blocks(
-        kernels.BlockRows(s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling),
-        kernels.BlockCounts(
-            counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data
-        ),
-        outcome,
+        system, kernels.BlockCounts(ptr, row, counts.data), outcome
     )
     block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
@@ -289,3 +271,210 @@ def _ceiling(problem: PublishedRows, block: int) -> IntArray:
         bound: IntArray = np.maximum(counts[row], 0) // known.data
         np.minimum.at(most, known.indices, bound)
     return most
+
+
+# -----------------------------------------------------------------------------
+# Programs: cells whose bounds are apart, with the rows that bind them, in components.
+
+
+#: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
+#: more stops, as at its limit of nodes.  24 bytes each.
+MOST_CHANGES = 5_000_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """Free cells with their bounds, and the rows that bind them.
+
+    ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
+    ``group`` and ``row`` where each row comes from.
+    """
+
+    arrays: ProgramArrays
+    low: IntArray
+    high: IntArray
+    entry: IntArray
+    block: IntArray
+    cell: IntArray
+    source: IntArray
+    group: IntArray
+    row: IntArray
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return self.arrays.first_var.size - 1
+
+    def component_of(self) -> IntArray:
+        """Return the component of every variable."""
+        return np.repeat(np.arange(self.n_components), np.diff(self.arrays.first_var))
+
+    def blocks_of(self, component: int) -> IntArray:
+        """Return the blocks that have a cell in a component."""
+        first, last = self.arrays.first_var[component : component + 2]
+        return np.unique(self.block[first:last])
+
+    def work(self) -> SearchWork:
+        """Return fresh working arrays; the sums of rows are filled by propagation."""
+        n_rows, n_vars = self.arrays.row_low.size, self.low.size
+        families = int(self.arrays.family.max()) + 1 if n_rows else 1
+        depth = int((self.high - self.low).sum()) + n_vars + 1
+        return SearchWork(
+            low=self.low.copy(),
+            high=self.high.copy(),
+            least=np.zeros(n_rows, np.int64),
+            most=np.zeros(n_rows, np.int64),
+            trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
+            queue=np.empty(n_rows + 1, np.int64),
+            waiting=np.zeros(n_rows, np.int64),
+            state=np.zeros(5, np.int64),
+            stack=np.empty((n_vars + 1, 4), np.int64),
+            usable=np.zeros(families, np.int64),
+            total=np.zeros(families, np.int64),
+        )
+
+
+def entries(matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> IntArray:
+    """Return the entries of a sparse matrix with sorted indices at pairs of row and column."""
+    width = matrix.shape[1]
+    held = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * width + matrix.indices
+    wanted = rows * width + columns
+    if not held.size:
+        return np.zeros(wanted.size, np.int64)
+    at = np.minimum(np.searchsorted(held, wanted), held.size - 1)
+    return np.where(held[at] == wanted, matrix.data[at], 0).astype(np.int64)
+
+
+def _expand(ptr: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:
+    """Return positions of the entries of several compressed rows, and whose each one is."""
+    sizes = ptr[at + 1] - ptr[at]
+    owner = np.repeat(np.arange(at.size), sizes)
+    start = np.repeat(ptr[at] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    return start + np.arange(owner.size), owner
+
+
+def _rows(
+    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return keys and residual counts of rows with free cells, and entries (row, var, coef)."""
+    n_rows = source.family.size
+    position, owner = _expand(source.cell_ptr, cell)
+    base = block if source.own else source.group[block]
+    key = base[owner] * n_rows + source.cell_row[position]
+    coef = source.cell_coef[position]
+    open_entry = free[owner]
+    keys, row = np.unique(key[open_entry], return_inverse=True)
+    group = keys // n_rows
+    if source.own:
+        group = source.group[group]
+    counts = entries(source.counts, group, keys % n_rows)
+    # What the settled cells of these rows hold is taken off.
+    at = np.searchsorted(keys, key[~open_entry])
+    at = np.minimum(at, max(keys.size - 1, 0))
+    held = coef[~open_entry] * low[owner[~open_entry]]
+    inside = keys[at] == key[~open_entry] if keys.size else np.zeros(0, bool)
+    settled = np.zeros(keys.size, np.int64)
+    np.add.at(settled, at[inside], held[inside])
+    published = counts != HIDDEN
+    keep = published[row]
+    new = np.cumsum(published) - 1
+    var = (np.cumsum(free) - 1)[owner[open_entry]]
+    return (
+        keys[published],
+        (counts - settled)[published],
+        new[row[keep]],
+        var[keep],
+        coef[open_entry][keep],
+    )
+
+
+def build_program(
+    sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
+) -> Program:
+    """Return the program of the cells (of ``block``, ``cell``) whose bounds are apart.
+
+    Counts of settled cells, ``low == high``, are taken off the counts of their rows.  Variables and
+    rows are sorted by component.
+    """
+    free = low < high
+    parts = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in parts]
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    entry_row = np.concatenate([p[2] + offset[at] for at, p in enumerate(parts)])
+    keys, count, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    source = np.repeat(np.arange(len(sources)), sizes)
+    # A key is the group, times the rows of its source, plus the row.
+    group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
+    first = np.concatenate([[0], np.cumsum([s.family.size for s in sources])[:-1]])[source]
+    shift = np.concatenate([[0], np.cumsum([int(s.family.max()) + 1 for s in sources])[:-1]])
+    family = np.concatenate([s.family for s in sources])[first + row_id] + shift[source]
+    equal = np.array([s.equal for s in sources])[source]
+    n_vars, n_rows = int(free.sum()), int(offset[-1])
+    label = _components(entry_row, entry_var, n_rows, n_vars)
+    var_order = np.argsort(label[:n_vars], kind="stable")
+    row_order = np.argsort(label[n_vars:], kind="stable")
+    n_components = int(label.max()) + 1 if label.size else 0
+    var_rank, row_rank = np.empty(n_vars, np.int64), np.empty(n_rows, np.int64)
+    var_rank[var_order], row_rank[row_order] = np.arange(n_vars), np.arange(n_rows)
+    matrix = sp.csr_array(
+        (coef, (row_rank[entry_row], var_rank[entry_var])), shape=(n_rows, n_vars)
+    )
+    ends = np.arange(n_components + 1)
+    arrays = ProgramArrays(
+        *columns_of(matrix),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data.astype(np.int64),
+        row_low=np.where(equal, count, 0)[row_order],
+        row_high=count[row_order],
+        family=family[row_order],
+        first_var=np.searchsorted(label[:n_vars][var_order], ends).astype(np.int64),
+        first_row=np.searchsorted(label[n_vars:][row_order], ends).astype(np.int64),
+    )
+    at = np.flatnonzero(free)[var_order]
+    return Program(
+        arrays, low[at], high[at], at, block[at], cell[at], source[row_order],
+        group[row_order], row_id[row_order],
+    )  # fmt: skip
+
+
+def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntArray:
+    """Return the component of every variable and then of every row, in order of first variable."""
+    size = n_vars + n_rows
+    graph = sp.coo_array((np.ones(row.size, np.int8), (var, row + n_vars)), shape=(size, size))
+    count, label = connected_components(graph.tocsr(), directed=False)
+    first = np.full(count, size)
+    np.minimum.at(first, label, np.arange(size))
+    return np.argsort(np.argsort(first, kind="stable"))[label].astype(np.int64)
+
+
+def open_program(
+    problem: PublishedRows,
+    bounds: BlockBounds,
+    good: NDArray[np.bool_],
+    *,
+    bounds_only: bool = False,
+) -> tuple[Program, dict[int, int], IntArray, IntArray]:
+    """Return the program that all rows leave open, contradictions, and the tightened bounds.
+
+    Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
+    block as upper bounds.  Contradictions are the blocks of components without a solution, each
+    with the row of the program that contradicts; the bounds are those of the cells of ``bounds``.
+    """
+    first, *larger = problem.rows
+    if bounds_only:
+        larger = [replace(rows, equal=False, own=True) for rows in larger]
+    low, high = bounds.low.copy(), bounds.high.copy()
+    inside = np.flatnonzero(good[bounds.block])
+    block, cell = bounds.block[inside], bounds.cell[inside]
+    wrong: dict[int, int] = {}
+    while True:  # ends: each round settles a cell that the last one left open
+        program = build_program([first, *larger], block, cell, low[inside], high[inside])
+        work = program.work()
+        culprit = np.full(program.n_components, -1, np.int64)
+        kernels.propagate_components(program.arrays, work, culprit)
+        for k in np.flatnonzero(culprit >= 0):
+            wrong.update((int(b), int(culprit[k])) for b in program.blocks_of(int(k)))
+        low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high
+        if wrong or not np.any((work.low == work.high) & (program.low < program.high)):
+            return program, wrong, low, high

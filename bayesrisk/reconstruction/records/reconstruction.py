@@ -13,28 +13,32 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.components import Farthest, Program, farthest_solutions
 from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    Program,
     PublishedRows,
     block_bounds,
+    entries,
+    open_program,
     published_rows,
 )
 from bayesrisk.reconstruction.records.solve import (
+    Farthest,
     Solution,
     add_nearest,
     check_solution,
-    complete,
+    farthest,
     solve,
 )
 from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits, make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.reconstruction.solvers.model import SolverBackend, checked_nodes
 from bayesrisk.release import Release
 from bayesrisk.tables.published import PublishedTables
 
@@ -148,13 +152,7 @@ class Reconstruction:
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})
 
     def blocks(self) -> pd.DataFrame:
-        """Return one row for each block.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: the block, ``population``, ``status``, ``deviation``, ``conflict``.
-        """
+        """Return a row for each block: ``population, status, deviation, conflict``."""
         return pd.DataFrame(
             {
                 self.problem.level: self.geoids,
@@ -242,10 +240,9 @@ def reconstruct(
     backend = make_solver(solver)
     problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
     solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
-    extra = complete(problem, solution)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
-        deviation = add_nearest(problem, solution, extra, backend, time_limit)
+        deviation = add_nearest(problem, solution, backend, time_limit)
     return Reconstruction(
         problem,
         scope,
@@ -254,7 +251,7 @@ def reconstruct(
         solution.block,
         solution.cell,
         solution.count,
-        extra,
+        solution.extra,
         deviation,
         backend.name,
     )
@@ -268,20 +265,7 @@ _PERSON = ("sex", "age", "race", "hisp")
 
 
 class ReconstructionAttack:
-    """Records that fit the tables of a release.
-
-    Parameters
-    ----------
-    scope : str
-        Level whose tables are solved together, as for :func:`reconstruct`.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
-    nearest : bool, default False
-        Whether blocks that no records fit get those of the least total deviation.
-    taken_as_true : bool, default False
-        Whether counts that need not be true are read as if they were (:func:`reconstruct`).
+    """Records that fit the tables of a release; the parameters are those of :func:`reconstruct`.
 
     Examples
     --------
@@ -304,24 +288,14 @@ class ReconstructionAttack:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
         if time_limit is not None:
             time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-        self.scope, self.time_limit, self.nearest = (
-            scope,
-            time_limit,
-            check.flag(nearest, "nearest"),
-        )
+        self.scope, self.time_limit = scope, time_limit
+        self.nearest = check.flag(nearest, "nearest")
         self.solver = make_solver(solver)
         self.taken_as_true = check.flag(taken_as_true, "taken_as_true")
 
     def run(self, release: Release) -> Reconstruction:
-        """Return the reconstruction of a release.
-
-        Parameters
-        ----------
-        release : Release
-            What was published; nothing else is read.
-        """
-        if not isinstance(release, Release):
-            raise ArgumentTypeError(f"release must be a Release, got {type(release).__name__}")
+        """Return the reconstruction of a release; nothing else is read."""
+        check.instance(release, Release, "release")
         return reconstruct(
             release.tables,
             scope=self.scope,
@@ -357,8 +331,7 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
     >>> record_form(reconstruct(tables, scope="block"))[["age", "agebin"]].values.tolist()
     [[7, 7], [30, 24]]
     """
-    if not isinstance(found, Reconstruction):
-        raise ArgumentTypeError(f"found must be a Reconstruction, got {type(found).__name__}")
+    check.instance(found, Reconstruction, "found")
     frame = found.to_frame()
     space = found.problem.space
     for name in space.schema.names:
@@ -377,11 +350,9 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 
 
 # -----------------------------------------------------------------------------
-# Solution variability: how far from a solution the farthest other one is.
+# Solution variability: the largest distance of other solutions from one.
 
 
-#: Most nodes that a limit may name: what HiGHS can count.
-_MOST_NODES = 2**31 - 1
 SCOPES = ("block", "tract-bounds", "tract-joint")
 
 
@@ -472,7 +443,7 @@ def solution_variability(
     node_limit: int | None = None,
     taken_as_true: bool = False,
 ) -> SolutionVariability:
-    """Return how far from a solution other solutions can be, proved or as an interval.
+    """Return the largest distance of other solutions from one, proved or as an interval.
 
     For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
     solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
@@ -545,7 +516,6 @@ def solution_variability(
     bounds = block_bounds(problem)
     if solution is None:
         star = solve(problem, bounds, solver=backend, seconds=time_limit)
-        complete(problem, star)
     else:
         star = Solution(
             list(solution.status), block=solution.block, cell=solution.cell, count=solution.count
@@ -567,16 +537,7 @@ def solution_variability(
     return _result(problem, program, point, answer, star, solved, scope, backend.name)
 
 
-def checked_nodes(node_limit: int | None, solver: str) -> int | None:
-    """Return a limit of nodes that is in range, and that the solver of a name can keep."""
-    if node_limit is None:
-        return None
-    if solver.startswith("pulp:"):
-        raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
-    return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
-
-
-def _known_totals(published: Queries, counts: sp.csr_array) -> NDArray[np.bool_]:
+def _known_totals(published: Queries, counts: sp.csr_array) -> BoolArray:
     """Return for every place whether one of its published counts is that of all of its records."""
     matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
@@ -591,7 +552,7 @@ def _result(
     point: IntArray,
     answer: Farthest,
     star: Solution,
-    solved: NDArray[np.bool_],
+    solved: BoolArray,
     scope: str,
     solver: str,
 ) -> SolutionVariability:
@@ -630,7 +591,7 @@ def _ratios(
     program: Program,
     point: IntArray,
     answer: Farthest,
-    fixed: NDArray[np.bool_],
+    fixed: BoolArray,
     owner: IntArray,
     whole: IntArray,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -646,7 +607,7 @@ def _ratios(
     np.add.at(room[0], component, program.high - point)
     np.add.at(room[1], component, point - program.low)
 
-    def total(values: IntArray, chosen: NDArray[np.bool_]) -> IntArray:
+    def total(values: IntArray, chosen: BoolArray) -> IntArray:
         found = np.zeros(whole.size, np.int64)
         np.add.at(found, owner[chosen], values[chosen])
         return found
@@ -659,3 +620,31 @@ def _ratios(
     gain = np.minimum(most_gain, most - loss)
     high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
     return low, below, high, above
+
+
+def farthest_solutions(
+    problem: PublishedRows,
+    bounds: BlockBounds,
+    solved: BoolArray,
+    star: sp.csr_array,
+    *,
+    bounds_only: bool,
+    solver: SolverBackend,
+    limits: Limits,
+) -> tuple[Program, IntArray, Farthest]:
+    """Return the program of the solved blocks, ``star`` as its solution, and what is farthest."""
+    program, wrong, low, high = open_program(problem, bounds, solved, bounds_only=bounds_only)
+    value = entries(star, bounds.block, bounds.cell)
+    outside = solved[bounds.block] & ((value < low) | (value > high))
+    point = entries(star, program.block, program.cell)
+    p = program.arrays
+    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=(p.row_low.size, point.size))
+    sums = np.asarray(matrix @ point)
+    bad = p.row_var[p.row_ptr[:-1][(sums < p.row_low) | (sums > p.row_high)]]
+    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *program.block[bad].tolist()]
+    if broken:
+        raise ArgumentError(
+            f"solution must fit the tables, got one that breaks those around "
+            f"{problem.level} {problem.geoids[min(broken)]}"
+        )
+    return program, point, farthest(program, point, solver, limits)

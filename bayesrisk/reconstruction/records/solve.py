@@ -1,25 +1,26 @@
 """A solution of every block, what is proved of it, and records where no solution is."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.components import (
-    Program,
-    open_program,
-    solve_components,
-)
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import BlockBounds, LargerLevel, PublishedRows
+from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    LargerLevel,
+    Program,
+    PublishedRows,
+    open_program,
+)
 from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
@@ -31,7 +32,7 @@ class Solution:
     blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
     ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
     holds, in words; their other cells have values, which the rows of larger places need, until
-    these were checked.
+    these were checked.  ``extra`` are finer columns of the records, from larger places.
     """
 
     status: list[str]
@@ -40,10 +41,11 @@ class Solution:
     cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unbounded: dict[int, str] = field(default_factory=dict)
+    extra: dict[str, IntArray] = field(default_factory=dict)
 
     @property
-    def solved(self) -> NDArray[np.bool_]:
-        """Which blocks have a solution."""
+    def solved(self) -> BoolArray:
+        """Blocks with a solution, as a mask."""
         return np.isin(self.status, (Status.UNIQUE, Status.FEASIBLE))
 
     def histogram(self, problem: PublishedRows) -> sp.csr_array:
@@ -53,7 +55,7 @@ class Solution:
         found.sum_duplicates()
         return found
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: BoolArray) -> None:
         """Leave out the cells that are not kept."""
         self.block, self.cell, self.count = self.block[kept], self.cell[kept], self.count[kept]
 
@@ -75,7 +77,7 @@ def _give_up(
     problem: PublishedRows,
     solution: Solution,
     causes: Mapping[int, tuple[str, str]],
-    good: NDArray[np.bool_],
+    good: BoolArray,
 ) -> None:
     """Note status and reason of blocks without a solution, and of those that are bound to them.
 
@@ -116,6 +118,7 @@ def solve(
     kept = solution.solved[bounds.block] & (value > 0)
     solution.block, solution.cell = bounds.block[kept], bounds.cell[kept]
     solution.count = value[kept]
+    _complete(problem, solution)
     return solution
 
 
@@ -149,6 +152,210 @@ def _note_statuses(
             elif solution.status[b] == Status.UNIQUE:
                 solution.status[b] = Status.FEASIBLE
     _give_up(problem, solution, causes, np.ones(problem.geoids.size, bool))
+
+
+# -----------------------------------------------------------------------------
+# Components: a search of each, then a solver; one in which all is seen is unique or has none.
+
+
+#: Nodes that a depth-first search may look at before a solver is asked.
+NODES = 1000
+#: Variables above which a component is searched with fewer nodes, and how many: enough for two
+#: dives, which mostly find a solution and another one, but seldom the farthest.
+LARGE, FEW_NODES = 60, 60
+#: Variables up to which components are put into one model when a solution is looked for.
+TOGETHER = 2000
+
+
+def solve_components(
+    program: Program, solver: SolverBackend, limits: Limits
+) -> tuple[IntArray, dict[int, tuple[int, IntArray]]]:
+    """Return a solution, -1 where there is none, and what is known of its components.
+
+    Components whose solution is proved to be unique are left out; of each of the others one of the
+    kernels' findings (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``) and its blocks are returned.
+    """
+    star = np.full(program.low.size, -1, np.int64)
+    found = np.full(program.n_components, kernels.PENDING, np.int64)
+    _search(program, star, found)
+    without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
+    for group in _grouped(program, without):
+        _solve_group(program, group, star, found, solver, limits)
+    if without:
+        _search(program, star, found)
+    for k in np.flatnonzero(found == kernels.SOME):
+        other = distance_model(program, star, int(k)).another()
+        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
+        if answer.values is not None:
+            found[k] = kernels.SEVERAL
+        elif answer.status == Status.INFEASIBLE:
+            found[k] = kernels.UNIQUE
+    return star, {
+        int(k): (int(found[k]), program.blocks_of(int(k)))
+        for k in np.flatnonzero(found != kernels.UNIQUE)
+    }
+
+
+def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
+    """Return the limit of nodes for the search of every component."""
+    size = np.diff(program.arrays.first_var)
+    # The farthest solution of a large component is for a solver: only the bound is wanted.
+    return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
+
+
+def _search(program: Program, star: IntArray, found: IntArray) -> None:
+    """Search the components that are pending; those with a solution have it in ``star``."""
+    k = program.n_components
+    has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
+    far = np.zeros(star.size, np.int64)
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    answers = kernels.SearchAnswers(star, has_star, far, found, lower, upper)
+    kernels.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
+
+
+def _grouped(program: Program, components: list[int]) -> Iterable[list[int]]:
+    """Yield components in groups whose variables fit into one model."""
+    sizes = np.diff(program.arrays.first_var)
+    group: list[int] = []
+    total = 0
+    for k in components:
+        if group and total + sizes[k] > TOGETHER:
+            yield group
+            group, total = [], 0
+        group.append(k)
+        total += int(sizes[k])
+    if group:
+        yield group
+
+
+def _solve_group(
+    program: Program,
+    group: list[int],
+    star: IntArray,
+    found: IntArray,
+    solver: SolverBackend,
+    limits: Limits,
+) -> None:
+    """Look for solutions of several components in one model; one by one if that fails."""
+    model = solution_model(program, group)
+    answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
+    if answer.values is not None:
+        star[variables(program, group)] = answer.values
+        found[group] = kernels.PENDING
+    elif len(group) > 1:
+        for k in group:
+            _solve_group(program, [k], star, found, solver, limits)
+    elif answer.status == Status.INFEASIBLE:
+        found[group] = kernels.NONE
+
+
+# -----------------------------------------------------------------------------
+# Integer models of components of a program: any solution, and the one farthest from another.
+
+
+def variables(program: Program, components: Sequence[int]) -> IntArray:
+    """Return the variables of some components, in order."""
+    first = program.arrays.first_var
+    return np.concatenate([np.arange(first[k], first[k + 1]) for k in components])
+
+
+def _component_rows(program: Program, components: Sequence[int]) -> tuple[IntArray, sp.csr_array]:
+    """Return the rows of some components, and their matrix over the components' variables."""
+    p = program.arrays
+    rows = np.concatenate([np.arange(p.first_row[k], p.first_row[k + 1]) for k in components])
+    starts = np.cumsum([0, *(p.first_var[k + 1] - p.first_var[k] for k in components)])
+    columns, values, sizes = [], [], []
+    for k, start in zip(components, starts[:-1], strict=True):
+        a, b = p.row_ptr[p.first_row[k]], p.row_ptr[p.first_row[k + 1]]
+        columns.append(p.row_var[a:b] - p.first_var[k] + start)
+        values.append(p.row_coef[a:b])
+        sizes.append(np.diff(p.row_ptr[p.first_row[k] : p.first_row[k + 1] + 1]))
+    ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    matrix = sp.csr_array(
+        (np.concatenate(values), np.concatenate(columns), ptr),
+        shape=(rows.size, int(starts[-1])),
+    )
+    return rows, matrix
+
+
+def solution_model(program: Program, components: Sequence[int]) -> IntegerModel:
+    """Return the model of the solutions of some components, variables as in ``variables``."""
+    chosen = variables(program, components)
+    rows, matrix = _component_rows(program, components)
+    p = program.arrays
+    return IntegerModel(
+        program.low[chosen], program.high[chosen], matrix, p.row_low[rows], p.row_high[rows]
+    )
+
+
+@dataclass(frozen=True)
+class DistanceModel:
+    """A model whose largest value is the largest distance from a solution.
+
+    Its variables are gains (the first ``gains`` of them), losses, and a binary for every cell
+    that could do either; the objective is gains plus losses.
+    """
+
+    model: IntegerModel
+    objective: IntArray
+    gains: int
+
+    def another(self) -> IntegerModel:
+        """Return the model of the solutions that differ: none, when the solution is unique."""
+        differs = sp.csr_array(self.objective[None, :])
+        return IntegerModel(
+            self.model.low,
+            self.model.high,
+            sp.csr_array(sp.vstack([self.model.rows, differs], format="csr")),
+            np.append(self.model.row_low, 1),
+            np.append(self.model.row_high, int(self.objective @ self.model.high)),
+        )
+
+
+def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:
+    """Return the model of the largest distance from the solution ``star`` within a component.
+
+    A cell is ``x = star + gain - loss``.  Where the bounds let it only gain or only lose, that
+    is all; where they let it do either, a binary says which: ``gain <= (high - star) b`` and
+    ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
+    gains, losses and binaries, in this order.
+    """
+    at = variables(program, [component])
+    rows, matrix = _component_rows(program, [component])
+    gain, loss = program.high[at] - star[at], star[at] - program.low[at]
+    up, down = np.flatnonzero(gain > 0), np.flatnonzero(loss > 0)
+    both = np.flatnonzero((gain > 0) & (loss > 0))
+    n, n_up, n_down = both.size, up.size, down.size
+    used = sp.csr_array(matrix @ star[at][:, None]).toarray().ravel()
+    columns = matrix.tocsc()
+    flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((rows.size, n))])
+    switch, each = n_up + n_down + np.arange(n), np.arange(n)
+    ones = np.ones(n, np.int64)
+
+    def linked(first: IntArray, weight: IntArray) -> sp.csr_array:
+        data = np.concatenate([ones, weight])
+        place = (np.tile(each, 2), np.concatenate([first, switch]))
+        return sp.csr_array((data, place), shape=(n, n_up + n_down + n))
+
+    p = program.arrays
+    model = IntegerModel(
+        low=np.zeros(n_up + n_down + n, np.int64),
+        high=np.concatenate([gain[up], loss[down], ones]),
+        rows=sp.csr_array(
+            sp.vstack(
+                [
+                    flow,
+                    linked(np.searchsorted(up, both), -gain[both]),
+                    linked(n_up + np.searchsorted(down, both), loss[both]),
+                ],
+                format="csr",
+            ).astype(np.int64)
+        ),
+        row_low=np.concatenate([p.row_low[rows] - used, -gain[both], np.zeros(n, np.int64)]),
+        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
+    )
+    objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
+    return DistanceModel(model, objective, n_up)
 
 
 # -----------------------------------------------------------------------------
@@ -221,23 +428,21 @@ def first_differences(
     return texts
 
 
-def complete(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
-    """Check a solution against every published cell, and return finer attributes of its records.
+def _complete(problem: PublishedRows, solution: Solution) -> None:
+    """Check a solution against every published cell, and find finer attributes of its records.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
     ``infeasible``, with the cell that differs.  Those whose number of records no table bounds
     lose them after that, and become ``unknown``: they were there for the rows of larger places.
     """
     extra = _checked(problem, solution)
-    solved = solution.solved
-    gone = [b for b in solution.unbounded if solved[b]]
+    gone = [b for b in solution.unbounded if solution.solved[b]]
     for b in gone:
         solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
     kept = ~np.isin(solution.block, gone)
     records = np.repeat(kept, solution.count)
-    extra = {name: extra[name][records] for name in extra}
+    solution.extra = {name: extra[name][records] for name in extra}
     solution.keep(kept)
-    return extra
 
 
 def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
@@ -412,13 +617,12 @@ def nearest_records(
 def add_nearest(
     problem: PublishedRows,
     solution: Solution,
-    extra: dict[str, IntArray],
     solver: SolverBackend,
     seconds: float | None,
 ) -> IntArray:
     """Give blocks that no records fit those of least deviation, and return every deviation.
 
-    Their finer columns in ``extra`` are -1.
+    Their finer columns are -1.
     """
     deviation = np.zeros(problem.geoids.size, np.int64)
     parts = [(solution.block, solution.cell, solution.count)]
@@ -442,8 +646,8 @@ def add_nearest(
     records = np.repeat(np.arange(count.size), count)
     by_place = np.argsort(np.argsort(order)[records], kind="stable")
     added = np.full(records.size - before, -1, np.int64)
-    for name in extra:
-        extra[name] = np.concatenate([extra[name], added])[by_place]
+    for name, values in solution.extra.items():
+        solution.extra[name] = np.concatenate([values, added])[by_place]
     solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
     return deviation
 
@@ -479,3 +683,95 @@ def check_solution(
             raise ArgumentError(
                 f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
             )
+
+
+# -----------------------------------------------------------------------------
+# The farthest solution of every component.
+
+
+_WITHOUT_END = 2**60
+
+
+@dataclass
+class Farthest:
+    """Bounds of the largest distance from a solution, component by component.
+
+    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
+    ``more`` is how many records more than the solution the farthest one found has, at the
+    distance ``lower``; ``seconds`` is the time that a solver took.
+    """
+
+    lower: IntArray
+    upper: IntArray
+    seconds: FloatArray
+    fixed: BoolArray
+    more: IntArray
+
+
+def _solve_distance(
+    program: Program,
+    star: IntArray,
+    component: int,
+    solver: SolverBackend,
+    limits: Limits,
+    *,
+    even: bool,
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
+    problem = distance_model(program, star, component)
+    start = time.perf_counter()
+    limits = replace(limits, gap=1.99 if even else 0.99)
+    answer = solver.solve(problem.model, problem.objective, limits=limits)
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: problem.gains].sum()) - lower
+    upper = int(problem.objective @ problem.model.high)
+    if np.isfinite(answer.bound):
+        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
+        step = 2 if even else 1
+        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
+    return lower, max(lower, upper), more, time.perf_counter() - start
+
+
+def fixed_totals(program: Program) -> BoolArray:
+    """Return the components with one number of records: every distance within is even.
+
+    They have a family whose rows are equations of ones that hold every variable once.
+    """
+    p = program.arrays
+    size, n_vars = np.diff(p.row_ptr), np.diff(p.first_var)
+    owner = np.repeat(np.arange(n_vars.size), np.diff(p.first_row))
+    weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
+    sound = (p.row_low == p.row_high) & (weighted == 0)
+    keys = np.stack([owner, p.family])[:, sound]
+    (component, _), at = np.unique(keys, axis=1, return_inverse=True)
+    # Rows of a family share no variable: as many variables as there are is each of them once.
+    held = np.bincount(at.ravel(), size[sound], component.size)
+    found = np.zeros(n_vars.size, np.bool_)
+    found[component[held == n_vars[component]]] = True
+    return found
+
+
+def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Limits) -> Farthest:
+    """Return bounds of the largest distance from ``star`` in every component.
+
+    The solver is asked for components that the search does not settle; the gap is chosen here.
+    """
+    k = program.n_components
+    far, point = np.zeros(star.size, np.int64), star.copy()
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    found = np.full(k, kernels.PENDING, np.int64)
+    answers = kernels.SearchAnswers(point, np.ones(k, np.int64), far, found, lower, upper)
+    nodes, work = node_limits(program, farthest=True), program.work()
+    taken, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
+    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    np.add.at(more, program.component_of(), far - star)
+    for component in np.flatnonzero(lower != upper):
+        low, high, gained, taken[component] = _solve_distance(
+            program, star, int(component), solver, limits, even=bool(even[component])
+        )
+        if low > lower[component]:
+            lower[component], more[component] = low, gained
+        upper[component] = high if upper[component] < 0 else min(upper[component], high)
+    return Farthest(lower, upper, taken, even, more)

@@ -57,7 +57,7 @@ class CellSpace:
         return columns
 
     def is_whole(self, name: str) -> bool:
-        """Whether every value of the attribute has a bin of its own."""
+        """Return True where every value of the attribute has a bin of its own."""
         return self.bins[name].size == int(self.bins[name].max()) + 1
 
     def coarser(self, cells: IntArray, space: "CellSpace") -> IntArray:
@@ -83,7 +83,7 @@ class Queries:
     table_sizes: tuple[int, ...]
 
     def key(self, at: int) -> tuple[bytes, ...]:
-        """Return what identifies the set of cells that a query counts."""
+        """Return the identity of the set of cells that a query counts."""
         return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
 
     @cached_property
@@ -195,22 +195,16 @@ class _CellFinder:
         alone = [self.one["race"][2**k - 1] for k in range(6)]
         self.classes = [*alone, (bits > 1).astype(np.int64)]
 
-    def find(self, **factors: IntArray) -> int | None:
+    def plus(self, **factors: IntArray) -> Combination | None:
         """Return the published cell with these factors; an attribute not named does not matter."""
         key = tuple(factors.get(name, self.all[name]).tobytes() for name in PERSON)
-        return self.index.get(key)
-
-    def plus(self, **factors: IntArray) -> Combination | None:
-        """Return a published cell as a combination."""
-        at = self.find(**factors)
-        return None if at is None else {at: 1}
+        return {self.index[key]: 1} if key in self.index else None
 
     def difference(
         self, whole: Mapping[str, IntArray], part: Mapping[str, IntArray]
     ) -> Combination | None:
         """Return one published cell minus another, if both are there."""
-        a, b = self.find(**whole), self.find(**part)
-        return None if a is None or b is None else {a: 1, b: -1}
+        return _sum(self.plus(**whole), _minus(self.plus(**part)))
 
     def ages(self, **factors: IntArray) -> list[IntArray]:
         """Return the smallest age groups that are published together with ``factors``."""
@@ -313,7 +307,7 @@ def _family(published: Queries, combinations: Iterator[Combination | None]) -> R
 
 
 def _of_persons(space: CellSpace) -> bool:
-    """Whether cells are sex x age x 63 races x Hispanic origin."""
+    """Return True for cells of sex x age x 63 races x Hispanic origin."""
     shape = (*space.shape[:1], *space.shape[2:])
     return space.schema.names == PERSON and shape == (2, 63, 2)
 
@@ -372,7 +366,7 @@ def joined(families: list[RowFamily]) -> list[RowFamily]:
 
 
 def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_]:
-    """Return which published cells are sums of rows of one family."""
+    """Return a mask of the published cells that are sums of rows of one family."""
     done = np.zeros(matrix.shape[0], bool)
     for family in families:
         cells = np.zeros(matrix.shape[1], np.int64)
@@ -400,21 +394,10 @@ def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_
 class CellSystem:
     """Rows of an integer system over cells, made of published cells.
 
-    Attributes
-    ----------
-    queries : Queries
-        The published cells.
-    derivation : scipy.sparse.csr_array
-        Rows in terms of published cells: ``row counts = derivation @ published counts``.
-    cell_ptr, cell_row, cell_coef : ndarray of int64
-        The rows of every cell with its coefficient in each.
-    cover_ptr, cover_cell : ndarray of int64
-        Cells of each row of a set of rows that holds every cell exactly once; other rows are
-        empty here.  When no rows do, one more row without a count does.
-    family : ndarray of int64
-        The family of each row: rows of one family share no cell.
-    reduced : bool
-        Whether rows are differences of published cells rather than the published cells.
+    ``row counts = derivation @ published counts``.  The rows of every cell come with its
+    coefficients; ``cover`` are the cells of each row of a set of rows that holds every cell exactly
+    once (when no rows do, one more row without a count does).  Rows of one ``family`` share no
+    cell; ``reduced`` says whether rows are differences of published cells.
     """
 
     queries: Queries
@@ -448,6 +431,14 @@ class CellSystem:
         return rows
 
 
+def columns_of(rows: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:
+    """Return where the entries of each column begin, their rows in order, and their values."""
+    columns = sp.csc_array(rows)
+    columns.sort_indices()
+    ptr, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
+    return ptr, row, columns.data.astype(np.int64)
+
+
 def _assemble(
     published: Queries,
     rows: sp.csr_array,
@@ -457,20 +448,8 @@ def _assemble(
     reduced: bool,
 ) -> CellSystem:
     """Return the system of ``rows`` (rows by cells) with its cover."""
-    columns = sp.csc_array(rows)
-    columns.sort_indices()
-    cover_ptr, cover_cell = _cover(rows, family)
-    return CellSystem(
-        queries=published,
-        derivation=derivation,
-        cell_ptr=columns.indptr.astype(np.int64),
-        cell_row=columns.indices.astype(np.int64),
-        cell_coef=columns.data.astype(np.int64),
-        cover_ptr=cover_ptr,
-        cover_cell=cover_cell,
-        family=family,
-        reduced=reduced,
-    )
+    cells, cover = columns_of(rows), _cover(rows, family)
+    return CellSystem(published, derivation, *cells, *cover, family, reduced)
 
 
 def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:
@@ -551,25 +530,12 @@ def reduced_system(published: Queries) -> CellSystem:
 
 @dataclass(frozen=True)
 class Coupling:
-    """Rows of a larger place over the cells of its blocks.
+    """Rows of a larger place over the cells of its blocks, of one family each, and their cells.
 
-    Attributes
-    ----------
-    queries : Queries
-        The published cells of the larger place, over cells that they tell apart.
-    derivation : scipy.sparse.csr_array
-        Rows in terms of published cells.
-    rows : scipy.sparse.csr_array
-        Rows over the cells of the blocks.
-    family : ndarray of int64
-        The family of each row.
-    detail : scipy.sparse.csr_array or None
-        Counts of finer rows in terms of published cells, when the cells of the blocks are coarser
-        than the tables of the place.
-    detail_cell : ndarray of int64
-        The first fine cell of every finer row.
-    detail_row : ndarray of int64
-        The row in which every finer row lies.
+    ``queries`` are its published cells, over cells that they tell apart; ``derivation`` makes the
+    rows of them.  When the cells of the blocks are coarser than the tables of the place,
+    ``detail`` makes finer rows of the published cells: each has a first fine cell,
+    ``detail_cell``, and lies in the row ``detail_row``.
     """
 
     queries: Queries
@@ -608,30 +574,21 @@ def coarse_coupling(
     rows = sp.csr_array(
         (np.ones(pairs.shape[1], np.int64), (pairs[0], pairs[1])), shape=(keys.size, space.size)
     )
+    detail_cell = np.minimum.reduceat(family.rows.indices, family.rows.indptr[:-1])
     return Coupling(
-        queries=published,
-        derivation=sp.csr_array(merge @ family.derivation),
-        rows=rows,
-        family=np.zeros(keys.size, np.int64),
-        detail=family.derivation,
-        detail_cell=np.minimum.reduceat(family.rows.indices, family.rows.indptr[:-1]).astype(
-            np.int64
-        ),
-        detail_row=group.astype(np.int64),
+        published,
+        sp.csr_array(merge @ family.derivation),
+        rows,
+        np.zeros(keys.size, np.int64),
+        family.derivation,
+        detail_cell.astype(np.int64),
+        group.astype(np.int64),
     )
 
 
 def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
     """Return one row for each published cell of the larger place, over cells they tell apart."""
     published = queries(space, tables)
-    count = len(published.names)
-    none = np.zeros(0, np.int64)
-    return Coupling(
-        queries=published,
-        derivation=sp.csr_array(sp.eye_array(count, dtype=np.int64)),
-        rows=published.matrix,
-        family=np.arange(count, dtype=np.int64),
-        detail=None,
-        detail_cell=none,
-        detail_row=none,
-    )
+    family, none = np.arange(len(published.names)), np.zeros(0, np.int64)
+    identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
+    return Coupling(published, identity, published.matrix, family, None, none, none)

@@ -7,9 +7,9 @@ from bayesrisk.reconstruction.solvers.model import (
     Raw,
     SolverBackend,
     SolverResult,
+    make_solver,
     settle_answer,
 )
-from bayesrisk.reconstruction.solvers.registry import make_solver
 
 __all__ = [
     "BOUND_ERROR",

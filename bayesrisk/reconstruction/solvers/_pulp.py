@@ -43,7 +43,7 @@ class PulpSolver:
         Options of that solver, as PuLP takes them.
     """
 
-    def __init__(self, solver: str, **options: Any) -> None:
+    def __init__(self, solver: str, **options: object) -> None:
         self.name = f"pulp:{solver}"
         known = pulp.listSolvers()
         candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in known]
@@ -57,7 +57,7 @@ class PulpSolver:
             raise MissingDependencyError(
                 f"solver {solver!r} is not installed: PuLP finds none of {', '.join(candidates)}"
             )
-        self._options = options
+        self._options: dict[str, Any] = options
 
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
@@ -124,7 +124,7 @@ class PulpSolver:
         return _answer(problem, variables, objective, self._kind, stopped=stopped)
 
 
-def _made(kind: str, **settings: Any) -> pulp.LpSolver:
+def _made(kind: str, **settings: object) -> pulp.LpSolver:
     with warnings.catch_warnings():
         # The bundled CBC says that it will go; it is asked for only where there is no other.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -139,7 +139,7 @@ def _answer(
     *,
     stopped: bool,
 ) -> Raw:
-    """Return what the solver said; a time limit is called optimal by ``status`` alone."""
+    """Return the answer of the solver; a time limit is called optimal by ``status`` alone."""
     proved = problem.sol_status == pulp.LpSolutionOptimal
     # CBC says of a model without whole solutions only that it found none.
     if problem.sol_status == pulp.LpSolutionInfeasible or (

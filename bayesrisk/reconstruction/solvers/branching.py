@@ -11,7 +11,6 @@ import time
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
@@ -51,7 +50,7 @@ def _whole(duals: FloatArray) -> IntArray | None:
 
 
 def _exact(model: IntegerModel, y: IntArray, objective: IntArray | None = None) -> bool:
-    """Whether a combination of the rows, and what is left of an objective, cannot overflow."""
+    """Return True if a combination of the rows and the rest of an objective cannot overflow."""
     top = int(np.abs(y).max(initial=0))
     heaviest = 0 if objective is None else int(np.abs(objective).max(initial=0)) * _UNIT
     rows, columns, variables = model.spans
@@ -66,37 +65,24 @@ def _exact(model: IntegerModel, y: IntArray, objective: IntArray | None = None) 
     return bool(most < _EXACT)
 
 
-def proved_bound(
-    model: IntegerModel,
-    objective: IntArray,
-    columns: sp.csr_array,
-    low: IntArray,
-    high: IntArray,
-    duals: FloatArray,
-) -> float:
-    """Return an upper bound of the objective that dual values prove, in integer arithmetic.
-
-    For any ``y``: ``c x = y (A x) + (c - A' y) x``, each term at most its largest value within
-    the bounds of rows and variables.  Any dual values give a bound, good ones a good bound,
-    rounded up to a multiple of ``2**-20``; infinite when values are too large.  ``columns`` are
-    the rows, transposed.
-    """
-    return reduced_values(model, objective, columns, low, high, duals)[0]
-
-
 def reduced_values(
     model: IntegerModel,
     objective: IntArray,
-    columns: sp.csr_array,
     low: IntArray,
     high: IntArray,
     duals: FloatArray,
 ) -> tuple[float, FloatArray]:
-    """Return the bound of :func:`proved_bound`, and what each variable adds to it by one more."""
+    """Return an upper bound of the objective, proved by dual values, and reduced values.
+
+    For any ``y``: ``c x = y (A x) + (c - A' y) x``, each term at most its largest value within
+    the bounds of rows and variables, in integer arithmetic.  Any dual values give a bound, good
+    ones a good bound, rounded up to a multiple of ``2**-20``; infinite when values are too large.
+    The reduced value of a variable is what one more of it adds to the bound.
+    """
     y = _whole(duals)
     if y is None or not _exact(model, y, objective):
         return np.inf, np.zeros(low.size)
-    rest = objective * _UNIT - columns @ y
+    rest = objective * _UNIT - model.columns @ y
     rows = np.maximum(y * model.row_low, y * model.row_high).sum()
     total = int(rows + np.maximum(rest * low, rest * high).sum())
     bound = total / _UNIT
@@ -105,19 +91,15 @@ def reduced_values(
     return bound, rest / _UNIT
 
 
-def proves_infeasible(
-    model: IntegerModel, columns: sp.csr_array, low: IntArray, high: IntArray, ray: FloatArray
-) -> bool:
-    """Whether a combination of the rows cannot be reached within the bounds of the variables."""
+def proves_infeasible(model: IntegerModel, low: IntArray, high: IntArray, ray: FloatArray) -> bool:
+    """Return True if no values within their bounds reach a combination of the rows."""
     largest = float(np.abs(ray).max(initial=0.0))
     y = _whole(ray / largest) if largest > 0 else None
     if y is None or not _exact(model, y):
         return False
-    weights = columns @ y
-    most, least = (
-        np.maximum(weights * low, weights * high),
-        np.minimum(weights * low, weights * high),
-    )
+    weights = model.columns @ y
+    most = np.maximum(weights * low, weights * high)
+    least = np.minimum(weights * low, weights * high)
     needed = np.minimum(y * model.row_low, y * model.row_high).sum()
     allowed = np.maximum(y * model.row_low, y * model.row_high).sum()
     return bool(most.sum() < needed or least.sum() > allowed)
@@ -134,7 +116,7 @@ def branch_and_bound(
     end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
     # A better solution is better by one at least.
     step = max(limits.gap, 1.0 - _INTEGRAL)
-    columns, switch = model.columns, objective == 0
+    switch = objective == 0
     best, value, worst = None, -np.inf, -np.inf
     stack = [(model.low, model.high)]
     nodes = min(max(_WORK // max(model.low.size, 1), _FEWEST), _NODES)
@@ -146,10 +128,10 @@ def branch_and_bound(
         low, high = stack.pop()
         answer = solver.relax(low, high)
         if answer.values is None or answer.duals is None:
-            if answer.ray is None or not proves_infeasible(model, columns, low, high, answer.ray):
+            if answer.ray is None or not proves_infeasible(model, low, high, answer.ray):
                 return None
             continue
-        bound = proved_bound(model, objective, columns, low, high, answer.duals)
+        bound = reduced_values(model, objective, low, high, answer.duals)[0]
         if bound <= value + step:
             worst = max(worst, bound)
             continue
@@ -190,7 +172,6 @@ def find_at_least(
     ``solver`` is the relaxation of the model with this objective.  Return ``found``, ``none``
     (proved in integer arithmetic) or ``unknown``, and the solution, checked against every row.
     """
-    columns = model.columns
     stack, proved = [(model.low, model.high, True)], True
     for _ in range(nodes):
         if not stack or deadline.late:
@@ -200,11 +181,11 @@ def find_at_least(
         if answer.values is None or answer.duals is None:
             if whole:
                 ray = answer.ray
-                proved &= ray is not None and proves_infeasible(model, columns, low, high, ray)
+                proved &= ray is not None and proves_infeasible(model, low, high, ray)
             continue
         if least is not None and objective @ answer.values < least - _INTEGRAL:
             if whole:
-                bound = proved_bound(model, objective, columns, low, high, answer.duals)
+                bound = reduced_values(model, objective, low, high, answer.duals)[0]
                 proved &= bound < least
             continue
         floor = np.floor(answer.values + _INTEGRAL).astype(np.int64)

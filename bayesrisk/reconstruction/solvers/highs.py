@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from bayesrisk.reconstruction.solvers.model import (
     settle_answer,
 )
 
+Highs: TypeAlias = Any  # highspy's types lack methods
 _STATUS = highspy.HighsModelStatus
 #: Most coefficients of a model that presolve is let at when there is a time limit.
 _PRESOLVED = 100_000
@@ -28,10 +29,10 @@ _PRESOLVED = 100_000
 _FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
 
 
-def _made(**options: Any) -> Any:
-    """Return HiGHS, whose types lack methods, with options."""
-    kind: Any = highspy.Highs
-    highs = kind()
+def _made(**options: object) -> Highs:
+    """Return HiGHS with options."""
+    make: Highs = highspy.Highs
+    highs = make()
     for option, value in options.items():
         highs.setOptionValue(option, value)
     return highs
@@ -58,35 +59,24 @@ class HighsSolver:
         limits = limits or Limits()
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)
-        raw = None
+        raw: Raw | None = None
         if self._dive:
-            linear = _Linear(self._linear, model, objective, deadline)
+            linear = HighsWarm(model, objective, deadline=deadline, highs=self._linear)
             raw = branch_and_bound(linear, model, objective, limits)
         if raw is None:
-            # Presolve of a large model does not look at the clock.
+            # Presolve of a large model does not look at the clock; that of several versions
+            # declares feasible models infeasible now and then.
             quick = limits.seconds is None or model.rows.nnz <= _PRESOLVED
-            if quick:
-                raw = self._within(model, objective, limits, deadline, presolve="choose")
-            if raw is None or raw.status == Status.INFEASIBLE:
-                # Presolve of several versions declares feasible models infeasible now and then.
-                raw = self._within(model, objective, limits, deadline, presolve="off")
+            for presolve in ("choose", "off") if quick else ("off",):
+                raw = Raw(Status.UNKNOWN, np.inf, None)
+                if not deadline.late:
+                    left = replace(limits, seconds=deadline.limits.seconds)
+                    raw = self._run(model, objective, left, presolve=presolve)
+                if raw.status != Status.INFEASIBLE:
+                    break
+        raw = raw or Raw(Status.UNKNOWN, np.inf, None)
         seconds = time.perf_counter() - start
         return settle_answer(model, objective, raw, gap=limits.gap, seconds=seconds)
-
-    def _within(
-        self,
-        model: IntegerModel,
-        objective: IntArray,
-        limits: Limits,
-        deadline: Deadline,
-        *,
-        presolve: str,
-    ) -> Raw:
-        """Run in the time that is left."""
-        if deadline.late:
-            return Raw(Status.UNKNOWN, np.inf, None)
-        left = replace(limits, seconds=deadline.limits.seconds)
-        return self._run(model, objective, left, presolve=presolve)
 
     def _run(
         self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: str
@@ -118,57 +108,19 @@ class HighsSolver:
         return Raw(Status.PROVED if status == _STATUS.kOptimal else Status.FEASIBLE, bound, values)
 
 
-class _Bounded:
-    """A relaxation with changing bounds of the variables, each solved from the last basis."""
-
-    _highs: Any
-    _low: IntArray
-    _high: IntArray
-    _deadline: Deadline
-
-    def relax(self, low: IntArray, high: IntArray) -> Relaxation:
-        """Return values and duals within bounds of the variables, or a ray; or all None."""
-        changed = np.flatnonzero((low != self._low) | (high != self._high))
-        if changed.size:
-            self._highs.changeColsBounds(
-                changed.size,
-                changed.astype(np.int32),
-                low[changed].astype(np.float64),
-                high[changed].astype(np.float64),
-            )
-            self._low, self._high = low, high
-        if self._deadline.late:
-            return Relaxation(None, None, None)
-        stop_at(self._highs, self._deadline)
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status == _STATUS.kOptimal:
-            found = self._highs.getSolution()
-            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
-        ray = None
-        if status == _STATUS.kInfeasible:
-            _, there, values = self._highs.getDualRay()
-            ray = np.array(values) if there else None
-        return Relaxation(None, None, ray)
-
-
-class _Linear(_Bounded):
-    """The relaxation of a model that a solver looks at once."""
-
-    def __init__(
-        self, highs: Any, model: IntegerModel, objective: IntArray, deadline: Deadline
-    ) -> None:
-        self._highs, self._deadline = highs, deadline
-        self._low, self._high = model.low, model.high
-        highs.clearModel()
-        highs.passModel(translated(model, objective, whole=False))
-
-
-def stop_at(highs: Any, deadline: Deadline) -> None:
+def stop_at(highs: Highs, deadline: Deadline) -> None:
     """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
     highs.setOptionValue("time_limit", limit)
+
+
+def _ray(highs: Highs) -> FloatArray | None:
+    """Return the combination of rows that shows infeasibility, where that is the last answer."""
+    if highs.getModelStatus() != _STATUS.kInfeasible:
+        return None
+    _, known, values = highs.getDualRay()
+    return np.array(values) if known else None
 
 
 def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float64] | None:
@@ -211,10 +163,10 @@ def translated(model: IntegerModel, objective: IntArray, *, whole: bool) -> high
     return program
 
 
-class HighsWarm(_Bounded):
+class HighsWarm:
     """The relaxation of one set of rows, again and again with other bounds and objectives.
 
-    Every solution starts from the last basis.
+    Every solution starts from the last basis; ``highs`` is a solver to use again.
     """
 
     def __init__(
@@ -223,13 +175,35 @@ class HighsWarm(_Bounded):
         objective: IntArray,
         *,
         deadline: Deadline | None = None,
+        highs: Highs | None = None,
     ) -> None:
         self._deadline = deadline or Deadline()
-        self._highs = _made(**_FIXED, presolve="off")
+        self._highs = _made(**_FIXED, presolve="off") if highs is None else highs
+        self._highs.clearModel()
         self._highs.passModel(translated(model, objective, whole=False))
         self._columns = np.arange(model.low.size, dtype=np.int32)
         self._rows = np.arange(model.row_low.size, dtype=np.int32)
         self._low, self._high = model.low, model.high
+
+    def relax(self, low: IntArray, high: IntArray) -> Relaxation:
+        """Return values and duals within bounds of the variables, or a ray; or all None."""
+        changed = np.flatnonzero((low != self._low) | (high != self._high))
+        if changed.size:
+            self._highs.changeColsBounds(
+                changed.size,
+                changed.astype(np.int32),
+                low[changed].astype(np.float64),
+                high[changed].astype(np.float64),
+            )
+            self._low, self._high = low, high
+        if self._deadline.late:
+            return Relaxation(None, None, None)
+        stop_at(self._highs, self._deadline)
+        self._highs.run()
+        if self._highs.getModelStatus() == _STATUS.kOptimal:
+            found = self._highs.getSolution()
+            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
+        return Relaxation(None, None, _ray(self._highs))
 
     def rebound(self, row_low: IntArray, row_high: IntArray) -> None:
         """Set the bounds of the rows."""
@@ -313,8 +287,7 @@ class Sifted:
                     values[self._inside] = found.col_value
                     return Relaxation(values, duals, None)
             elif status == _STATUS.kInfeasible:
-                _, there, values = self._highs.getDualRay()
-                ray = np.array(values) if there else None
+                ray = _ray(self._highs)
                 # Without a ray nothing says which variables would help: then all come in.
                 more = self._outside() if ray is None else self._better(self._towards(ray))
                 if not self._let_in(more):
@@ -366,7 +339,7 @@ class Sifted:
         return more[np.argsort(-gain[more], kind="stable")[:_AT_ONCE]]
 
     def _towards(self, ray: FloatArray) -> FloatArray:
-        """Return how much each variable brings a combination of rows nearer to what is needed."""
+        """Return the gain of each variable towards the needed value of a combination of rows."""
         ray = ray / max(float(np.abs(ray).max(initial=0.0)), 1e-300)
         weights = self._model.columns @ ray
         own = weights[self._inside]

@@ -19,8 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.registry import Status
 
 #: What the floating-point bound of a solver may be off by.
@@ -32,14 +36,7 @@ BOUND_ERROR = 1e-6
 class IntegerModel:
     """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
 
-    Attributes
-    ----------
-    low, high : ndarray of int64
-        Bounds of the variables.
-    rows : scipy.sparse.csr_array
-        Whole coefficients, rows by variables.
-    row_low, row_high : ndarray of int64
-        Bounds of the rows.
+    The coefficients are whole, rows by variables.
     """
 
     low: IntArray
@@ -62,7 +59,7 @@ class IntegerModel:
         return sp.csr_array(self.rows.T)
 
     def holds(self, values: IntArray) -> bool:
-        """Whether whole values satisfy every bound and row, in integer arithmetic."""
+        """Return True if whole values satisfy every bound and row, in integer arithmetic."""
         if np.any(values < self.low) or np.any(values > self.high):
             return False
         sums = self.rows @ values
@@ -71,18 +68,10 @@ class IntegerModel:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver may stop.
+    """When a solver may stop: wall-clock seconds, nodes of branch and bound, absolute gap.
 
-    Attributes
-    ----------
-    seconds : float, optional
-        Wall-clock time; None for no limit.
-    gap : float
-        Absolute gap between the best value and its bound at which the answer counts as proved.
-        Where values can only be even, 1.99 proves the best one.
-    nodes : int, optional
-        Nodes of branch and bound after which a solver stops; None for no limit.  Unlike seconds
-        they leave the same answer on a slow machine.
+    An answer counts as proved when its value and its bound are within ``gap``; where values can
+    only be even, 1.99 proves the best one.  Nodes leave the same answer on a slow machine.
     """
 
     seconds: float | None = None
@@ -90,25 +79,27 @@ class Limits:
     nodes: int | None = None
 
 
+#: Most nodes that a limit may name: what HiGHS can count.
+_MOST_NODES = 2**31 - 1
+
+
+def checked_nodes(node_limit: int | None, solver: str) -> int | None:
+    """Return a limit of nodes that is in range, and that the solver of a name can keep."""
+    if node_limit is None:
+        return None
+    if solver.startswith("pulp:"):
+        raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
+    return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
+
+
 @displayed
 @dataclass(frozen=True)
 class SolverResult:
     """Answer of a solver, checked in integers.
 
-    Attributes
-    ----------
-    status : str
-        ``proved``, ``feasible``, ``infeasible`` or ``unknown``.
-    value : int or None
-        Objective of the values; None without values.
-    bound : float
-        Upper bound of the objective; infinite when nothing was proved.
-    gap : float
-        ``bound - value``, or infinite.
-    values : ndarray of int64 or None
-        A solution, checked against every row; None without one.
-    seconds : float
-        Time it took.
+    The status is ``proved``, ``feasible``, ``infeasible`` or ``unknown``.  ``values`` are a
+    solution, checked against every row, ``value`` its objective (None without one), ``bound`` an
+    upper bound of the objective (infinite when nothing was proved), ``gap`` the difference.
     """
 
     status: str
@@ -151,10 +142,6 @@ def settle_answer(
     )
 
 
-# -----------------------------------------------------------------------------
-# What a solver must offer.
-
-
 @runtime_checkable
 class SolverBackend(Protocol):
     """Maximises a linear objective over an integer program, and says how sure the answer is.
@@ -170,10 +157,6 @@ class SolverBackend(Protocol):
         """Return the status, values, objective and bound, checked in integer arithmetic."""
 
 
-# -----------------------------------------------------------------------------
-# When to stop: one clock for all stages of a search.
-
-
 class Deadline:
     """A point in time, some seconds from now, on a clock that only goes forward; or never."""
 
@@ -187,7 +170,7 @@ class Deadline:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
+        """True once the time is over."""
         return self.left <= 0.0
 
     def sooner(self, seconds: float) -> "Deadline":
@@ -201,3 +184,46 @@ class Deadline:
         """Limits that remain for the next call of a solver."""
         left = self.left
         return Limits(seconds=None if np.isinf(left) else left)
+
+
+# -----------------------------------------------------------------------------
+# Solvers by name: the package's own, and plug-ins in the group ``bayesrisk.solvers``.
+
+
+_OWN = {  # loaded when asked for: both are slow to import
+    "highs": "bayesrisk.reconstruction.solvers.highs:HighsSolver",
+    "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",
+}
+REGISTRY: Registry[SolverBackend] = Registry(
+    "solver", own=_OWN, protocol=SolverBackend, needs="name and solve()"
+)
+
+
+def make_solver(name: str | SolverBackend = "highs", **options: object) -> SolverBackend:
+    """Return the solver of that name.
+
+    Parameters
+    ----------
+    name : str or SolverBackend, default "highs"
+        ``"highs"`` for HiGHS without a modelling layer; ``"pulp:NAME"`` for a solver that PuLP
+        drives, such as ``"pulp:highs"`` or ``"pulp:cbc"`` or any name that PuLP lists; a solver
+        object is returned as it is.  Other names are those of plug-ins: classes that take options
+        as keywords, and what stands behind a colon, if anything does.
+    **options : object
+        Options of the solver, passed on.
+
+    Examples
+    --------
+    >>> make_solver("highs").name
+    'highs'
+    """
+    if not isinstance(name, str):
+        if not isinstance(name, SolverBackend):
+            raise ArgumentError(
+                f"name of the solver must be text or have a solve method, got {shown(name)}"
+            )
+        return name
+    kind, _, inner = name.partition(":")
+    if kind in _OWN and (kind == "pulp") != bool(inner):
+        raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")
+    return REGISTRY.make(kind, *([inner] if inner else []), **options)

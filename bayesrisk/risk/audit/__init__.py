@@ -2,8 +2,7 @@
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, Reading, readings
 from bayesrisk.risk.audit.checks import CHECKS, audit_checks
-from bayesrisk.risk.audit.methods import METHODS
-from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit.population import METHODS, AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.summary import (
     audit_calibration,
     audit_certain,

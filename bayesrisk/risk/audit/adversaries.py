@@ -90,7 +90,8 @@ def belief_without_record(
     .. math:: P(r) \propto E[(A \theta_r + x_r) / (A + n)],
 
     the predictive probability of one more record.  The law is that of the other records, under
-    :func:`prior_of_others`; ``shares`` is (classes, values).
+    :func:`prior_of_others`, which has the factor 1 / (A + n) in it; ``shares`` is (classes,
+    values).
     """
     if prior.concentration is None:
         return prior_belief(prior, question)
@@ -98,10 +99,11 @@ def belief_without_record(
     by_group = _by_group(law, place, shares)
     if law.draws is None:
         return TargetBelief.exact(base + law.mean @ by_group)
-    n = (law.draws @ _by_group(law, place, np.ones((len(shares), 1))))[..., 0]
-    # Equal weights for all sizes have no law of the others' number: n + 1 times as probable.
-    odds = n + 1.0 if prior.size is None else 1.0
-    return _ratio(base + law.draws @ by_group, odds / (prior.concentration + n))
+    weight = np.ones(law.draws.shape[:2])
+    if prior.size is None:  # equal weights for all sizes have no law of the others' number
+        n = (law.draws @ _by_group(law, place, np.ones((len(shares), 1))))[..., 0]
+        weight = (n + 1.0) / (prior.concentration + n)
+    return _ratio(base + law.draws @ by_group, weight)
 
 
 def reweighted_belief(
@@ -192,7 +194,7 @@ ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-on
 @displayed
 @dataclass(frozen=True)
 class Adversary:
-    """Who asks: what is known of the target, and of the others of its place.
+    """Prior knowledge of an adversary: of the target, and of the others of its place.
 
     Everybody knows the place of the target, and the composition of all other places.
 
@@ -259,11 +261,16 @@ def prior_of_others(prior: RecordPrior) -> RecordPrior:
     """Return the prior of the other records of the place of a target.
 
     A place with more people is the more probably the target's: with n of them it has m = n - 1
-    others with probability proportional to (m + 1) P(m + 1).
+    others with probability proportional to (m + 1) P(m + 1).  With a concentration A there is a
+    factor 1 / (A + m), so that means of the others' counts give the predictive probability of one
+    more record.
     """
     if prior.size is None:
         return prior
-    size = prior.size[1:] * np.arange(1, prior.size.size)
+    m = np.arange(prior.size.size - 1)
+    size = prior.size[1:] * (m + 1.0)
+    if prior.concentration is not None:
+        size /= prior.concentration + m
     return replace(prior, size=size / size.sum())
 
 
@@ -294,7 +301,7 @@ class Reading:
 
 
 def is_additive(spec: MechanismSpec) -> bool:
-    """Return whether every released count is the true one plus what does not depend on records."""
+    """Return True if every count is the true one plus noise that does not depend on records."""
     return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
 
 
@@ -321,7 +328,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
 
 
 def is_readable(law: Likelihood) -> bool:
-    """Return whether a published count has a likelihood given the true one alone."""
+    """Return True if a published count has a likelihood given the true one alone."""
     return law.exact or law.probability(0, 0) is not None
 
 

@@ -60,7 +60,7 @@ def audit_checks(
     specs: Mapping[str, MechanismSpec] | None = None,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return whether the statements of an audit keep what theory demands of them.
+    r"""Return the checks of an audit: calibration, ordering, privacy bounds and proofs.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
 
 
 def _promise(rows: pd.DataFrame, level: float) -> tuple[float, float, float]:
-    """Return how much more is promised than is true, with an interval.
+    """Return the mean excess of promised over true statements, with an interval.
 
     Its variance is that between places, and never less than what it is where all is calibrated.
     """
@@ -294,7 +294,7 @@ def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple
 
 
 def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
-    """Return whether one noise has the law of the other plus independent noise.
+    """Return True if one noise has the law of the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
@@ -353,7 +353,7 @@ def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
 
 
 def _sure_log_odds(rows: pd.DataFrame) -> FloatArray:
-    """Return how far the odds are apart at least, as a logarithm; 0 where errors may be all."""
+    """Return the least distance of log odds within their errors; 0 where these may be all."""
     ends = {}
     for name in ("posterior", "without"):
         value = rows[name].to_numpy()
@@ -392,7 +392,7 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
 
 
 def _against_truth(rows: pd.DataFrame) -> tuple[int, int]:
-    """Return how many calculated posteriors are 0 or 1, and how many of these are not the truth."""
+    """Return the numbers of calculated posteriors that are 0 or 1, and of those that are wrong."""
     some = rows[rows["status"] == "calculated"]
     q, true = some["posterior"].to_numpy(), some["correct"].to_numpy()
     sure = (q == 0.0) | (q >= 1.0 - _ROUNDING)
@@ -420,8 +420,6 @@ def _against_records(both: pd.DataFrame) -> tuple[int, int]:
 
 
 def _row(name: str, protection: str, against: str, attack: str, adversary: str) -> Row:
-    return {
-        "check": name, "protection": protection, "against": against, "attack": attack,
-        "adversary": adversary, "value": np.nan, "lower": np.nan, "upper": np.nan,
-        "bound": np.nan, "lost": np.nan, "lost_before": np.nan,
-    }  # fmt: skip
+    """Return the names of a check; numbers that it has not are missing."""
+    names = (name, protection, against, attack, adversary)
+    return dict(zip(_COLUMNS[:5], names, strict=True))

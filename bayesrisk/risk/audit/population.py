@@ -1,44 +1,340 @@
-"""A population under audit: targets, questions, and every adversary's beliefs after a release."""
+"""A population under audit: questions, methods of inference, and beliefs about its targets."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.interfaces import Mechanism
+from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     CHAINS,
     INSIDERS,
     MECHANISM,
+    UNSTATED,
     Adversary,
     AuditTarget,
     PlaceReading,
+    Reading,
     Surroundings,
+    TargetBelief,
     TargetBeliefs,
     TargetQuestion,
     audit_rng,
     drawn_targets,
     fit_place_concentration,
+    infer,
     is_additive,
     known_others,
+    prior_belief,
+    prior_of_rest,
+    readings,
     sampled_places,
 )
-from bayesrisk.risk.audit.methods import METHODS, POSTERIOR, inference_methods
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
+
+# -----------------------------------------------------------------------------
+# Three attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
+# for many targets weights of the values of a statement, or None where it says nothing.
+
+
+_ROUNDING = 1e-9  # of least squares over counts
+
+
+class TableAttack(Protocol):
+    """An attack on tables that are taken as true."""
+
+    engine: str  # how it found its answer
+    proof: bool  # whether nothing else fits the tables
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return weights of the values, of which one at least is positive, or None."""
+
+
+def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
+    """Return the tables of one place, less records that are known."""
+    workload = tables.workload.select(levels=[level])
+    row = tables.row(level, code)
+    counts, hidden = {}, {}
+    for name, table in workload.at(level).items():
+        key = level, name
+        own = np.asarray(table.incidence(workload.schema, off).sum(axis=1), np.int64)
+        hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
+        left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
+        counts[key] = sparse.csr_array(left)
+    laws = {key: law for key, law in tables.laws.items() if key in counts}
+    return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
+
+
+class RecordsAttack:
+    """Records that fit the tables, or deviate least where none fit, taken at their word."""
+
+    def __init__(self, tables: PublishedTables) -> None:
+        level = tables.workload.levels[-1]
+        found = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
+        space = found.problem.space
+        self.engine = str(found.status[0])
+        self.proof = found.status[0] == Status.UNIQUE
+        self._cells = Classes(space.schema, space.bins)
+        self._count = found.histogram().toarray()[0]
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the numbers of reconstructed records of each value, of those like the target."""
+        found: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
+        return found if found.sum() > 0 else None
+
+
+class MajorityAttack:
+    """Numbers of people of the place with each value, by published counts of these values alone.
+
+    Nothing is linked, and nothing used that is known of the target but the place: what a stranger
+    would guess.  Counts are put together by least squares, and what they leave open is shared as in
+    the prior.  Where a place has none, the next larger one that has counts.
+    """
+
+    engine = "margins"
+    proof = False
+
+    def __init__(self, nearest_first: Iterable[PublishedTables], prior: RecordPrior) -> None:
+        self._places, self._prior = nearest_first, prior
+        self._found: FloatArray | None = None
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the numbers of people of every value: the same whoever is asked about."""
+        if self._found is None:
+            shares = self._prior.shares_of_cells
+            scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
+            self._found = np.zeros(question.values)
+            for tables in self._places:
+                self._found = _margins(tables, question, scale)
+                if self._found.any():
+                    break
+        return self._found if self._found.any() else None
+
+
+class RefutationAttack:
+    """Statements that must be true of everybody like the target, if the tables are true."""
+
+    engine = "claims"
+    proof = True
+
+    def __init__(self, tables: PublishedTables) -> None:
+        self._tables = tables
+        self._refuted: dict[bytes, BoolArray | None] = {}
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the prior of the values that nobody like the target is proved not to have."""
+        key = question.possible.tobytes()
+        if key not in self._refuted:
+            self._refuted[key] = self._found(question)
+        refuted = self._refuted[key]
+        if refuted is None:
+            return None
+        left = np.where(refuted, 0.0, question.sums(prior.shares_of_cells))
+        # Everything refuted: the tables have nobody like the target.
+        return left if left.any() and refuted.any() else None
+
+    def _found(self, question: TargetQuestion) -> BoolArray | None:
+        """Return which values the tables, taken as true, leave to nobody like the target."""
+        workload = self._tables.workload
+        level = workload.levels[-1]
+        frame: dict[str, object] = {level: str(self._tables.geoids[level][0]), "multiplicity": 0}
+        for name, (low, high) in _codes(workload.schema, question, question.possible).items():
+            codes = pd.array(low, dtype="Int64")
+            codes[low < high] = pd.NA
+            frame[name] = codes
+        values = np.unique(question.value[question.possible])
+        claims = pd.DataFrame(frame, index=np.arange(question.values)).loc[values]
+        found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
+        if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
+            return None
+        refuted = np.ones(question.values, np.bool_)
+        refuted[values] = (found.claims["status"] == Status.VERIFIED).to_numpy()
+        return refuted
+
+
+def _codes(
+    schema: Schema, question: TargetQuestion, possible: BoolArray
+) -> dict[str, tuple[IntArray, IntArray]]:
+    """Return the least and the greatest code of each attribute among the cells of every value."""
+    cells = np.flatnonzero(possible)
+    value, found = question.value[cells], {}
+    for name, index in schema.indices(cells).items():
+        code = index + schema.attribute(name).first
+        low = np.full(question.values, np.iinfo(np.int64).max)
+        high = np.full(question.values, np.iinfo(np.int64).min)
+        np.minimum.at(low, value, code)
+        np.maximum.at(high, value, code)
+        found[name] = low, high
+    return found
+
+
+def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
+    """Return the numbers of people of every value, at least 0, by least squares.
+
+    ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
+    those that deviate least, in its units, from nobody.
+    """
+    workload: Workload = tables.workload
+    level, schema = workload.levels[-1], workload.schema
+    everybody = np.ones(schema.size, np.bool_)
+    codes = _codes(schema, question, everybody)
+    free = [name for name, (low, high) in codes.items() if (low < high).any()]
+    first = np.unique(question.value, return_index=True)[1]
+    rows, counts = [], []
+    for name, table in workload.at(level).items():
+        visible = ~tables.hidden(level, name).toarray()[0]
+        for other in free:
+            if other in table.factors:
+                visible &= np.ptp(np.asarray(table.factors[other]), axis=1) == 0
+        rows.append(table.incidence(schema, first).toarray()[visible])
+        counts.append(tables.count(level, name, str(tables.geoids[level][0]))[visible])
+    matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
+    if not matrix.any():
+        return np.zeros(question.values)
+    found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
+    return np.where(found > _ROUNDING, found, 0.0)
+
+
+# -----------------------------------------------------------------------------
+
+
+POSTERIOR = "posterior"
+#: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
+METHODS = (POSTERIOR, "reconstruction", "majority", "claims")
+PROVED, BELIEVED = "proved", "believed"
+_NOBODY: IntArray = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class InferenceMethod:
+    """A method of inference from a reading of a release."""
+
+    reading: Reading
+    counterfactual: Callable[[int], Reading]  # reading of the release without the record of a row
+    infer: Callable[[PlaceReading, Iterable[AuditTarget]], Iterator[TargetBeliefs]]
+    number: int  # of the reading, which random numbers depend on
+
+
+def inference_methods(
+    methods: Iterable[str],
+    release: Release,
+    release_without: Callable[[int], Release],
+    errors: Mapping[tuple[str, str], float],
+) -> Iterator[InferenceMethod]:
+    """Yield the inference of each method: the posterior has one for each reading of the release."""
+
+    def read_again(number: int, row: int) -> Reading:
+        return readings(release_without(row), errors)[number]
+
+    def as_true(method: str, row: int) -> Reading:
+        return Reading(method, release_without(row))
+
+    for method in methods:
+        if method == POSTERIOR:
+            for number, reading in enumerate(readings(release, errors)):
+                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
+        else:
+            again = functools.partial(as_true, method)
+            yield InferenceMethod(
+                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+            )
+
+
+def infer_by_attack(
+    method: str, place: PlaceReading, targets: Iterable[AuditTarget]
+) -> Iterator[TargetBeliefs]:
+    """Yield the beliefs that an attack leads to about each target, in order.
+
+    Counts are taken as true, however they came about.  Known records of others are taken off the
+    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
+    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
+    release, so that the prior stands; else ``believed``.
+    """
+    attacks = _Attacks(method, place)
+    for target in targets:
+        yield attacks.beliefs(target)
+
+
+class _Attacks:
+    """The attacks of one method on a place, each made once."""
+
+    def __init__(self, method: str, place: PlaceReading) -> None:
+        self._method, self._place = method, place
+        self._made: dict[tuple[int | None, bytes], TableAttack] = {}
+        release = place.release.release
+        self._true = all(
+            release.spec.likelihood(place.level, name).exact
+            for name in release.tables.workload.at(place.level)
+        )
+
+    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
+        """Return the beliefs about a target."""
+        place = self._place
+        prior = prior_of_rest(place.prior, target)
+        others = _NOBODY if self._method == "majority" else target.others
+        start = prior_belief(prior, target.question)
+        attack = self._attack(None, others)
+        posterior = _belief(attack, target, prior)
+        if place.additive:
+            other = self._attack(None, np.append(others, target.cell))
+        else:
+            other = self._attack(target.row, others)
+        without = _belief(other, target, prior) or start
+        if posterior is None:
+            return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
+        sure = self._method != "claims" or posterior.probability.max() == 1.0
+        status = PROVED if self._true and attack.proof and sure else BELIEVED
+        return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
+
+    def _attack(self, without: int | None, off: IntArray) -> TableAttack:
+        """Return the attack on the release, or on one without a row, less known records."""
+        off = np.sort(off)
+        key = without, off.tobytes()
+        if key not in self._made:
+            read = self._place.release if without is None else self._place.counterfactual(without)
+            self._made[key] = self._make(read.release, off)
+        return self._made[key]
+
+    def _make(self, release: Release, off: IntArray) -> TableAttack:
+        place = self._place
+        if self._method == "majority":
+            return MajorityAttack(_around(release, place.code, off), place.prior)
+        tables = tables_of(release.tables, place.level, place.code, off)
+        return (
+            RecordsAttack(tables) if self._method == "reconstruction" else RefutationAttack(tables)
+        )
+
+
+def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
+    weights = attack.weights(target.question, prior)
+    return None if weights is None else TargetBelief.exact(weights)
+
+
+def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:
+    """Yield the tables of a place, and of those around it, the nearest first."""
+    workload = release.tables.workload
+    geography = workload.schema.geography
+    for level in reversed(workload.levels):
+        around = str(geography.ancestors(np.array([code]), level)[0])
+        yield tables_of(release.tables, level, around, off)
+
 
 # -----------------------------------------------------------------------------
 # What an audit asks: of which tables, by whom, and which statements about a target.
@@ -215,10 +511,6 @@ class AuditedPopulation:
                 around.first_place,
             )
 
-    def rng(self, *key: int) -> np.random.Generator:
-        """Return a stream of random numbers of its own."""
-        return audit_rng(self.seed, *key)
-
     def rows_of(self, place: int) -> IntArray:
         """Return the rows of a place."""
         found: IntArray = self._order[self._starts[place] : self._starts[place + 1]]
@@ -228,16 +520,8 @@ class AuditedPopulation:
         """Return the rows of targets, drawn without replacement; of everybody if there is None."""
         return drawn_targets(self.seed, len(self.records), number)
 
-    def places_of(self, rows: IntArray) -> IntArray:
-        """Return the numbers of the places of rows."""
-        found: IntArray = self.place[rows]
-        return found
-
-    def check(self, mechanism: Mechanism) -> None:
-        """Take any mechanism: all records are here."""
-
     def values_at(self, places: IntArray) -> IntArray:
-        """Return how many of some places each statement is true of."""
+        """Return (places, statements): the people of each place of whom a statement is true."""
         value = self.question.value_of_cell
         return np.array(
             [
@@ -298,7 +582,7 @@ class AuditedPopulation:
         if without_row is not None:
             check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
             data = _without(data, self.records, without_row)
-        seed = int(self.rng(MECHANISM, protection).integers(2**63))
+        seed = int(audit_rng(self.seed, MECHANISM, protection).integers(2**63))
         rng = seed if self._around is None else named_stream(seed, self._around.code)
         return mechanism.release(data, workload=self.question.workload, rng=rng)
 
@@ -357,7 +641,6 @@ class AuditedPopulation:
         frames = []
         for method in inference_methods(self.question.methods, release, release_without, mse):
             for place in np.unique(self.place[rows]).tolist():
-                mine = rows[self.place[rows] == place]
                 as_read = PlaceReading(
                     method.reading,
                     self.level,
@@ -367,68 +650,41 @@ class AuditedPopulation:
                     method.counterfactual,
                     (self.seed, CHAINS, protection, method.number, place + self._place),
                 )
-                about = self._about(place)
-                for adversary, question, beliefs in self._beliefs(
-                    as_read, place, mine, method.infer
+                about = {"attack": method.reading.name, "protection": name}
+                asked = self._asked(place, rows[self.place[rows] == place])
+                whose, targets = zip(*asked, strict=True)
+                for adversary, target, beliefs in zip(
+                    whose, targets, method.infer(as_read, targets), strict=True
                 ):
-                    frames.append(
-                        self._rows(
-                            name, method.reading.name, adversary, question, beliefs, place, about
-                        )
-                    )
+                    about["adversary"] = adversary.name
+                    frames.append(self._rows(about, place, target, beliefs))
         return pd.concat(frames, ignore_index=True)
 
-    def _beliefs(
-        self,
-        place: PlaceReading,
-        number: int,
-        rows: IntArray,
-        infer: Callable[..., Iterator[TargetBeliefs]],
-    ) -> Iterator[tuple[Adversary, TargetQuestion, TargetBeliefs]]:
-        """Yield the question to every adversary about every target of a place, and the beliefs."""
-        everybody = self.rows_of(number)
+    def _asked(self, place: int, rows: IntArray) -> Iterator[tuple[Adversary, AuditTarget]]:
+        """Yield every adversary and target of a place, with the question and the known records."""
+        everybody = self.rows_of(place)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
-        whose: list[Adversary] = []
-        targets = []
         for which, adversary in enumerate(self.question.adversaries):
-            rng = self.rng(INSIDERS, which, number + self._place)
+            rng = audit_rng(self.seed, INSIDERS, which, place + self._place)
             known = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
-                whose.append(adversary)
                 question = self.question.target_question(adversary, cells[row])
-                targets.append(AuditTarget(row, cells[row], question, *known[row]))
-        questions = [target.question for target in targets]
-        return zip(whose, questions, infer(place, targets), strict=True)
-
-    def _about(self, place: int) -> dict[str, Any]:
-        """Return the size of a place and the statement that is true of most of its people."""
-        value = self.question.value_of_cell[self.cells[self.rows_of(place)]]
-        counts = np.bincount(value)
-        return {"size": value.size, "mode": int(counts.argmax())}
+                yield adversary, AuditTarget(row, cells[row], question, *known[row])
 
     def _rows(
-        self,
-        name: str,
-        attack: str,
-        adversary: Adversary,
-        question: TargetQuestion,
-        beliefs: TargetBeliefs,
-        place: int,
-        about: dict[str, Any],
+        self, about: dict[str, str], place: int, target: AuditTarget, beliefs: TargetBeliefs
     ) -> pd.DataFrame:
         """Return the statements about a target."""
-        cell = int(self.cells[beliefs.row])
-        true = int(self.question.value_of_cell[cell])
+        value, there = self.question.value_of_cell, self.cells[self.rows_of(place)]
+        true, mode = int(value[target.cell]), int(np.bincount(value[there]).argmax())
         three = [beliefs.prior, beliefs.without, beliefs.posterior]
         most = np.nanmax([b.probability for b in three], axis=0)
         kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
-        there = self.cells[self.rows_of(place)]
-        alike = int(np.count_nonzero(question.possible[there]))
         posterior, error = beliefs.posterior.probability[kept], beliefs.posterior.error[kept]
         found = {
-            "attack": attack,
-            "adversary": adversary.name,
-            "protection": name,
+            "attack": about["attack"],
+            "adversary": about["adversary"],
+            "protection": about["protection"],
             "target": str(beliefs.row + self._row),
             "statement": [self.question.values[v] for v in kept],
             "people": 1,
@@ -443,9 +699,9 @@ class AuditedPopulation:
             "posterior_error": error,
             "engine": beliefs.engine,
             "place": str(self.codes[place]),
-            "place_size": about["size"],
-            "alike": alike,
-            "nonmodal": true != about["mode"],
+            "place_size": there.size,
+            "alike": int(np.count_nonzero(target.question.possible[there])),
+            "nonmodal": true != mode,
         }
         return pd.DataFrame(found)
 

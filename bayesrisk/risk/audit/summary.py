@@ -98,7 +98,7 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
 
 
 def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
-    r"""Return how often adversaries are right, and how much of it is due to own records.
+    r"""Return the shares of right guesses of adversaries, and the part due to own records.
 
     What is compared is about the same people: under every protection and every way to read its
     release, an adversary's row is about the targets who have a posterior under all of them.
@@ -153,7 +153,7 @@ def audit_summary(targets: pd.DataFrame, *, confidence: float = 0.95) -> pd.Data
 
 
 def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
-    """Return how often statements are true, by the probability that they are given.
+    """Return the shares of true statements, by the probability that they are given.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ _CERTAIN_COLUMNS = [
 
 
 def audit_certain(statements: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
-    """Return how many statements are made with certainty, and how many of those are false.
+    """Return the numbers of statements made with certainty, and of those that are false.
 
     A statement is certain where its probability is 1, but for 1e-12, and no estimate.  Of true
     counts it is true; of counts that are only taken as true it can be false.
@@ -444,7 +444,7 @@ def audit_quantiles(
     for key, rows in found.groupby(KEYS, sort=False):
         ratio = ratio_of(*(rows[name].to_numpy(np.float64) for name in reversed(numbers)))
         open_ = rows["status"].isin(OPEN).to_numpy(np.bool_) | np.isnan(ratio)
-        places = np.unique(rows["place"].to_numpy(), return_inverse=True)[1].astype(np.int64)
+        places = place_numbers(rows["place"])
         about = {"targets": len(rows), "undecided": int(open_.sum())}
         value, low, high = _quantile(ratio, open_, places, share, 1.0 - level)
         lines.append(
@@ -479,7 +479,7 @@ def _quantile(
 
 
 def _worth(ratio: FloatArray, places: IntArray, value: float, alpha: float) -> float:
-    """Return how many independent targets these are worth for the share below a value."""
+    """Return the effective number of independent targets for the share below a value."""
     number = np.unique(places).size
     if number < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""How often the adversary's best guess about one noisy count is right, whatever the truth is."""
+"""Rate of right guesses about one noisy count, over both truths."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # -----------------------------------------------------------------------------
-# The law of the adversary's evidence over releases, as a sum of two independent terms.
-#
-# The evidence is a sum of independent terms, one for each release.  So its law is kept as two
-# independent lists of values, sorted, instead of every pair: six levels are two lists of some ten
-# thousand values each, and a tail is one passage over both.
+# The law of the adversary's evidence over releases, a sum of independent terms, one for each: kept
+# as two sorted lists of values instead of every pair, so that a tail is one passage over both.
 
 
 #: Evidence this close to a limit, relative to 1 or to its own size, is equal to it.
@@ -84,7 +81,7 @@ class EvidenceLaw:
         return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
 
     def reached(self, limit: float, *, there: bool) -> float:
-        """Return how often evidence reaches a limit, or stays short of it; ties count one half."""
+        """Return the chance that evidence reaches a limit, or does not; ties count one half."""
         slack = TIE * (1.0 + abs(limit))
         table = self._upper if there else self._lower
         arguments = (self.first, self.weights, self.second, table)
@@ -292,23 +289,20 @@ class _Listing:
 @displayed
 @dataclass(frozen=True)
 class DecisionAccuracy:
-    """How often the best guess is right, beside what is right without any release.
+    """Rate of right best guesses, beside that without any release.
 
     Arrays have one common shape.  ``accuracy`` is ``prior * found + (1 - prior) * cleared``.
 
     Attributes
     ----------
-    prior : ndarray
-        Probability p that the target is in the cell, as the adversary believes before the release.
-    accuracy : ndarray
-        Probability that the best guess is right, whether the target is in the cell or not.
+    prior, accuracy : ndarray
+        Probability p that the target is in the cell, as the adversary believes before the release,
+        and that the best guess is right, whether the target is in the cell or not.
     baseline : ndarray
         max(p, 1 - p): always guessing the more probable, without a release.
-    found : ndarray
-        Probability of the guess "in the cell", if the target is in it: the
-        :func:`correct_decision_probability`.
-    cleared : ndarray
-        Probability of the guess "not in the cell", if the target is not in it.
+    found, cleared : ndarray
+        Probability of the guess "in the cell", if the target is in it (the
+        :func:`correct_decision_probability`), and "not in the cell", if it is not.
     """
 
     prior: FloatArray
@@ -339,7 +333,7 @@ def decision_accuracy(
     sensitivity: Number = 1.0,
     sigma2: Number | None = None,
 ) -> DecisionAccuracy:
-    r"""Return how often the adversary's best guess is right, whether or not the target is there.
+    r"""Return the rate at which the adversary's best guess is right, the target there or not.
 
     .. math:: p\, P(\eta \ge t - 1) + (1 - p)\, P(\eta < t)
         = \sum_y \max\{p\, f(y - k - 1),\ (1 - p)\, f(y - k)\}
@@ -350,14 +344,8 @@ def decision_accuracy(
 
     Parameters
     ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p that the target is in the cell, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, sensitivity, sigma2 : array_like
+        As for :func:`marginal_risk`.
 
     Returns
     -------
@@ -428,21 +416,17 @@ def laplace_threshold(scale: float, prior: FloatArray) -> FloatArray:
 
 def laplace_correct_decision(scale: float, prior: FloatArray) -> FloatArray:
     """Return the probability that the target is found, if it is in the cell."""
-    threshold = laplace_threshold(scale, prior)
-    return np.where(
-        np.isneginf(threshold), 1.0, np.where(threshold > 1.0, 0.0, _share_above(scale))
-    )
+    threshold, share = laplace_threshold(scale, prior), _share_above(scale)
+    return np.where(np.isneginf(threshold), 1.0, np.where(threshold > 1.0, 0.0, share))
 
 
 def laplace_accuracy(scale: float, prior: FloatArray) -> DecisionAccuracy:
-    """Return how often the best guess is right, whether or not the target is in the cell.
+    """Return the rate of right best guesses, the target in the cell or not.
 
     Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
     """
-    threshold = laplace_threshold(scale, prior)
-    cleared = np.where(
-        np.isneginf(threshold), 0.0, np.where(threshold > 1.0, 1.0, _share_above(scale))
-    )
+    threshold, share = laplace_threshold(scale, prior), _share_above(scale)
+    cleared = np.where(np.isneginf(threshold), 0.0, np.where(threshold > 1.0, 1.0, share))
     return combine(prior, laplace_correct_decision(scale, prior), cleared)
 
 
@@ -573,13 +557,8 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
     float
         Epsilon, in nats.  A lower bound for every promise with this delta, and for one person more
         or less attained: for one count it is :func:`discrete_gaussian_epsilon`, of a delta smaller
-        by at most 1e-5 of it.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, rho / sensitivity**2 exceeds 1000, or more than 2**22
-        values would have to be listed for half of the levels.
+        by at most 1e-5 of it.  rho / sensitivity**2 is at most 1000, and the evidence of half of
+        the levels a list of at most 2**22 values.
 
     References
     ----------

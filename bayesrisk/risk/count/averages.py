@@ -192,14 +192,8 @@ def marginal_posterior(
 
     Parameters
     ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, sensitivity, sigma2 : array_like
+        As for :func:`marginal_risk`.
 
     Returns
     -------
@@ -236,14 +230,8 @@ def correct_decision_probability(
 
     Parameters
     ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, sensitivity, sigma2 : array_like
+        As for :func:`marginal_risk`.
 
     Returns
     -------
@@ -295,21 +283,19 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     if not risks:
         raise ArgumentError("compose_risk needs at least one risk ratio, got none")
     if len(risks) == 1:
-        ratios = check.real_array(risks[0], "risks", lower=0.0)
-        return check.answer(_product(list(ratios) if ratios.ndim else [ratios]))
-    named = {
-        f"risks[{i}]": check.real_array(r, f"risks[{i}]", lower=0.0) for i, r in enumerate(risks)
-    }
-    check.broadcast(**named)
-    return check.answer(_product(list(named.values())))
-
-
-def _product(ratios: list[FloatArray]) -> FloatArray:
+        ratios = list(np.atleast_1d(check.real_array(risks[0], "risks", lower=0.0)))
+    else:
+        named = {
+            f"risks[{i}]": check.real_array(r, f"risks[{i}]", lower=0.0)
+            for i, r in enumerate(risks)
+        }
+        check.broadcast(**named)
+        ratios = list(named.values())
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = np.asarray(functools.reduce(np.multiply, ratios))
     if not np.all(np.isfinite(total)):
         raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
-    return total
+    return check.answer(total)
 
 
 def marginal_count_posterior(
@@ -332,12 +318,7 @@ def marginal_count_posterior(
     -------
     ndarray, shape (u + 1, u + 1)
         Row i: average posterior given the truth k + i.  Absolute error at most ``2 * tail``
-        plus rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If the prior is not a pmf, or more than 2**24 releases would have to be summed.
+        plus rounding.  At most 2**24 releases are summed.
 
     Examples
     --------

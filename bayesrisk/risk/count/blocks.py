@@ -12,11 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.inference import (
-    decision_threshold,
-    posterior_probability,
-    risk_ratio,
-)
+from bayesrisk.inference import decision_threshold, posterior_probability, risk_ratio
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.count.averages import marginal_risk
 
@@ -33,14 +29,9 @@ class Scenario:
 
     Attributes
     ----------
-    name : str
-        Name to choose it by.
-    statement : str
-        The true statement whose probability is the prior, the posterior and so on.
-    alternative : str
-        What the adversary holds possible instead.
-    knowledge : str
-        What the adversary knows before the release.
+    name, statement, alternative, knowledge : str
+        Name to choose it by; the true statement whose probability is the prior, the posterior and
+        so on; what the adversary holds possible instead, and knows before the release.
     """
 
     name: str
@@ -213,16 +204,8 @@ def block_risk(
     ----------
     noisy_count : array_like of int
         Released counts.
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability of the truth before the release, in (0, 1).
-    known_count : array_like of int, default 0
-        Others known to be in the cell.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
+    rho, prior, known_count, sensitivity, sigma2 : array_like
+        As for :func:`posterior_probability`.
     scenario_name : str, default "characteristics"
         What the adversary wants to know; see :meth:`Scenario.named`.
 
@@ -240,12 +223,8 @@ def block_risk(
     1            3    0.5      0.622       1.243
     """
     check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
-    settings: dict[str, Any] = {
-        "rho": rho,
-        "prior": prior,
-        "sensitivity": sensitivity,
-        "sigma2": sigma2,
-    }
+    noise = {"rho": rho, "sensitivity": sensitivity, "sigma2": sigma2}
+    settings: dict[str, Any] = {**noise, "prior": prior}
     shifted = {**settings, "known_count": known_count}
     accuracy = decision_accuracy(**settings)
     columns = {

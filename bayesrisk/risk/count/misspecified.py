@@ -42,14 +42,11 @@ class MisspecifiedRisk:
         Probability p that the target is there, before the release.
     release : ndarray of int64
         Released count less the known count.
-    probability : ndarray
-        How often it comes out, the target there with probability p, under the true law.
-    probability_if_there : ndarray
-        How often it comes out if the target is there.
-    believed_log_odds : ndarray
-        Logarithm of the odds, there against not, that the adversary computes from it.
-    correct_log_odds : ndarray
-        The same under the true law.
+    probability, probability_if_there : ndarray
+        Its probability under the true law, the target there with probability p, or certainly.
+    believed_log_odds, correct_log_odds : ndarray
+        Logarithm of the odds, there against not, that the adversary computes from it, and that
+        under the true law.
     left_out : float
         Bound on the probability of releases that are not listed, hence on the error of every
         average but the regret, which they change by that times their difference of log odds.
@@ -166,7 +163,7 @@ def misspecified_risk(
     prior: float,
     left_out: float = 1e-15,
 ) -> MisspecifiedRisk:
-    r"""Return what an adversary who takes the noise for another law believes of one count.
+    r"""Return the beliefs about one count of an adversary who takes the noise for another law.
 
     With f the true law of the noise and g the believed one,
 
@@ -190,13 +187,8 @@ def misspecified_risk(
     -------
     MisspecifiedRisk
         Releases with what is believed and what is true; expected risk, mean belief, error, regret
-        and calibration.  Exact but for ``left_out`` and rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, a release of the true law is impossible under the
-        believed one, or more than 2**22 releases would have to be listed.
+        and calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
+        listed, all of which the believed law must hold possible.
 
     Notes
     -----
@@ -295,29 +287,16 @@ def postprocessed_marginal_posterior(
     ----------
     group_count : array_like of int
         Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k, below N.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
+    n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
+        siblings' noise.
 
     Returns
     -------
     Belief
         Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
-        2**-44, which includes all truncation.  It depends on N and k because the ends 0 and N are
-        mixtures of many noise values.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**24 released values would have to be
-        summed.
+        2**-44, which includes all truncation (at most 2**24 released values are summed).  It
+        depends on N and k because the ends 0 and N are mixtures of many noise values.
 
     References
     ----------
@@ -340,11 +319,12 @@ def postprocessed_marginal_posterior(
     laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
-    settings = [np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k, p)]
+    totals, known = (np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k))
+    priors = np.ascontiguousarray(np.broadcast_to(p, shape)).reshape(-1)
     kernels.fill_marginal_ratio(
-        settings[0],
-        settings[1],
-        settings[2],
+        totals,
+        known,
+        priors,
         laws.index.reshape(-1),
         laws.rates,
         laws.ripples,
@@ -366,16 +346,11 @@ class PostprocessingComparison:
     ----------
     group_count, n_siblings, known_count : ndarray of int64
         N, m and k.
-    sigma2 : ndarray
-        Scale parameter of a block's noise.
-    prior : ndarray
-        Belief before any release: the baseline.
-    block_only : ndarray
-        Marginal posterior given y alone, which is not what post-processing starts from.
-    before : ndarray
-        Marginal posterior given (y, S) with N known.
-    after : ndarray
-        Marginal posterior given the post-processed count with N known.
+    sigma2, prior : ndarray
+        Scale parameter of a block's noise, and the belief before any release: the baseline.
+    block_only, before, after : ndarray
+        Marginal posterior given y alone, which is not what post-processing starts from; given
+        (y, S) with N known; and given the post-processed count with N known.
     sibling_noise : str
         ``"approximate"`` or ``"exact"``.
     """
@@ -439,18 +414,8 @@ def compare_postprocessing(
 
     Parameters
     ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings : array_like of int
-        Number m of other blocks in the group, in [1, 10**6].
-    noise : Noise or DiscreteGaussian
-        Noise of each block's count: its zCDP budget, ``Noise(rho=...)``, or its law.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have the characteristics, k, below N.
-    sibling_noise : {"approximate", "exact"}
-        Law of the siblings' noise, as in :func:`postprocessed_posterior`.
+    group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_marginal_posterior`.
 
     Returns
     -------
@@ -472,12 +437,18 @@ def compare_postprocessing(
     0           1      0.5237  0.5453  0.5392  0.0062
     1          27      0.5237  0.5245  0.5029  0.0216
     """
-    pair: dict[str, Any] = {"noise": noise, "prior": prior, "sibling_noise": sibling_noise}
     precision = noise_precision(noise)
     published = postprocessed_marginal_posterior(
-        group_count=group_count, n_siblings=n_siblings, known_count=known_count, **pair
+        group_count=group_count,
+        n_siblings=n_siblings,
+        noise=noise,
+        prior=prior,
+        known_count=known_count,
+        sibling_noise=sibling_noise,
     )
-    noisy = before_postprocessing(n_siblings=n_siblings, **pair)
+    noisy = before_postprocessing(
+        n_siblings=n_siblings, noise=noise, prior=prior, sibling_noise=sibling_noise
+    )
     columns = {
         "group_count": check.count_array(group_count, "group_count"),
         "n_siblings": check.count_array(n_siblings, "n_siblings"),

@@ -1,4 +1,4 @@
-"""Averages when the target is known to be alone in its category at several levels (S1.3).
+"""Averages and laws of the risk ratio, the target alone in its category at several levels (S1.3).
 
 The posterior depends on the releases through the total evidence E = sum_l rho_l (2 eta_l + 1)
 only, so all that is needed is its law.  That law has irrational atoms, many more than can be
@@ -10,20 +10,40 @@ at a cost linear in their number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed, number
+from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
-from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import ShapeError
+from bayesrisk.distributions.kernels import REACH, LogTable, log_table
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count import postprocessed as kernels
 from bayesrisk.inference.count.measurements import MAX_SIBLINGS, exact_wanted, sum_laws
-from bayesrisk.risk.count.accuracy import DecisionAccuracy, EvidenceLaw, combine, levels_law
+from bayesrisk.risk.count.accuracy import (
+    TIE,
+    DecisionAccuracy,
+    EvidenceLaw,
+    combine,
+    levels_law,
+    unknown_others_law,
+)
 from bayesrisk.risk.count.averages import SMOOTH, STEP, marginal_excess
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesrisk.plotting import Axes
 
 _Grid = tuple[int, FloatArray]
 _Term = tuple[FloatArray, FloatArray]
@@ -114,13 +134,6 @@ def _averaged(term: _Term, prior: FloatArray) -> FloatArray:
     return np.minimum(ratios, 1.0 / prior)
 
 
-def _ratios(precision: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return the marginal risk ratio of one set of levels for each prior."""
-    if precision.max() >= _CERTAIN:
-        return 1.0 / prior
-    return _averaged(_evidence(precision), prior)
-
-
 def ratio_without(precision: FloatArray, prior: float) -> float:
     """Return the average ratio of one set of levels if the target is not there."""
     if precision.max() >= _CERTAIN:
@@ -183,11 +196,6 @@ def multilevel_marginal_posterior(
         average risk, about (5 + 3 sum(rho)) 2**-52 while sum(rho) < 900, none above (it is then
         1 / p).
 
-    Notes
-    -----
-    Cost linear in the number of levels, about 0.2 ms for six, and one pass over a grid of some
-    thousand points for each prior.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure 7.
@@ -203,7 +211,8 @@ def multilevel_marginal_posterior(
     p, shape, groups = _by_levels(noise, prior)
     out = np.empty(int(np.prod(shape)))
     for levels, members, priors in groups:
-        out[members] = _ratios(levels, priors)
+        certain = levels.max() >= _CERTAIN
+        out[members] = 1.0 / priors if certain else _averaged(_evidence(levels), priors)
     return Belief(p, np.minimum(out.reshape(shape) * p, 1.0))
 
 
@@ -231,7 +240,7 @@ def multilevel_decision_accuracy(
     noise: Noise | DiscreteGaussian,
     prior: Number,
 ) -> DecisionAccuracy:
-    r"""Return how often the best guess from several levels is right, and how often it finds.
+    r"""Return the rates at which the best guess from several levels is right, and finds.
 
     The adversary guesses that the target is there where the posterior from all levels is at least
     1/2, that is where the evidence E reaches log((1 - p) / p):
@@ -253,17 +262,8 @@ def multilevel_decision_accuracy(
     DecisionAccuracy
         Of shape (...).  ``found`` is the probability of a correct decision if the target is there,
         as :func:`correct_decision_probability` for one level; ``accuracy`` counts both cases,
-        and ``baseline`` is what is right without a release.  Absolute error at most 1e-12.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or more than 2**22 values would have to be listed for half
-        of the levels.
-
-    Notes
-    -----
-    Exact by listing the evidence of each half of the levels; what is cut off has probability 1e-15.
+        and ``baseline`` is what is right without a release.  Absolute error at most 1e-12: the
+        evidence of each half of the levels is listed, at most 2**22 values.
 
     References
     ----------
@@ -290,8 +290,6 @@ def multilevel_decision_accuracy(
 
 # -----------------------------------------------------------------------------
 # Average risk of the noisy counts of a block and its siblings, released as they are, N known.
-#
-# What post-processing on a known total starts from; see ``postprocessing``.
 
 
 def before_postprocessing(
@@ -335,3 +333,458 @@ def before_postprocessing(
             out[i] = kernels.two_counts_ratio(own[i], laws.rates[law], ripple, priors[i])
     ratio = np.clip(out.reshape(shape), 1.0, 1.0 / p)
     return Belief(p, np.minimum(ratio * p, 1.0))
+
+
+# -----------------------------------------------------------------------------
+# The whole law of the risk ratio over releases, not its average alone.
+
+
+_DRAWN = 256  # ratios of a curve
+GIVEN = ("target", "other", "prior")
+
+
+def evidence_of(ratio: FloatArray, prior: float) -> FloatArray:
+    """Return the evidence at which the risk ratio is ``ratio``: infinite from 1 / p on."""
+    # log((1 - p) / (1 / r - p)), in r - 1: near 1 the ratio and the prior would cancel.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        share = prior / (1.0 - prior) * (ratio - 1.0)
+        inside = np.log(ratio) - np.log1p(-share)
+    return np.where(share < 1.0, inside, np.inf)
+
+
+def ratio_of(evidence: FloatArray, prior: float) -> FloatArray:
+    """Return the risk ratio that a given evidence makes."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(1.0 / (prior + (1.0 - prior) * np.exp(-evidence)))
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class RiskDistribution:
+    """The law of the risk ratio over the releases that the noise may give, exact.
+
+    Attributes
+    ----------
+    prior : float
+        Probability p that the target is there, before the release.
+    given : str
+        What the releases were averaged over: ``"target"`` (the target is there), ``"other"`` (it is
+        not), ``"prior"`` (either, with the adversary's prior), or the true counts.
+    mean : float
+        Expectation of the ratio; given the target it is the marginal risk.
+    left_out : float
+        Bound on the probability of releases left out, hence on the error of every probability here.
+    laws, version : tuple of (float, EvidenceLaw), str
+        Law of the adversary's evidence, as a mixture; and the version of bayesrisk.
+    """
+
+    prior: float
+    given: str
+    mean: float
+    left_out: float
+    laws: tuple[tuple[float, EvidenceLaw], ...]
+    version: str = __version__
+
+    def _answer(self) -> list[str]:
+        low, middle, high = (number(self.quantile(q)) for q in (0.05, 0.5, 0.95))
+        return [
+            f"Risk ratio over releases ({self.given}): mean {number(self.mean)}, median {middle}, "
+            f"90 % between {low} and {high}; at prior {number(self.prior)} never above "
+            f"{number(1.0 / self.prior)}.",
+            f"Exact up to {number(self.left_out)}.",
+        ]
+
+    def _tail(self, ratio: ArrayLike, *, above: bool) -> FloatAnswer:
+        limits = check.real_array(ratio, "ratio", lower=0.0)
+        evidence = evidence_of(limits, self.prior)
+        out = np.empty(evidence.shape)
+        for i, value in enumerate(evidence.flat):
+            parts = (w * law.tail(value, above=above) for w, law in self.laws)
+            out.flat[i] = min(sum(parts), 1.0)
+        return check.answer(out)
+
+    def exceeds(self, ratio: ArrayLike) -> FloatAnswer:
+        """Return the probability of releases whose risk ratio is above ``ratio`` (>= 0).
+
+        Within ``left_out`` and rounding (1e-13 relative).  A ratio whose evidence is within 1e-10
+        (1 + its size) of a limit's is equal to it, and does not exceed it.
+        """
+        return self._tail(ratio, above=True)
+
+    def cdf(self, ratio: ArrayLike) -> FloatAnswer:
+        """Return the probability of releases whose risk ratio is at most ``ratio`` (>= 0)."""
+        return self._tail(ratio, above=False)
+
+    def quantile(self, probability: ArrayLike) -> FloatAnswer:
+        """Return the smallest ratio r with P(ratio <= r) >= ``probability``, which is in (0, 1).
+
+        Within ``left_out`` of 0 or 1 it is the end of what was enumerated.
+        """
+        levels = check.probability(probability, "probability")
+        flat = [self._quantile(float(level)) for level in levels.flat]
+        evidence = np.reshape(flat, levels.shape)
+        ratio = ratio_of(evidence, self.prior)
+        for _ in range(3):  # next to 1 / p a rounded ratio may stand for less evidence: not below
+            short = evidence_of(ratio, self.prior) < evidence
+            ratio = np.where(short, np.nextafter(ratio, np.inf), ratio)
+        return check.answer(ratio)
+
+    def _quantile(self, level: float) -> float:
+        """Return the evidence at a level: bisection, then the value of a release next to it."""
+        ends = np.array([law.ends for _, law in self.laws])
+        low, high = float(ends[:, 0].min()) - 1.0, float(ends[:, 1].max())
+        # Whichever tail is the smaller keeps its digits.
+        upper = level > 0.5
+
+        def reached(value: float) -> bool:
+            parts = [w * law.tail(value, above=upper) for w, law in self.laws]
+            return sum(parts) <= 1.0 - level if upper else sum(parts) >= level
+
+        while high - low > 0.25 * TIE * (1.0 + abs(high)):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if reached(middle) else (middle, high)
+        # Ties of ``low`` do not reach the level, those of ``high`` do: one value lies between.
+        found = min(law.next_above(low) for _, law in self.laws)
+        return min(found, float(ends[:, 1].max()))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
+        import pandas as pd  # slow to import
+
+        low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))
+        ratio = np.exp(np.linspace(low, high, _DRAWN))
+        return pd.DataFrame({"risk_ratio": ratio, "exceeds": self.exceeds(ratio)})
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how often each ratio is exceeded."""
+        from bayesrisk.plotting.counts import plot_risk_distribution
+
+        return plot_risk_distribution(self.to_frame(), mean=self.mean, ax=ax)
+
+
+def risk_distribution(
+    *,
+    noise: Noise | DiscreteGaussian,
+    prior: float,
+    given: str = "target",
+    others: Sequence[CountLaw | None] | None = None,
+    true_others: ArrayLike | None = None,
+    left_out: float = 1e-15,
+) -> RiskDistribution:
+    r"""Return the law of the risk ratio over releases of one count, or of several levels.
+
+    .. math:: P\Big(\frac{\pi}{p} > r\Big) = P\Big(\sum_l \rho_l (2 \eta_l + s) >
+        \log\frac{1 - p}{1/r - p}\Big), \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
+
+    with s = 1 where the target is there and s = -1 where not; known counts cancel.  Where the
+    numbers :math:`J_l` of other people that a level adds are not all known (``others``),
+    :math:`y_l = X + J_0 + \dots + J_l + \eta_l` and the evidence is
+
+    .. math:: \log \frac{\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - 1 - J_0 - \dots - J_l)}
+        {\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - J_0 - \dots - J_l)} .
+
+    Parameters
+    ----------
+    noise : Noise or DiscreteGaussian, shape () or (levels,)
+        Noise of the count, or of each level that counts the target, smallest area first: its zCDP
+        budget, ``Noise(rho=[...])``, or its law.
+    prior : float
+        Probability p that the target is there, in (0, 1).
+    given : {"target", "other", "prior"}, default "target"
+        Releases of a truth with the target (the data holder's view), of one without it, or of
+        either with the adversary's own prior.
+    others : sequence of CountLaw or None, length levels, optional
+        What the adversary believes of the number of other people in the category that each level
+        adds to the one below: those of the block, of the rest of its group, of the rest of the
+        tract, ...  Independent, with finite support; None where known.  By default all known.
+    true_others : array_like of int, shape (levels,), optional
+        These numbers in truth, possible under ``others`` and without effect where that is None:
+        releases are then of this truth.  By default they follow ``others`` too.
+    left_out : float, default 1e-15
+        Probability of releases that may be left out, in (0, 1e-3].
+
+    Returns
+    -------
+    RiskDistribution
+        Tail probabilities, quantiles and the mean, of the ratio of posterior to prior that the
+        target is there.  Exact but for ``left_out`` and rounding.  At most 2**22 values are listed:
+        for half of the levels, or, with ``others``, for all from the first unknown number on.
+
+    Notes
+    -----
+    The mean is that of :func:`multilevel_marginal_posterior` given the target, 1 under the
+    adversary's prior, and summed in the same way given the other; with ``others`` it is summed over
+    the releases listed, low by at most ``left_out / p``.  Levels from the first unknown number on
+    share what is unknown, so that the product of their ranges (8 standard deviations to either side
+    at the default) is listed: two such levels are milliseconds, three a second.
+
+    References
+    ----------
+    Kazan and Reiter (arXiv:2204.04253), equation (3.2) and supplement S1.3, for the ratio.
+
+    Examples
+    --------
+    >>> from bayesrisk import Noise
+    >>> levels = Noise(rho=[0.0992264, 0.2464845])
+    >>> law = risk_distribution(noise=levels, prior=1 / 10)
+    >>> print(round(law.exceeds(2), 4), round(law.quantile(0.95), 3))
+    0.2975 3.849
+
+    The same where three to five others of the rest of the group are not known:
+
+    >>> from bayesrisk import FiniteLaw
+    >>> law = risk_distribution(
+    ...     noise=levels, prior=1 / 10, others=[None, FiniteLaw(3, [0.25, 0.5, 0.25])]
+    ... )
+    >>> print(round(law.exceeds(2), 4), round(law.quantile(0.95), 3))
+    0.2602 3.334
+    """
+    precision = noise_precision(noise)
+    if precision.ndim > 1:
+        raise ShapeError(f"noise must be one number or a list of levels, got {precision.shape}")
+    p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+    check.choice(given, "given", GIVEN)
+    cut = check.scalar(left_out, "left_out", lower=0.0, upper=1e-3, bounds="(]")
+    levels = np.atleast_1d(precision)
+    shares = {"target": [(1.0, True)], "other": [(1.0, False)]}
+    parts = shares.get(given, [(p, True), (1.0 - p, False)])
+    tables = _others(others, levels.size)
+    if others is None and true_others is not None:
+        raise ArgumentError("true_others belongs with others, got None for these")
+    if all(table is None for table in tables):
+        laws = tuple((w, levels_law(levels, there=there, left_out=cut)) for w, there in parts)
+        mean = 1.0  # on average over the adversary's prior
+        if given == "target":
+            noise = DiscreteGaussian(0.5 / levels)
+            mean = float(multilevel_marginal_posterior(noise=noise, prior=p).ratio)
+        elif given == "other":
+            mean = ratio_without(levels, p)
+        return RiskDistribution(p, given, mean, cut, laws)
+    truth = _truth(true_others, tables)
+    laws = tuple(
+        (w, unknown_others_law(levels, tables, there=there, left_out=cut, truth=truth))
+        for w, there in parts
+    )
+    mean = sum(w * average_ratio(law, p) for w, law in laws)
+    told = given if truth is None else f"{given}, others {', '.join(map(str, truth.tolist()))}"
+    return RiskDistribution(p, told, mean, cut, laws)
+
+
+def _others(others: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
+    """Return the laws of the others that each level adds, None where known."""
+    laws = [None] * levels if others is None else check.items(others, "others")
+    if len(laws) != levels:
+        raise ShapeError(
+            f"others must have one entry for each of {levels} levels of noise, got {len(laws)}"
+        )
+    return [None if law is None else log_table(law, "others").trimmed() for law in laws]
+
+
+def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> IntArray | None:
+    """Return the true numbers of others that levels add, 0 where they are known."""
+    if true_others is None:
+        return None
+    truth = check.count_array(true_others, "true_others", lower=0)
+    if truth.shape != (len(tables),):
+        raise ShapeError(
+            f"true_others must have one number for each of {len(tables)} levels, got shape "
+            f"{truth.shape}"
+        )
+    for level, (number_, table) in enumerate(zip(truth.tolist(), tables, strict=True)):
+        if table is not None and not np.isfinite(table.at(number_)):
+            raise ArgumentError(
+                f"true_others must be possible under others, got {number_} at level {level}"
+            )
+    return np.where([table is None for table in tables], 0, truth)
+
+
+# -----------------------------------------------------------------------------
+# The budget that keeps a limit on the risk.  Neither measure is monotone in rho everywhere: the
+# largest rho below which *every* rho keeps the limit is returned, not a root.
+
+
+MEASURES = ("average", "quantile")
+#: The measure at the rho returned is at least the limit times one less this.
+TOLERANCE = 1e-11
+_NOISE = np.arange(1.0, 25.0)  # exp(-SMOOTH * 24**2) is 1e-45
+_MAX_STEPS = 10**5
+_MAX_COUNT = 2**24
+_STEP = 2**12
+# Up to this rho a sum of draws is a discrete Gaussian again, as in ``distributions.convolve``.
+_CLOSED = 0.125
+
+
+def _slopes(rho: float) -> tuple[float, float]:
+    """Return bounds on how fast the ratio r grows from rho on, and how fast 1 / p - r falls.
+
+    With V the variance of the noise, d log r / d rho <= V + 2: the law of the noise changes by
+    V - eta**2 of itself and the summand by at most max(2 eta + 1, 0), which is eta**2 + 2 or less.
+    In the same way -d log(1 / p - r) / d rho <= sum over i >= 0 of (1 + i)**2 exp(-rho i**2),
+    because the summand falls at least that fast to either side.  Both bounds fall with rho.
+    """
+    weight = np.exp(-rho * _NOISE**2)
+    variance = float(2.0 * (_NOISE**2 @ weight) / (1.0 + 2.0 * weight.sum()))
+    return variance + 2.0, float(1.0 + (1.0 + _NOISE) ** 2 @ weight)
+
+
+def _average_limit(limit: float, prior: float, levels: int) -> float:
+    """Return the rho of each level up to which the average keeps the limit.
+
+    Up to ``SMOOTH`` the average is that of Gaussian noise within 1e-17 (``marginal_ratio``), and
+    there less noise is more information: it rises, and a root finder will do.  Beyond, steps so
+    short that no bound on the slope lets the limit be passed within one.  All in terms of what the
+    average and the limit exceed 1 by, which may be little.  That excess is (1 - p)**2 times a sum
+    in which p and 1 - p may be exchanged (``marginal_excess``), so that a small prior will do.
+    """
+    more = limit - 1.0
+    if prior > 0.5:
+        more, prior = more * (prior / (1.0 - prior)) ** 2, 1.0 - prior
+    most = (1.0 - prior) / prior
+    if excess_ratio(SMOOTH, prior, levels) >= more:
+        low = 0.5 * np.log1p(more) / levels  # the average is below exp(2 rho) for every prior
+
+        def gap_at(log_rho: float) -> float:
+            excess = excess_ratio(float(np.exp(log_rho)), prior, levels)
+            return float(np.log(excess / more)) + 0.5 * TOLERANCE
+
+        return float(np.exp(brentq(gap_at, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
+    rho = SMOOTH
+    for _ in range(_MAX_STEPS):
+        excess = excess_ratio(rho, prior, levels)
+        if np.log(more / excess) <= TOLERANCE:
+            return rho
+        rise, fall = _slopes(rho)
+        gap = np.log1p((more - excess) / (1.0 + excess))
+        left = np.log1p((more - excess) / (most - more)) if more < most else 0.0
+        rho += max(gap / rise, left / fall) / levels
+    raise ArgumentError(
+        f"limit must be further from a maximum of the average risk, got {limit}: not settled "
+        f"within {_MAX_STEPS} steps, up to rho = {rho:g}"
+    )
+
+
+def _sum_tails(rho: FloatArray, first: FloatArray, levels: int) -> FloatArray:
+    """Return P(S >= first) for the sum S of a number of draws of each rho."""
+    law = DiscreteGaussian(0.5 * levels / rho)
+    tails = np.atleast_1d(np.asarray(law.sf(first - 1.0)))
+    if levels > 1:
+        for i in np.flatnonzero(rho > _CLOSED):
+            reach = int(np.sqrt(41.0 / rho[i])) + 1
+            one = np.exp(-rho[i] * np.arange(-reach, reach + 1.0) ** 2)
+            one, pmf = one / one.sum(), np.ones(1)
+            for _ in range(levels):
+                pmf = np.convolve(pmf, one)
+            start = int(first[i]) + levels * reach
+            tails[i] = pmf[max(start, 0) :].sum()
+    return tails
+
+
+def _quantile_limit(limit: float, prior: float, levels: int, probability: float) -> float:
+    """Return the rho of each level up to which the quantile keeps the limit.
+
+    Where the quantile of the noise S is j, the ratio keeps the limit up to rho_j = E / (2 j + m),
+    E its evidence and m the levels.  As rho grows, j falls; the quantile at rho_j is still j or
+    more exactly where P(S >= j) > 1 - probability.  So the answer is rho_j for the largest such j.
+    By P(S >= j) <= exp(-rho j**2 / m) none is beyond the j that is started from.
+    """
+    evidence = float(evidence_of(np.array(limit), prior))
+    rare = -np.log1p(-probability)
+    top = levels * (rare + np.sqrt(rare**2 + evidence * rare)) / evidence
+    if not top < _MAX_COUNT:
+        raise ArgumentError(
+            f"limit must be further above 1 for a quantile (noise of at most {_MAX_COUNT} is "
+            f"searched), got {limit}"
+        )
+    last = int(top) + 1
+    while last >= 0:
+        j = np.arange(last, max(last - _STEP, -1), -1.0)
+        rho = evidence / (2.0 * j + levels)
+        found = _sum_tails(rho, j, levels) > 1.0 - probability
+        if found.any():
+            return float(rho[found.argmax()])
+        last -= _STEP
+    return evidence / levels
+
+
+def rho_for_risk(
+    limit: float,
+    *,
+    prior: Number,
+    measure: str = "average",
+    probability: float | None = None,
+    sensitivity: Number = 1.0,
+    levels: int = 1,
+) -> float:
+    r"""Return the largest budget such that it, and every smaller one, keeps a limit on the risk.
+
+    .. math:: \sup\{\rho : R(\rho') \le \text{limit for all } \rho' \le \rho\}
+
+    with R the :func:`marginal_risk`, or a quantile of the risk ratio over releases, given that the
+    target is there.
+
+    Parameters
+    ----------
+    limit : float
+        Largest risk ratio that is accepted, above 1 and below 1 / p (no release reaches 1 / p).
+    prior : float
+        Probability p that the target is there, in (0, 1).
+    measure : {"average", "quantile"}, default "average"
+        The average over releases, or the ratio that they exceed with probability at most
+        ``1 - probability``.
+    probability : float, optional
+        Level of the quantile, in [0.5, 1); with ``"quantile"`` only, and then required.
+    sensitivity : float, default 1.0
+        L2 sensitivity that rho refers to: 1 where a neighbour has one record more or less (the
+        paper's noise), sqrt(2) where one record is changed (that of the 2020 census).  The noise
+        found is the same, sigma2 = sensitivity**2 / (2 rho); what it costs is not.
+    levels : int, default 1
+        Number of releases of that budget each that count the target, in [1, 100].
+
+    Returns
+    -------
+    float
+        rho of each release, > 0.  Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12)
+        and, unless the average has a maximum just below the limit, by at least 1 - 2e-11 of that;
+        its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.  Refused
+        where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more, or so near a
+        maximum of the average that it cannot be told from it.
+
+    Notes
+    -----
+    The known count plays no part.  The average rises with rho up to rho / sensitivity**2 = 0.18 at
+    every prior, but not beyond for small ones (at p = 1e-6 it falls from rho = 4.9 to 6.9, by
+    63 %), and a quantile rises and falls like a saw: larger budgets may keep the limit again.
+
+    References
+    ----------
+    Kazan and Reiter (arXiv:2204.04253), equations (3.2) and (3.4), for the risks.
+
+    Examples
+    --------
+    >>> from bayesrisk import marginal_risk
+    >>> rho = rho_for_risk(1.5, prior=1 / 10)
+    >>> print(round(rho, 6), round(marginal_risk(rho=rho, prior=1 / 10), 9))
+    0.279491 1.5
+    >>> print(round(rho_for_risk(1.5, prior=1 / 10, sensitivity=2**0.5), 6))
+    0.558982
+    >>> print(round(rho_for_risk(3, prior=1 / 10, measure="quantile", probability=0.99), 6))
+    0.122721
+    """
+    check.choice(measure, "measure", MEASURES)
+    p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+    bound = check.scalar(limit, "limit", lower=1.0, bounds="()")
+    delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
+    m = check.integer(levels, "levels", lower=1, upper=100)
+    if not bound < 1.0 / p:
+        raise ArgumentError(
+            f"limit must be below 1 / prior = {1.0 / p:g}, which no release reaches: every rho "
+            f"keeps it, got {bound:g}"
+        )
+    if measure == "average":
+        if probability is not None:
+            raise ArgumentError(f"probability belongs with 'quantile', got {shown(probability)}")
+        return _average_limit(bound, p, m) * delta**2
+    if probability is None:
+        raise ArgumentError("measure='quantile' needs a probability, got None")
+    level = check.scalar(probability, "probability", lower=0.5, upper=1.0, bounds="[)")
+    return _quantile_limit(bound, p, m, level) * delta**2

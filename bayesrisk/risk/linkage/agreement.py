@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
@@ -50,7 +50,7 @@ RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
 def guesses_of(baseline_from: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
-    """Return what the guessers say: drawn now from a source, or once for all tables before."""
+    """Return the guesses: drawn now from a source, or once for all tables before."""
     if isinstance(baseline_from, Guesses):
         return baseline_from
     name = check.choice(baseline_from, "baseline_from", tuple(sources))
@@ -92,29 +92,30 @@ def better_published(
 
 
 def left_out_sums(
-    hits: ArrayLike,
-    expected: Sequence[ArrayLike],
-    trials: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
+    blocks: pd.DataFrame, hits: str, trials: str, guesses: Sequence[str], table: pd.DataFrame
 ) -> FloatArray:
-    """Return what rates and their intervals need, summed over the blocks of every group.
+    """Return the sums over the blocks of every row of a table, of which its rates are made.
 
-    Arguments have an entry for each block of each group; ``expected`` the hits of the guessers of
-    ``LEFT_OUT``.  Rows: those of :func:`block_moments`, then those of :func:`guess_moments` for
-    each guesser.  The sums of several areas add up.
+    ``hits``, ``trials`` and ``guesses`` (hits expected of the guessers of ``LEFT_OUT``) are columns
+    of ``blocks``, which belong to the row with the same source, attacker and ``block_size``.  Rows:
+    those of :func:`block_moments`, then those of :func:`guess_moments` for each guesser.  The sums
+    of several areas add up.
     """
-    label = np.asarray(groups, np.int64)
-    rows = [*block_moments(hits, trials)]
-    for guessed in expected:
-        rows += [*guess_moments(hits, guessed)]
-    return np.stack([np.bincount(label, row, n_groups) for row in rows])
+    keys = [name for name in ("block_size", "attacker", "source") if name in table]
+    place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
+        pd.MultiIndex.from_frame(blocks[keys])
+    )
+    blocks, place = blocks[place >= 0], place[place >= 0]
+    rows = [*block_moments(blocks[hits], blocks[trials])]
+    for guess in guesses:
+        rows += [*guess_moments(blocks[hits], blocks[guess])]
+    return np.stack([np.bincount(place, row, len(table)) for row in rows])
 
 
 def left_out_columns(
     sums: FloatArray, *, confidence: float
 ) -> dict[str, NDArray[np.float64] | NDArray[np.object_]]:
-    """Return what a guesser without the target's record reaches, and the attack's ratio to it.
+    """Return the rate of a guesser without the target's record, and the attack's ratio to it.
 
     ``sums`` are those of :func:`left_out_sums`.  The guesser that is right more often in the whole
     group counts.
@@ -150,7 +151,7 @@ _KINDS = ("exact", "binned")
 @displayed
 @dataclass(frozen=True)
 class Agreement:
-    """How many true records each source of records has, by size of the block.
+    """Counts of true records in each source of records, by size of the block.
 
     Attributes
     ----------
@@ -159,14 +160,11 @@ class Agreement:
         in years) and ``binned`` (with the age in years or the age bin), and how many a guesser
         without the target's record would have on average: ``exact_left_out_modal``,
         ``exact_left_out_proportional`` and the same for ``binned``.
-    sources : tuple of str
-        Sources in order, the guessers ``MDG`` and ``PRG`` last.
-    baseline_from : str
-        The source whose records the guessers started from.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
+    sources, baseline_from : tuple of str, str
+        Sources in order, the guessers ``MDG`` and ``PRG`` last; and the source whose records the
+        guessers started from.
+    confidence, version : float, str
+        Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
 
     blocks: pd.DataFrame
@@ -204,23 +202,11 @@ class Agreement:
         return agreement_rates(self.sums(), confidence=self.confidence)
 
     def sums(self) -> AgreementSums:
-        """Return what the rates are made of."""
-        table = self.tally
-        blocks = self._labelled()
-        keys = ["source", "block_size"]
-        place = pd.MultiIndex.from_frame(table[keys]).get_indexer(
-            pd.MultiIndex.from_frame(blocks[keys])
-        )
-        moments = {
-            kind: left_out_sums(
-                blocks[kind],
-                [blocks[f"{kind}_{guesser}"] for guesser in LEFT_OUT],
-                blocks["population"],
-                place,
-                len(table),
-            )
-            for kind in _KINDS
-        }
+        """Return the counts and sums over blocks of which the rates are functions."""
+        table, blocks, moments = self.tally, self._labelled(), {}
+        for kind in _KINDS:
+            guesses = [f"{kind}_{guesser}" for guesser in LEFT_OUT]
+            moments[kind] = left_out_sums(blocks, kind, "population", guesses, table)
         return AgreementSums(table, moments)
 
     def to_layout(self) -> pd.DataFrame:
@@ -334,7 +320,7 @@ def compare_with_truth(
     ages = [("age",), ("agebin",)]
 
     def per_block(records: pd.DataFrame, shared: tuple[str, ...]) -> list[pd.DataFrame]:
-        """Return how many true records match exactly, and in all, with their left-out chances."""
+        """Return exact and all matches of true records, with their left-out chances."""
         pairs = match_records(records, known, keys=[(*shared, *age) for age in ages], rng=random)
         found = []
         for rows in (pairs.right[pairs.match_pass == 0], pairs.right):

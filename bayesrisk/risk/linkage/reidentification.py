@@ -9,19 +9,17 @@ Francis 2022).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed, number
-from bayesrisk._validation import FloatArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction.linkage import (
@@ -46,7 +44,12 @@ from bayesrisk.risk.linkage.agreement import (
     left_out_sums,
     with_guessers,
 )
-from bayesrisk.risk.linkage.without_record import PANELS, SIZE_CLASSES, describe_truth
+from bayesrisk.risk.linkage.without_record import (
+    PANELS,
+    SIZE_CLASSES,
+    describe_truth,
+    size_class,
+)
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.records import CENRACE
 
@@ -74,10 +77,8 @@ class Reidentification(Rates):
         Whose records were linked, the guessers ``MDG`` and ``PRG`` last; and to which files.
     baseline_from : str
         The source whose blocks, sexes and ages the guessers used.
-    confidence : float
-        Confidence of the intervals, between 0 and 1.
-    version : str
-        Version of bayesrisk.
+    confidence, version : float, str
+        Confidence of the intervals, between 0 and 1, and the version of bayesrisk.
     """
 
     tally: pd.DataFrame
@@ -88,15 +89,13 @@ class Reidentification(Rates):
     version: str = __version__
 
     def _answer(self) -> list[str]:
-        lines = []
-        for row in self._shown_frame().itertuples():
-            lines.append(
-                f"{row.source}, file {row.attacker}: {row.confirmed:,} of {row.putative:,} links "
-                f"confirmed, precision {number(row.precision)} ({number(row.precision_lower)} to "
-                f"{number(row.precision_upper)}); a guesser without the record "
-                f"{number(row.left_out)}, ratio {number(row.left_out_ratio)}."
-            )
-        return lines
+        return [
+            f"{row.source}, file {row.attacker}: {row.confirmed:,} of {row.putative:,} links "
+            f"confirmed, precision {number(row.precision)} ({number(row.precision_lower)} to "
+            f"{number(row.precision_upper)}); a guesser without the record "
+            f"{number(row.left_out)}, ratio {number(row.left_out_ratio)}."
+            for row in self._shown_frame().itertuples()
+        ]
 
     def _shown_frame(self) -> pd.DataFrame:
         names = ("attacker", "source", "putative", "confirmed", "precision", "precision_lower")
@@ -137,12 +136,9 @@ class Reidentification(Rates):
                 own = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
                 sums = own.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
                 hits, trials = sums.fillna(0.0).to_numpy(float).T
+                own_sizes, sure = sizes.loc[blocks], self.confidence
                 found = stratified_rates(
-                    hits,
-                    trials,
-                    sizes.loc[blocks],
-                    frame_sizes=sizes,
-                    confidence=self.confidence,
+                    hits, trials, own_sizes, frame_sizes=sizes, confidence=sure
                 )
                 parts.append(found.assign(attacker=attacker, source=source))
         table = pd.concat(parts, ignore_index=True)
@@ -168,11 +164,11 @@ class Reidentification(Rates):
 
     def _counts(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the counts of a panel in the order of the published tables."""
-        everything = rows.groupby(["attacker", "source"])[COUNTS].sum()
-        parts = {"All": everything}
-        for place, label in enumerate(SIZE_CLASSES):
-            of_size = rows[rows["size_class"] == place]
-            parts[label] = of_size.groupby(["attacker", "source"])[COUNTS].sum()
+        sized = {label: rows[rows["size_class"] == i] for i, label in enumerate(SIZE_CLASSES)}
+        parts = {
+            label: part.groupby(["attacker", "source"])[COUNTS].sum()
+            for label, part in {"All": rows, **sized}.items()
+        }
         wanted = pd.MultiIndex.from_product([self.attackers, self.sources])
         frames = [part.reindex(wanted, fill_value=0) for part in parts.values()]
         table = pd.concat(frames, keys=parts, names=_PLACE)
@@ -185,12 +181,7 @@ class Reidentification(Rates):
         sums = sums.reset_index()
         size = np.append(SIZE_CLASSES, "none")[sums["size_class"]]
         both = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
-        place = pd.MultiIndex.from_frame(counts[_PLACE]).get_indexer(
-            pd.MultiIndex.from_frame(both[_PLACE])
-        )
-        blocks, place = both[place >= 0], place[place >= 0]
-        guessed = [blocks[guesser] for guesser in LEFT_OUT]
-        return left_out_sums(blocks["confirmed"], guessed, blocks["putative"], place, len(counts))
+        return left_out_sums(both, "confirmed", "putative", LEFT_OUT, counts)
 
 
 def reidentify(
@@ -207,15 +198,11 @@ def reidentify(
 
     Parameters
     ----------
-    sources : mapping of str to pandas.DataFrame or Persons
-        Reconstructed or released records by name: ``block, sex, age, race, hisp``.
-    attackers : mapping of str to pandas.DataFrame or Persons
-        Files of known persons by name: ``block, sex, age, person``.
-    truth : pandas.DataFrame or Persons
-        Confidential records: ``block, sex, age, race, hisp, person``, a person only once.
-    baseline_from : str or Guesses
-        The source whose records the guessers start from; or what they said, drawn once
-        (:meth:`Guesses.draw`), so that several tables have the same baseline.
+    sources, attackers : mapping of str to pandas.DataFrame or Persons
+        Records as for :func:`compare_with_truth`, and files of known persons, both by name; of
+        these ``block, sex, age, person``.
+    truth, baseline_from : pandas.DataFrame or Persons, str or Guesses
+        As for :func:`compare_with_truth`, with the column ``person``, a person only once.
     rng : Generator or int
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
@@ -254,7 +241,7 @@ def reidentify(
 def targets_of(
     truth: pd.DataFrame | Persons,
     proved: set[str] | None,
-    everywhere: NDArray[np.int64] | None = None,
+    everywhere: IntArray | None = None,
 ) -> pd.DataFrame:
     """Return the true records with everything that puts them into panels, and the guessers.
 
@@ -329,9 +316,8 @@ def _targets(
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere: dict[str, Any] = {"true_block": "", "true_cell": -1}
-        nowhere |= dict.fromkeys(("true_sex", "true_agebin", "true_age"), -1)
-        rows = elsewhere.assign(**nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
+        nowhere = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     try:
         target = file.merge(renamed, on="person", how="left", validate="many_to_one")
@@ -357,7 +343,7 @@ def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generat
     links = match_records(
         records, target, keys=[("block", "sex", "age"), ("block", "sex", "agebin")], rng=rng
     )
-    attached: NDArray[np.int64] = np.full(len(target), -2, np.int64)  # -2: nothing was linked
+    attached: IntArray = np.full(len(target), -2, np.int64)  # -2: nothing was linked
     attached[links.right] = race_ethnicity(records)[links.left]
     exact = np.zeros(len(target), dtype=bool)
     exact[links.right[links.match_pass == 0]] = True
@@ -404,11 +390,8 @@ def race_ethnicity_counts(
     -------
     pandas.DataFrame
         A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, race
-        the mask 1 to 63.  Withheld counts are zero.
-
-    Notes
-    -----
-    Hispanics of a race are everybody of the race (P8) less those who are not Hispanic (P9).
+        the mask 1 to 63.  Withheld counts are zero; Hispanics of a race are everybody of the race
+        (P8) less those who are not Hispanic (P9).
 
     Examples
     --------
@@ -432,9 +415,7 @@ def race_ethnicity_counts(
     return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(CELLS))
 
 
-def _counted(
-    records: pd.DataFrame | Persons, *, adults: bool
-) -> tuple[list[str], NDArray[np.int64]]:
+def _counted(records: pd.DataFrame | Persons, *, adults: bool) -> tuple[list[str], IntArray]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
     frame = person_frame(records, columns=columns, source="source" + ", adults" * adults)
     # A block where only children live stays in the list of places, with counts of zero.
@@ -446,9 +427,7 @@ def _counted(
     return list(blocks), counts.reshape(-1, CELLS)
 
 
-def _published(
-    tables: PublishedTables, level: str, *, adults: bool
-) -> tuple[list[str], NDArray[np.int64]]:
+def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[list[str], IntArray]:
     check.choice(level, "level", tables.workload.levels)
     there = tables.workload.at(level)
     places = tables.geoids[level].tolist()
@@ -469,7 +448,7 @@ def _published(
     )
 
 
-def _by_race(tables: PublishedTables, level: str, name: str) -> NDArray[np.int64]:
+def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
     """Return the counts of the 63 races: the cells of a table that count one race each."""
     table = tables.workload.tables[level, name]
     weights = np.asarray(table.factors["race"])
@@ -477,3 +456,332 @@ def _by_race(tables: PublishedTables, level: str, name: str) -> NDArray[np.int64
     found = np.zeros((len(tables.geoids[level]), 63), np.int64)
     found[:, weights[of_one].argmax(axis=1)] = tables.counts[level, name].toarray()[:, of_one]
     return found
+
+
+# -----------------------------------------------------------------------------
+# The majority of a block, read from a protected release: the race and ethnicity with the highest
+# released count is inferred of everybody there (Francis 2022).  No record is linked to anybody, so
+# this is what a release is for; an attack has to be compared with it.
+
+
+@displayed
+@dataclass(frozen=True)
+class MajorityInference:
+    """Majority inference from several releases of one truth, a row for each block.
+
+    Attributes
+    ----------
+    blocks : pandas.DataFrame
+        ``release``, ``block``, ``population`` (true), ``majority`` (column of the released counts
+        with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
+        ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
+        lives are left out: nobody there can be guessed.
+    releases, version : tuple of str, str
+        Names of the releases, in order, and the version of bayesrisk.
+    """
+
+    blocks: pd.DataFrame
+    releases: tuple[str, ...]
+    version: str = __version__
+
+    def curve(self, *, threshold: int) -> pd.DataFrame:
+        """Return recall against precision for every release.
+
+        Recall at a precision is the share of all records in blocks of at least that precision.
+        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
+        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        parts = []
+        for release in self.releases:
+            rows = self._kept(release, threshold)
+            people = rows.groupby("precision")["population"].sum().sort_index(ascending=False)
+            curve = (people.cumsum() / people.sum()).rename("recall").reset_index()
+            parts.append(curve.astype(float).assign(release=release, threshold=threshold))
+        names = ["release", "threshold", "precision", "recall"]
+        return pd.concat(parts, ignore_index=True)[names]
+
+    def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
+        """Return mean precision, and recall at given precisions (Table 1 of the paper).
+
+        Columns ``release, threshold, mean_precision`` (over the inferred records),
+        ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
+        each precision P.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
+        rows = []
+        for release in self.releases:
+            kept = self._kept(release, threshold)
+            people = kept["population"].to_numpy(float)
+            inferred = kept["true"].to_numpy() >= threshold
+            total, reached = people.sum(), people[inferred].sum()
+            hits = (kept["precision"].to_numpy() * people).sum()
+            row = {
+                "release": release,
+                "threshold": threshold,
+                "mean_precision": hits / reached if reached else np.nan,
+                "inferred_share": reached / total,
+            }
+            for p in wanted:
+                sure = inferred & (kept["precision"] >= p)
+                row[f"recall_at_{p:g}"] = people[sure].sum() / total
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def by_block_size(self, *, threshold: int) -> pd.DataFrame:
+        """Return precision and error of the majority count by size of the block.
+
+        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
+        0 below the threshold), and of the error released minus true count ``mean_error``,
+        ``sd_error`` and ``mean_absolute_error`` over blocks.
+        """
+        check.integer(threshold, "threshold", lower=1)
+        rows = []
+        for release in self.releases:
+            kept = self._kept(release, threshold)
+            classes = size_class(kept["population"])
+            for place in np.unique(classes):
+                part = kept[classes == place]
+                error = (part["released"] - part["true"]).to_numpy(float)
+                row = {
+                    "release": release,
+                    "block_size": SIZE_CLASSES[place],
+                    "blocks": len(part),
+                    "population": int(part["population"].sum()),
+                    "precision": np.average(part["precision"], weights=part["population"]),
+                    "mean_error": error.mean(),
+                    "sd_error": error.std(),
+                    "mean_absolute_error": np.abs(error).mean(),
+                }
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each release and block."""
+        return self.blocks
+
+    def _kept(self, release: str, threshold: int) -> pd.DataFrame:
+        rows = self.blocks[self.blocks["release"] == release]
+        return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
+
+
+def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return blocks of one kind as one row: of one release, true count and precision.
+
+    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
+    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
+    condensed again, are those of the blocks.
+    """
+    names = ["release", "true", "precision"]
+    return blocks.groupby(names, sort=True)["population"].sum().reset_index()
+
+
+def majority_inference(
+    releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
+) -> MajorityInference:
+    """Infer everybody's race and ethnicity from the majority of the block, for several releases.
+
+    Parameters
+    ----------
+    releases : mapping of str to pandas.DataFrame
+        Released counts by name: a row for each block (the index), a column for each race and
+        ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
+    truth : pandas.DataFrame
+        True counts in the same form.
+
+    Returns
+    -------
+    MajorityInference
+        Precision of the inference for every block with people, and for every release.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"white": [8, 1], "black": [2, 9]}, index=["a", "b"])
+    >>> noisy = pd.DataFrame({"white": [7, 6], "black": [3, 5]}, index=["a", "b"])
+    >>> found = majority_inference({"exact": truth, "noisy": noisy}, truth=truth)
+    >>> found.blocks["precision"].tolist()
+    [0.8, 0.9, 0.8, 0.1]
+    """
+    if not isinstance(releases, Mapping) or not releases:
+        raise ArgumentError(
+            f"releases must map at least one name to its counts, got {shown(releases)}"
+        )
+    true = _counts(truth, "truth", lower=0)
+    people = true.sum(axis=1)
+    true, people = true[people > 0], people[people > 0]
+    matrix = true.to_numpy()
+    parts = []
+    for name, release in releases.items():
+        counts = _counts(release, name, lower=None)
+        strange = counts.columns.difference(true.columns)
+        if len(strange):
+            raise DataError(f"{name}: column {strange[0]!r} must be a column of the truth")
+        values = counts.reindex(index=true.index, columns=true.columns, fill_value=0).to_numpy()
+        best = values.argmax(axis=1)
+        rows = np.arange(len(best))
+        columns = {
+            "release": name,
+            "block": true.index,
+            "population": people.to_numpy(),
+            "majority": true.columns.to_numpy()[best],
+            "released": values[rows, best],
+            "true": matrix[rows, best],
+            "precision": matrix[rows, best] / people.to_numpy(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return MajorityInference(pd.concat(parts, ignore_index=True), tuple(releases))
+
+
+def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
+    """Return a table of counts as int64, after checking it."""
+    if check.frame(table, source).empty:
+        raise DataError(f"{source}: must be a table of counts with blocks and columns")
+    for axis, labels in (("block", table.index), ("column", table.columns)):
+        if not labels.is_unique:
+            raise DataError(f"{source}: {axis} {labels[labels.duplicated()][0]!r} occurs twice")
+    for name in table.columns:
+        if not pd.api.types.is_integer_dtype(table[name].dtype) or table[name].isna().any():
+            raise DataError(
+                f"{source}: column {name!r} must hold whole numbers, got {table[name].dtype}"
+            )
+    counts: pd.DataFrame = table.astype("int64")
+    values: IntArray = counts.to_numpy()
+    if lower is not None and (values < lower).any():
+        row, column = (int(i) for i in np.argwhere(values < lower)[0])
+        raise DataError(
+            f"{source}: block {table.index[row]!r}, column {table.columns[column]!r}: must be "
+            f">= {lower}, got {values[row, column]}"
+        )
+    return counts
+
+
+# -----------------------------------------------------------------------------
+# Solution variability by population and by block size, in the layouts of the published tables.
+
+
+_NEEDED = ("block", "population", "lower", "upper")
+
+
+def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the blocks with people of a table of bounds, checked."""
+    check.frame(table, "variability", _NEEDED)
+    for name in _NEEDED[1:]:
+        if not pd.api.types.is_numeric_dtype(table[name].dtype):
+            raise DataError(f"variability: column {name!r} must hold numbers")
+    bad = (table["lower"] > table["upper"]) | (table["lower"] < 0) | (table["upper"] > 1)
+    if bad.any():
+        row = int(np.argmax(bad.to_numpy()))
+        raise DataError(
+            f"variability: row {row + 1}: lower and upper must satisfy 0 <= lower <= upper <= 1, "
+            f"got {table['lower'].iloc[row]} and {table['upper'].iloc[row]}"
+        )
+    return table[table["population"] > 0].assign(
+        block=lambda t: t["block"].astype("str").str.zfill(15)
+    )
+
+
+def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
+    """Return quantiles of solution variability weighted by population (compare Table S4).
+
+    Blocks are put in order of their upper bounds, ties in random order, and cut where the
+    cumulative population reaches each percentage.  The printed table is cut into equal numbers of
+    blocks, names each row by its lower end, and counts a record twice, as removed and as added.
+
+    Parameters
+    ----------
+    variability : pandas.DataFrame
+        For each block ``block, population, lower, upper``: bounds of its solution variability.
+    rng : Generator or int
+        Order of blocks of equal variability.
+    step : int, default 5
+        Percentages between quantiles; divides 100.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``cumulative_percentage``, the ``quantile_lower`` and ``quantile_upper`` in percent (equal
+        where every block is proved), ``population`` and ``cumulative_population``,
+        ``variable_records`` (population times upper bound) and ``cumulative_variability``, their
+        cumulative share of the population in percent.
+
+    Examples
+    --------
+    >>> blocks = pd.DataFrame({"block": ["1", "2"], "population": [3, 1], "lower": [0, 0.5]})
+    >>> table = variability_quantiles(blocks.assign(upper=blocks["lower"]), rng=1, step=50)
+    >>> table["quantile_upper"].tolist(), table["cumulative_variability"].tolist()
+    ([0.0, 50.0], [0.0, 12.5])
+    """
+    step = check.integer(step, "step", lower=1, upper=100)
+    if 100 % step:
+        raise ArgumentError(f"step must divide 100, got {step}")
+    return quantile_table(checked_variability(variability), rng=rng, step=step)
+
+
+def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
+    """Return the quantiles of blocks with people: ``population, lower, upper``, checked."""
+    tie = generator(rng).random(len(table))
+    table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]
+    lower = np.sort(table["lower"].to_numpy(float), kind="stable")
+    upper, people = table["upper"].to_numpy(float), table["population"].to_numpy(np.int64)
+    by_lower = np.argsort(table["lower"].to_numpy(float), kind="stable")
+    cumulative = np.cumsum(people)
+    total = int(cumulative[-1]) if people.size else 0
+    percentages = np.arange(step, 101, step)
+    # The block in which the cumulative population reaches the percentage.
+    at = np.searchsorted(cumulative, percentages * total / 100.0)
+    at_lower = np.searchsorted(np.cumsum(people[by_lower]), percentages * total / 100.0)
+    reached = cumulative[at]
+    records = np.cumsum(people * upper)[at]
+    return pd.DataFrame(
+        {
+            "cumulative_percentage": percentages,
+            "quantile_lower": 100.0 * lower[at_lower],
+            "quantile_upper": 100.0 * upper[at],
+            "population": np.diff(reached, prepend=0),
+            "cumulative_population": reached,
+            "variable_records": np.diff(records, prepend=0.0),
+            "cumulative_variability": 100.0 * records / total,
+        }
+    )
+
+
+def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
+    """Return for each class of block size the sums that :func:`unique_table` is made of.
+
+    ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
+    Zero variability is an upper bound of 0.
+    """
+    people = person_frame(records, columns=("block", "sex", "age"), source="records")
+    alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
+    blocks = (
+        people.assign(unique=alike == 1)
+        .groupby("block")
+        .agg(population=("sex", "size"), uniques=("unique", "sum"))
+    )
+    bounds = checked_variability(variability).set_index("block")
+    stated = bounds["population"].reindex(blocks.index)
+    if stated.isna().any() or (stated != blocks["population"]).any():
+        block = blocks.index[(stated != blocks["population"]).to_numpy()][0]
+        raise DataError(
+            f"variability: block {block}: population must be {blocks['population'][block]}, "
+            f"got {stated[block]}"
+        )
+    blocks["zero"] = bounds["upper"].reindex(blocks.index).to_numpy() == 0
+    blocks["zero_population"] = blocks["population"].where(blocks["zero"], 0)
+    label = np.asarray(SIZE_CLASSES)[size_class(blocks["population"])]
+    return blocks.assign(blocks=1).groupby(label).sum().reindex(SIZE_CLASSES, fill_value=0)
+
+
+def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
+    """Return population uniques and blocks of zero variability by block size (Table S5)."""
+    sums = sums[sums["blocks"] > 0]
+    table = sums[["blocks", "population"]].astype("int64")
+    table["unique_percentage"] = 100.0 * sums["uniques"] / sums["population"]
+    table["zero_blocks"] = sums["zero"].astype("int64")
+    table["zero_population"] = sums["zero_population"].astype("int64")
+    table["zero_block_percentage"] = 100.0 * sums["zero"] / sums["blocks"]
+    table["zero_population_percentage"] = 100.0 * sums["zero_population"] / sums["population"]
+    shares = [name for name in table if str(name).endswith("percentage")]
+    table = table.astype(dict.fromkeys(shares, "float64"))
+    return table.rename_axis("block_size").reset_index()

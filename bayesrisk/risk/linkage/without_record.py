@@ -119,7 +119,7 @@ def without_record_means(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutRecord:
-    """Return how well each person's race and ethnicity is guessed without the person's record.
+    """Return the accuracy of guessing each person's race and ethnicity without the own record.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutR
 
 
 def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
-    """Return the same for persons that are checked already."""
+    """Return the accuracies for persons that are checked already."""
     block, blocks = pd.factorize(frame["block"])
     pairs, at, counts = np.unique(
         block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True

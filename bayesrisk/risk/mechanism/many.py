@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,26 +25,23 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (
-    AnswerSettings,
+    Assessment,
     MechanismRisk,
-    answers,
-    assess,
     cell_laws,
     exact_average,
-    known_laws,
     mechanism_risk,
-    result_of,
 )
 from bayesrisk.risk.mechanism.question import (
+    UNITS,
     MechanismOptions,
     MechanismQuestion,
+    Target,
     TargetHypotheses,
     TruthDraws,
     ask,
     hypothesis,
     read_options,
     target_rows,
-    utility_and_spec,
 )
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
@@ -52,7 +49,6 @@ from bayesrisk.tables.microdata import read_microdata
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNITS = ("persons", "households")
 #: Targets that one worker takes at a time; each piece draws the releases of the truth again.
 _PIECE = 64
 
@@ -68,30 +64,21 @@ def mechanism_risk_of_many(
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> pd.DataFrame:
-    """Return what a protection tells about each of many targets: a row per person or household.
+    """Return the risk of many targets under a protection: a row per person or household.
 
     Every row is that of :func:`mechanism_risk` for this target with the same seed: the streams are
     the same, and so are the releases of the truth, which are drawn once for all.
 
     Parameters
     ----------
-    population : Microdata or Records
-        The truth; ``blocks`` should list every place, also those without records.  Where there are
-        none, the places of the records, under any of the hypotheses, are taken as a public list.
-    mechanism : Mechanism
-        As for :func:`mechanism_risk`.
-    question : MechanismQuestion
-        What is published, observed and believed: the same for every target.
+    population, mechanism, question : Microdata or Records, Mechanism, MechanismQuestion
+        As for :func:`mechanism_risk`; the same for every target.
     targets : array_like of int, optional
         Rows of the targets; by default all of the unit.
     unit : {"persons", "households"}, default "persons"
         Whose rows they are; one row each, a household without its persons.
-    draws : int
-        Releases under each hypothesis, at least 40.
-    rng : Generator or int
-        Source of randomness; results do not depend on the executor.
-    options : MechanismOptions, optional
-        Method, confidence and other details; ``progress(done, targets)`` counts targets here.
+    draws, rng, options : int, Generator or int, MechanismOptions
+        As for :func:`mechanism_risk`; ``progress(done, targets)`` counts targets here.
 
     Returns
     -------
@@ -111,26 +98,24 @@ def mechanism_risk_of_many(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> found = mechanism_risk_of_many(records, noise, question, draws=100, rng=1)
     >>> found[["target", "prior"]].values.tolist()
     [[0.0, 0.2], [1.0, 0.2], [2.0, 0.2]]
     """
     import pandas as pd  # slow to import
 
-    settings = AnswerSettings(draws, read_options(options))
+    settings = read_options(options)
     check.instance(question, MechanismQuestion, "question")
-    check.choice(unit, "unit", _UNITS)
+    check.choice(unit, "unit", UNITS)
     data = read_microdata(population, "population")
     records = getattr(data, unit)
     if records is None:
@@ -139,21 +124,13 @@ def mechanism_risk_of_many(
         rows = np.arange(len(records), dtype=np.int64)
     else:
         rows = check.count_array(targets, "targets", lower=0, upper=len(records) - 1).reshape(-1)
-    seed = int(generator(rng).integers(2**63))
-    utility_rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[0])
-    utility, spec = utility_and_spec(
-        data,
-        mechanism,
-        workload=question.workload,
-        draws=settings.options.utility_draws,
-        rng=utility_rng,
-    )
-    bare = replace(settings, options=replace(settings.options, executor=None, progress=None))
-    work = _Work(data, mechanism, question, unit, bare, seed, spec, utility)
-    executor, progress = settings.options.executor, settings.options.progress
+    executor, progress = settings.executor, settings.progress
+    bare = replace(settings, executor=None, progress=None)
+    shared = Assessment.start(data, mechanism, question.workload, draws, bare, rng)
+    work = _Work(data, question, unit, shared)
     pieces = [rows[i : i + _PIECE] for i in range(0, rows.size, _PIECE)]
     numbered = list(enumerate(pieces))
-    found: dict[int, Any] = {}
+    found: dict[int, pd.DataFrame] = {}
     done = 0
     results = map(work, numbered) if executor is None else as_finished(executor, work, numbered)
     for number, frame in results:
@@ -161,8 +138,7 @@ def mechanism_risk_of_many(
         done += len(frame)
         if progress is not None:
             progress(done, rows.size)
-    whole: pd.DataFrame = pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
-    return whole
+    return pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
 
 
 @dataclass(eq=False)
@@ -170,69 +146,48 @@ class _Work:
     """The work of one process: the risk of some targets."""
 
     data: Microdata
-    mechanism: Mechanism
     question: MechanismQuestion
     unit: str
-    settings: AnswerSettings
-    seed: int
-    spec: MechanismSpec
-    utility: Any
+    shared: Assessment
     truth: TruthDraws | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave the releases of the truth behind: they are drawn again where they are needed."""
         return {**self.__dict__, "truth": None}
 
-    def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, Any]:
+    def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, pd.DataFrame]:
         import pandas as pd  # slow to import
 
         number, rows = piece
         if self.truth is None:
-            self.truth = TruthDraws(
-                self.mechanism, self.data, self.question.workload, self.question.tables()
-            )
+            workload, tables = self.question.workload, self.question.tables()
+            self.truth = TruthDraws(self.shared.mechanism, self.data, workload, tables)
             self.near = _Surroundings(self.data, self.question, self.unit)
         frames = []
         for row in rows.tolist():
             try:
-                frames.append(self._one(row))
+                frame = self._one(row).to_frame()
             except ArgumentError as error:
                 raise type(error)(f"target {row} of {self.unit}: {error}") from error
+            frame.insert(0, "target", row)
+            frames.append(frame)
         return number, pd.concat(frames, ignore_index=True)
 
-    def _one(self, row: int) -> pd.DataFrame:
+    def _one(self, row: int) -> MechanismRisk:
         question = self.near.ask(row)
-        if known_laws(question, self.spec, self.settings) is None:
+        if self.shared.laws(question) is None:
             target = target_rows(self.data, {self.unit: row})
             others = (hypothesis(self.data, target, a) for a in self.question.alternatives)
             question = replace(question, datasets=(self.data, *others))
-        # The streams of mechanism_risk with the same seed.
-        sampling, simulating = (
-            np.random.default_rng(s) for s in np.random.SeedSequence(self.seed).spawn(3)[1:]
-        )
-        workload = self.question.workload
-        ((average, likelihood),) = answers(
-            [question],
-            self.mechanism,
-            self.spec,
-            workload,
-            self.settings,
-            sampling,
-            simulating,
-            truth=self.truth,
-        )
-        result = result_of(
-            question, self.spec, average, self.settings, self.seed, self.utility, likelihood
-        )
-        frame = result.to_frame()
-        frame.insert(0, "target", row)
-        return frame
+        return self.shared.risks([question], truth=self.truth)[0]
 
 
 class _Surroundings:
     """The part of a population that a question about one target looks at."""
 
     def __init__(self, data: Microdata, question: MechanismQuestion, unit: str) -> None:
+        import pandas as pd  # slow to import
+
         self._data, self._question, self._unit = data, question, unit
         self._geography = question.workload.schema.geography
         # Elsewhere a target may leave its place, or cells of other places are asked for.
@@ -241,48 +196,30 @@ class _Surroundings:
         entries = (*question.observed, *question.known_totals)
         self._whole = moves or any(len(entry) == 4 for entry in entries)
         level = min((entry[0] for entry in entries), key=self._geography.rank)
-        units = [u for u in _UNITS if getattr(data, u) is not None]
-        self._regions = {u: self._region_of(u, level) for u in units}
-        self._blocks = None
+        self._codes: dict[str, TextArray] = {}
+        for name in UNITS:
+            records: Records | None = getattr(data, name)
+            if records is not None:
+                places, place = records.places()
+                self._codes[name] = self._geography.ancestors(places, level)[place]
         if data.blocks is not None:
             codes = data.blocks["block"].to_numpy(dtype=np.str_)
-            self._blocks = _Groups(self._geography.ancestors(codes, level))
-
-    def _region_of(self, unit: str, level: str) -> _Groups:
-        records: Records = getattr(self._data, unit)
-        places, place = records.places()
-        return _Groups(self._geography.ancestors(places, level)[place])
+            self._codes["blocks"] = self._geography.ancestors(codes, level)
+        # Rows by code, found without a pass over all of them
+        self._rows = {name: pd.Series(c).groupby(c).indices for name, c in self._codes.items()}
 
     def ask(self, row: int) -> TargetHypotheses:
         """Return the question about one target, its data sets cut to the surroundings."""
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
-        code = self._regions[self._unit].codes[row]
-        parts: dict[str, Any] = dict.fromkeys(_UNITS)
-        for unit, groups in self._regions.items():
-            parts[unit] = getattr(self._data, unit).take(groups.members(code))
-        at = int(np.searchsorted(self._regions[self._unit].members(code), row))
-        blocks = None
-        if self._blocks is not None and self._data.blocks is not None:
-            blocks = self._data.blocks.iloc[self._blocks.members(code)]
-        local = Microdata(parts["persons"], parts["households"], blocks)
+        code = str(self._codes[self._unit][row])
+        none = np.empty(0, dtype=np.int64)
+        rows = {name: indices.get(code, none) for name, indices in self._rows.items()}
+        units = {u: getattr(self._data, u).take(rows[u]) if u in rows else None for u in UNITS}
+        blocks = None if self._data.blocks is None else self._data.blocks.iloc[rows["blocks"]]
+        local = Microdata(units["persons"], units["households"], blocks)
+        at = int(np.searchsorted(rows[self._unit], row))
         return ask(local, {self._unit: at}, self._question)
-
-
-class _Groups:
-    """Rows by code, found without a pass over all of them."""
-
-    def __init__(self, codes: TextArray) -> None:
-        self.codes = codes
-        order = np.argsort(codes, kind="stable")
-        distinct, starts = np.unique(codes[order], return_index=True)
-        self._rows: Mapping[str, IntArray] = dict(
-            zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)
-        )
-
-    def members(self, code: str) -> IntArray:
-        """Return the rows of a code, in order."""
-        return self._rows.get(str(code), np.empty(0, dtype=np.int64))
 
 
 # -----------------------------------------------------------------------------
@@ -290,7 +227,6 @@ class _Groups:
 
 
 _DRAWS_BEFORE = 2**17  # a draw costs a few dozen additions: the error is below 0.0015
-Target = int | Mapping[str, Any]
 
 
 def compare_mechanisms(
@@ -308,8 +244,7 @@ def compare_mechanisms(
     Parameters
     ----------
     population : Microdata or Records
-        The truth; where it has no ``blocks``, the places of its records are taken as a public
-        list.
+        As for :func:`mechanism_risk`.
     mechanisms : mapping of str to Mechanism
         Protections by the name they get in the frame.
     targets : mapping of str to target
@@ -322,7 +257,7 @@ def compare_mechanisms(
         Source of randomness; every protection starts from the same seed, so that a row does not
         depend on which others there are.
     options : MechanismOptions, optional
-        Method, confidence and other details.
+        As for :func:`mechanism_risk`.
 
     Returns
     -------
@@ -334,14 +269,12 @@ def compare_mechanisms(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> frame = compare_mechanisms(
     ...     records,
     ...     {"none": make_mechanism("identity"),
@@ -360,7 +293,7 @@ def compare_mechanisms(
             raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
         if not value:
             raise ArgumentError(f"{name} must have at least one, got none")
-    settings = AnswerSettings(draws, read_options(options))
+    details = read_options(options)
     seed = int(generator(rng).integers(2**63))
     asked = []
     for name, who in targets.items():
@@ -370,8 +303,10 @@ def compare_mechanisms(
             raise type(error)(f"targets, {shown(name)}: {error}") from error
     frames = []
     for protection, mechanism in mechanisms.items():
-        found = assess(asked, mechanism, question.workload, settings, seed)
-        for target, result in zip(targets, found, strict=True):
+        shared = Assessment.start(
+            asked[0].datasets[0], mechanism, question.workload, draws, details, seed
+        )
+        for target, result in zip(targets, shared.risks(asked), strict=True):
             frame = result.to_frame()
             frame.insert(0, "target", target)
             frame.insert(0, "protection", protection)
@@ -463,7 +398,7 @@ def postprocessing_effect(
     Parameters
     ----------
     population : Microdata or Records
-        The truth.
+        As for :func:`mechanism_risk`.
     mechanism : Mechanism
         One that measures with noise and post-processes, with a method
         ``measurement_noise(workload)`` that gives the law of every measured table.
@@ -472,10 +407,8 @@ def postprocessing_effect(
     question : MechanismQuestion
         What is published, the published cells that the adversary reads, the other hypotheses and
         the beliefs.
-    draws : int
-        Releases under each hypothesis, at least 40.
-    rng : Generator or int
-        Source of randomness.
+    draws, rng : int, Generator or int
+        As for :func:`mechanism_risk`.
     measurements : Workload, optional
         Definitions of the measured tables, where they are not those published.
     options : MechanismOptions, optional
@@ -512,7 +445,7 @@ def postprocessing_effect(
     if not callable(noise_of):
         raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
     check.instance(question, MechanismQuestion, "question")
-    details = read_options(options, utility_draws=2)
+    details = read_options(MechanismOptions(utility_draws=2) if options is None else options)
     workload = question.workload
     seed = int(generator(rng).integers(2**63))
     if measurements is not None:
@@ -527,11 +460,9 @@ def postprocessing_effect(
         )
     asked = ask(population, target, replace(question, workload=known, observed=list(noise)))
     spec = MechanismSpec("measurements", tables=noise)
-    laws = cell_laws(spec, asked.counts, [cell[:2] for cell in asked.cells])
     before = exact_average(
-        laws or [],
+        cell_laws(spec, asked) or [],
         asked.prior,
-        0,
         draws=max(draws, _DRAWS_BEFORE),
         rng=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))),
         confidence=details.confidence,

@@ -7,29 +7,30 @@ of the cells that are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.simulated import SimulatedLikelihood, simulated_likelihood
+from bayesrisk.inference.simulated import SimulatedLikelihood, prior_vector, simulated_likelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism.average import AverageRisk, simulated_marginal_posterior
 from bayesrisk.risk.mechanism.question import (
     Cell,
     MechanismOptions,
     MechanismQuestion,
     ReleaseSimulation,
+    Target,
     TargetHypotheses,
     TruthDraws,
     ask,
@@ -42,7 +43,301 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # -----------------------------------------------------------------------------
+# Average risk from a simulated likelihood: a bracket whose ends err in known directions.
+#
+# The average m = E_t[pi] = E_mix[pi**2] / w_t is a quadratic in the posterior pi, so that for any
+# function q of the release 2 E_t[q] - E_mix[q**2] / w_t = m - E_mix[(q - pi)**2] / w_t <= m.
+
+
+_GROUPS = 20  # of the jackknife: independent replicates left out in turn
+
+
+@displayed
+@dataclass(frozen=True)
+class AverageRisk:
+    """Average posterior of the truth and right decisions, with everything that may be wrong.
+
+    Attributes
+    ----------
+    prior : float
+        Belief in the truth before the release: the baseline.
+    marginal_posterior : Estimate
+        Posterior of the truth averaged over releases, in [prior, 1].  Simulated, it is the middle
+        of two estimates whose biases have opposite signs: its standard error comes from leaving out
+        one in twenty of the draws at a time, and its interval runs from the lower estimate minus
+        its error to the upper plus its own.
+    correct_decision_probability : Estimate
+        Probability that the truth is found: how often it is the most probable hypothesis, given
+        that it is the truth; ties are shared.  Releases whose decision the draws do not settle
+        count as wrong at one end of the interval and as right at the other.
+    decision_accuracy : Estimate
+        How often the most probable hypothesis is the true one, whichever is true.  Simulated, its
+        interval runs from a decision learnt from other draws to relative frequencies put in for
+        the laws.
+    decision_baseline : float
+        The same without a release: the largest prior.
+    bias_bound : float
+        How far bias may move the average beside its standard error: half the distance of the two
+        estimates; 0 for known likelihoods.
+    draws, smoothing, seed : int, float, int
+        Draws under each hypothesis, 0 where none were; pseudo-count of the simulated likelihood;
+        root of the random streams.
+    """
+
+    prior: float
+    marginal_posterior: Estimate
+    correct_decision_probability: Estimate
+    decision_accuracy: Estimate
+    decision_baseline: float
+    bias_bound: float = 0.0
+    draws: int = 0
+    smoothing: float = 0.0
+    seed: int = 0
+
+    @property
+    def marginal_risk(self) -> Estimate:
+        """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
+        return self.marginal_posterior.over(self.prior)
+
+    @property
+    def method(self) -> str:
+        """Method of computation.
+
+        ``"closed-form"``; ``"closed-form likelihood, sampled releases"``; ``"deterministic"``, for
+        a mechanism that draws nothing; or ``"simulated"``.
+        """
+        return self.marginal_posterior.method
+
+    @property
+    def confidence(self) -> float:
+        """Confidence of the intervals."""
+        return self.marginal_posterior.confidence
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row."""
+        import pandas as pd  # slow to import
+
+        row = {
+            "method": self.method,
+            "prior": self.prior,
+            **self.marginal_posterior.columns("marginal_posterior"),
+            "bias_bound": self.bias_bound,
+            **self.marginal_risk.columns("marginal_risk"),
+            **self.correct_decision_probability.columns("correct_decision_probability"),
+            **self.decision_accuracy.columns("decision_accuracy"),
+            "decision_baseline": self.decision_baseline,
+            "confidence": self.confidence,
+            "draws": self.draws,
+            "smoothing": self.smoothing,
+            "seed": self.seed,
+            "version": __version__,
+        }
+        return pd.DataFrame([row])
+
+
+def _estimates(
+    codes: IntArray, prior: FloatArray, truth: int, smoothing: float, n_values: int
+) -> tuple[float, float]:
+    """Return the lower estimate (each draw judged by all others) and the upper one."""
+    counts = np.stack([np.bincount(row, minlength=n_values) for row in codes])
+    mixture = prior @ counts
+    drawn = mixture > 0.0
+    upper = prior[truth] * (counts[truth, drawn] ** 2 / mixture[drawn]).sum() / codes.shape[1]
+    lower = 0.0
+    for h, row in enumerate(codes):
+        if prior[h] == 0.0:
+            continue
+        left = counts[:, row] - (codes == row)  # without the replicate that is judged
+        joint = prior[:, None] * (left + smoothing)
+        posterior = joint[truth] / joint.sum(axis=0)
+        lower -= prior[h] * np.mean(posterior**2) / prior[truth]
+        if h == truth:
+            lower += 2.0 * np.mean(posterior)
+    return float(lower), float(upper)
+
+
+def _jackknife(
+    codes: IntArray, prior: FloatArray, truth: int, smoothing: float, n_values: int
+) -> FloatArray:
+    """Return the standard errors of the lower estimate, the upper one and their middle."""
+    group = np.arange(codes.shape[1]) % _GROUPS
+    without = np.array(
+        [
+            _estimates(codes[:, group != g], prior, truth, smoothing, n_values)
+            for g in range(_GROUPS)
+        ]
+    )
+    all_three = np.column_stack([without, without.mean(axis=1)])
+    return np.asarray(np.sqrt((_GROUPS - 1.0) * all_three.var(axis=0)))
+
+
+def _decisions(
+    likelihood: SimulatedLikelihood, prior: FloatArray, truth: int, quantile: float
+) -> tuple[float, float, float, float]:
+    """Return the rate of decisions for the truth, its error, and the ends of the interval."""
+    codes, counts = likelihood.codes, likelihood.counts
+    own, n = codes[truth], likelihood.draws
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    # Every draw under the truth, judged by all others.
+    left = counts[:, own] - (codes == own)
+    score = log_prior[:, None] + np.log(left + likelihood.smoothing)
+    best = score >= score.max(axis=0) - 1e-12
+    right = best[truth] / best.sum(axis=0)
+    error = float(np.std(right) / np.sqrt(n))
+    # Every value: is the decision settled against each other hypothesis?
+    weight = counts + likelihood.smoothing
+    surely, surely_not = np.ones(counts.shape[1], bool), np.zeros(counts.shape[1], bool)
+    for h in np.flatnonzero(prior > 0.0):
+        if h == truth:
+            continue
+        odds = log_prior[truth] - log_prior[h] + np.log(weight[truth] / weight[h])
+        together: IntArray = np.zeros(counts.shape[1], dtype=np.int64)
+        if likelihood.streams == "common":
+            together = np.bincount(own[own == codes[h]], minlength=counts.shape[1])
+        variance = 1.0 / weight[truth] + 1.0 / weight[h]
+        variance = variance - 2.0 * together / (weight[truth] * weight[h])
+        reach = quantile * np.sqrt(np.maximum(variance, 0.0))
+        surely &= odds > reach
+        surely_not |= odds < -reach
+    lower = _shares(float(counts[truth, surely].sum()), n, quantile)[0]
+    upper = _shares(float(counts[truth, ~surely_not].sum()), n, quantile)[1]
+    value = float(right.mean())
+    return value, error, min(lower, value), max(upper, value)
+
+
+def _accuracy(
+    likelihood: SimulatedLikelihood, prior: FloatArray, quantile: float
+) -> tuple[float, float, float, float]:
+    """Return the rate of right best guesses over all hypotheses, its error, and the ends.
+
+    A decision learnt from all other draws is right less often than the best one, on average;
+    relative frequencies put in for the laws make a convex functional too large.
+    """
+    codes, counts, n = likelihood.codes, likelihood.counts, likelihood.draws
+    joint = prior[:, None] * counts
+    top = joint >= joint.max(axis=0) * (1.0 - 1e-12)
+    low, high = np.zeros(n), np.zeros(n)
+    for h in np.flatnonzero(prior > 0.0):
+        left = counts[:, codes[h]] - (codes == codes[h])
+        score = prior[:, None] * (left + likelihood.smoothing)
+        best = score >= score.max(axis=0) * (1.0 - 1e-12)
+        low += prior[h] * best[h] / best.sum(axis=0)
+        high += prior[h] * (top[h] / top.sum(axis=0))[codes[h]]
+    errors = [float(np.std(part) / np.sqrt(n)) for part in (low, high)]
+    value = float(0.5 * (low.mean() + high.mean()))
+    ends = low.mean() - quantile * errors[0], high.mean() + quantile * errors[1]
+    least = float(prior.max())
+    value, lower, upper = np.clip([value, *ends], least, 1.0).tolist()
+    return value, max(errors), min(lower, value), max(upper, value)
+
+
+def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
+    """Return the ends of Wilson's interval of a share."""
+    square = quantile**2
+    centre = (hits + 0.5 * square) / (draws + square)
+    share = hits / draws
+    reach = quantile * np.sqrt(share * (1.0 - share) / draws + 0.25 * square / draws**2)
+    reach /= 1.0 + square / draws
+    lower = 0.0 if hits == 0 else max(0.0, float(centre - reach))
+    return lower, 1.0 if hits == draws else min(1.0, float(centre + reach))
+
+
+def simulated_marginal_posterior(
+    likelihood: SimulatedLikelihood,
+    *,
+    prior_pmf: ArrayLike,
+    truth: int,
+    confidence: float = 0.95,
+) -> AverageRisk:
+    r"""Return the posterior of the truth averaged over releases, from simulated releases.
+
+    .. math:: m = E_t[\pi] = \frac{1}{w_t} E_{\mathrm{mix}}[\pi^2], \qquad
+        \pi(y) = \frac{w_t P_t(y)}{\sum_h w_h P_h(y)}
+
+    The lower estimate :math:`2 E_t[\hat\pi] - E_{\mathrm{mix}}[\hat\pi^2] / w_t` judges every
+    draw by a posterior from all other draws (as many folds as draws): it is below m on average by
+    exactly the mean squared error of that posterior, over the prior.  The upper one puts relative
+    frequencies in for the laws: above m on average, because the functional is convex.
+
+    Parameters
+    ----------
+    likelihood : SimulatedLikelihood
+        Releases drawn under each hypothesis; at least 40 draws.
+    prior_pmf : array_like, shape (hypotheses,)
+        Belief in each hypothesis; sums to 1, and is positive for the truth.
+    truth : int
+        Which hypothesis is true.
+    confidence : float, default 0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    AverageRisk
+        Average posterior, its ratio to the prior, and how often the adversary decides rightly.
+
+    Notes
+    -----
+    The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
+    times its own (t of 19 degrees of freedom), cut to [prior, 1], in which m lies always.  Where
+    few releases repeat it is wide: the draws cannot tell.  A prior below about 3 / draws keeps
+    the upper end large, whatever the truth, because n draws do not exclude a probability of 3 / n.
+
+    Examples
+    --------
+    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> from bayesrisk.inference import simulated_likelihood
+    >>> law = DiscreteGaussian.from_rho(0.0992264)
+    >>> likelihood = simulated_likelihood(
+    ...     lambda h, rng, size: h + law.rvs(size, random_state=rng),
+    ...     hypotheses=2, draws=20_000, batch=20_000, rng=7,
+    ... )
+    >>> result = simulated_marginal_posterior(likelihood, prior_pmf=[0.8, 0.2], truth=1)
+    >>> result.marginal_posterior.lower < 0.2254231 < result.marginal_posterior.upper
+    True
+    """
+    check.instance(likelihood, SimulatedLikelihood, "likelihood")
+    prior = prior_vector(prior_pmf, len(likelihood.counts))
+    truth = check.integer(truth, "truth", lower=0, upper=len(prior) - 1)
+    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    if prior[truth] <= 0.0:
+        raise ArgumentError(f"prior_pmf[{truth}] must be > 0, got {prior[truth]}")
+    if likelihood.draws < 2 * _GROUPS:
+        raise ArgumentError(
+            f"likelihood must have at least {2 * _GROUPS} draws, got {likelihood.draws}"
+        )
+    p = float(prior[truth])
+    setting = (likelihood.codes, prior, truth, likelihood.smoothing, len(likelihood.values))
+    low, high = _estimates(*setting)
+    low_error, high_error, error = _jackknife(*setting)
+    t = float(special.stdtrit(_GROUPS - 1, 0.5 + 0.5 * level))
+    middle = 0.5 * (low + high)
+    ends = min(low - t * low_error, middle), max(high + t * high_error, middle)
+    value, lower, upper = np.clip([middle, *ends], p, 1.0)
+    quantile = float(special.ndtri(0.5 + 0.5 * level))
+    right, accuracy = (
+        Estimate(*numbers, confidence=level, method="simulated")
+        for numbers in (
+            _decisions(likelihood, prior, truth, quantile),
+            _accuracy(likelihood, prior, quantile),
+        )
+    )
+    return AverageRisk(
+        prior=p,
+        marginal_posterior=Estimate(value, error, lower, upper, level, "simulated"),
+        bias_bound=max(0.0, 0.5 * (min(high, 1.0) - max(low, p))),
+        correct_decision_probability=right,
+        decision_accuracy=accuracy,
+        decision_baseline=float(prior.max()),
+        draws=likelihood.draws,
+        smoothing=likelihood.smoothing,
+        seed=likelihood.seed,
+    )
+
+
+# -----------------------------------------------------------------------------
 # Average risk where the likelihood of every observed cell is known and cells are independent.
+# Hypothesis 0 is the truth.
 
 
 TAIL = 2.0**-60  # of the noise left out on each side of a cell
@@ -50,37 +345,30 @@ _MAX_RELEASES = 2**20  # releases of all cells together that are enumerated
 _CHUNK = 2**16
 
 
-def cell_laws(
-    spec: MechanismSpec, counts: IntArray, tables: Sequence[tuple[str, str]]
-) -> list[FloatArray] | None:
-    """Return for each cell P(release | hypothesis), (hypotheses, releases), or None.
+def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArray] | None:
+    """Return P(release | hypothesis) of each cell, (hypotheses, releases).
 
-    ``counts`` is (hypotheses, cells).  None where some cell has no likelihood in closed form.
-    Cells with the same count under every hypothesis tell nothing and are left out.
+    None where some cell has no likelihood in closed form.  Cells with the same count under every
+    hypothesis tell nothing and are left out.
     """
     laws = []
-    for column, (level, table) in zip(counts.T, tables, strict=True):
-        found = _cell_law(spec, column, level, table)
+    for counts, (level, table, *_) in zip(question.counts.T, question.cells, strict=True):
+        likelihood = spec.likelihood(level, table)
+        releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
+        found = likelihood.probability(releases, counts[:, None])
         if found is None:
             return None
-        if np.ptp(column) > 0:
+        if np.ptp(counts) > 0:
             laws.append(found)
     return laws
-
-
-def _cell_law(spec: MechanismSpec, counts: IntArray, level: str, table: str) -> FloatArray | None:
-    likelihood = spec.likelihood(level, table)
-    releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
-    return likelihood.probability(releases, counts[:, None])
 
 
 def exact_average(
     laws: list[FloatArray],
     prior: FloatArray,
-    truth: int,
     *,
     draws: int,
-    rng: np.random.Generator | int,
+    rng: np.random.Generator,
     confidence: float,
 ) -> AverageRisk:
     """Return the averages: summed over all releases where these are few, else over drawn ones.
@@ -88,41 +376,35 @@ def exact_average(
     The posterior is exact either way, so drawn releases give an unbiased average.
     """
     if not laws:
-        found = _right(prior[:, None], truth).item()
-        values = (float(prior[truth]), found, float(prior.max()))
-        return _settled(values, prior, truth, confidence)
+        values = (float(prior[0]), _right(prior[:, None]).item(), float(prior.max()))
+        return _settled(values, prior, confidence)
     if np.prod([law.shape[1] for law in laws], dtype=float) <= _MAX_RELEASES:
-        return _enumerated(laws, prior, truth, confidence)
-    return _drawn(laws, prior, truth, draws=draws, rng=rng, confidence=confidence)
+        return _enumerated(laws, prior, confidence)
+    return _drawn(laws, prior, draws=draws, rng=rng, confidence=confidence)
 
 
-def fixed_average(
-    observed: IntArray, prior: FloatArray, truth: int, *, confidence: float
-) -> AverageRisk:
-    """Return the averages of a mechanism that draws nothing, from what each hypothesis shows.
+def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> AverageRisk:
+    """Return the averages of a mechanism that draws nothing.
 
-    ``observed`` holds released counts or symbols, (hypotheses, cells).
+    ``observed`` holds the counts or symbols that each hypothesis shows, (hypotheses, cells).
     """
-    same = (observed == observed[truth]).all(axis=1)
-    joint = np.where(same, prior, 0.0)
-    correct = _right(joint[:, None], truth).item()
+    joint = np.where((observed == observed[0]).all(axis=1), prior, 0.0)
     _, shown = np.unique(observed, axis=0, return_inverse=True)
     best = np.zeros(len(prior))  # the most probable hypothesis behind each thing shown
     np.maximum.at(best, shown.ravel(), prior)
-    values = (float(prior[truth] / joint.sum()), correct, float(best.sum()))
-    return _settled(values, prior, truth, confidence, method="deterministic")
+    values = (float(prior[0] / joint.sum()), _right(joint[:, None]).item(), float(best.sum()))
+    return _settled(values, prior, confidence, method="deterministic")
 
 
-def _right(joint: FloatArray, truth: int) -> FloatArray:
+def _right(joint: FloatArray) -> FloatArray:
     """Return the share of decisions for the truth, ties shared among the most probable."""
     best = joint >= joint.max(axis=0) * (1.0 - 1e-12)
-    return np.asarray(best[truth] / best.sum(axis=0))
+    return np.asarray(best[0] / best.sum(axis=0))
 
 
 def _settled(
     values: tuple[float, float, float],
     prior: FloatArray,
-    truth: int,
     confidence: float,
     error: float = 0.0,
     *,
@@ -132,64 +414,59 @@ def _settled(
 
     ``values`` are the average posterior, correct decisions given the truth, and all right guesses.
     """
-
-    def known(value: float) -> Estimate:
-        lower, upper = max(0.0, value - error), min(1.0, value + error)
-        return Estimate(value, error, lower, upper, confidence, method)
-
-    posterior, correct, accuracy = (known(value) for value in values)
-    return AverageRisk(float(prior[truth]), posterior, correct, accuracy, float(prior.max()))
+    posterior, correct, accuracy = (
+        Estimate(v, error, max(0.0, v - error), min(1.0, v + error), confidence, method)
+        for v in values
+    )
+    return AverageRisk(float(prior[0]), posterior, correct, accuracy, float(prior.max()))
 
 
-def _enumerated(
-    laws: list[FloatArray], prior: FloatArray, truth: int, confidence: float
-) -> AverageRisk:
+def _enumerated(laws: list[FloatArray], prior: FloatArray, confidence: float) -> AverageRisk:
     joint = prior[:, None]
     mass = np.ones(1)
     for law in laws:
         joint = (joint[:, :, None] * law[:, None, :]).reshape(len(prior), -1)
-        mass = np.multiply.outer(mass, law[truth]).ravel()
+        mass = np.multiply.outer(mass, law[0]).ravel()
     accuracy = float(joint.max(axis=0).sum())
     unseen = max(0.0, 1.0 - float(joint.sum()))
     possible = mass > 0.0
     joint, mass = joint[:, possible], mass[possible]
     with np.errstate(under="ignore", invalid="ignore"):
-        posterior = joint[truth] / joint.sum(axis=0)
+        posterior = joint[0] / joint.sum(axis=0)
     # Underflow of everything: releases of no weight.
     posterior = np.where(np.isnan(posterior), 1.0, posterior)
-    value, correct = float(mass @ posterior), float(mass @ _right(joint, truth))
     missing = max(0.0, 1.0 - float(mass.sum()))
-    rounding = mass.size * 2.0**-52
     values = (
-        min(max(value, float(prior[truth])), 1.0),
-        min(correct, 1.0),
+        min(max(float(mass @ posterior), float(prior[0])), 1.0),
+        min(float(mass @ _right(joint)), 1.0),
         min(max(accuracy, float(prior.max())), 1.0),
     )
-    return _settled(values, prior, truth, confidence, max(missing, unseen) + rounding)
+    return _settled(values, prior, confidence, max(missing, unseen) + mass.size * 2.0**-52)
 
 
 def _drawn(
     laws: list[FloatArray],
     prior: FloatArray,
-    truth: int,
     *,
     draws: int,
-    rng: np.random.Generator | int,
+    rng: np.random.Generator,
     confidence: float,
 ) -> AverageRisk:
-    random = generator(rng)
     posterior, right, best = np.empty(draws), np.empty(draws), np.empty(draws)
-    for chosen, joint in _joints(laws, prior, np.full(draws, truth), random):
-        posterior[chosen] = joint[truth] / joint.sum(axis=0)
-        right[chosen] = _right(joint, truth)
-    # The best guess is right with the probability of the most probable, over all hypotheses.
-    for chosen, joint in _joints(laws, prior, _hypotheses(prior, draws, random), random):
+    for chosen, joint in _joints(laws, prior, np.zeros(draws, dtype=np.int64), rng):
+        posterior[chosen] = joint[0] / joint.sum(axis=0)
+        right[chosen] = _right(joint)
+    # The best guess is right with the probability of the most probable, over all hypotheses,
+    # which are drawn as the adversary believes in them.
+    edges = np.cumsum(prior)
+    drawn = np.searchsorted(edges[:-1], rng.random(draws) * edges[-1], side="right")
+    for chosen, joint in _joints(laws, prior, drawn, rng):
         best[chosen] = joint.max(axis=0) / joint.sum(axis=0)
     method = "closed-form likelihood, sampled releases"
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
 
-    def average(drawn: FloatArray, least: float) -> Estimate:
-        value, error = float(drawn.mean()), float(drawn.std(ddof=1) / np.sqrt(draws))
+    def average(values: FloatArray, least: float) -> Estimate:
+        value, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
         ends = np.array([value, value - quantile * error, value + quantile * error])
         value, lower, upper = np.clip(ends, least, 1.0).tolist()
         return Estimate(value, error, lower, upper, confidence, method)
@@ -200,19 +477,12 @@ def _drawn(
     correct = Estimate(
         found, error, max(0.0, found - reach), min(1.0, found + reach), confidence, method
     )
-    p, most = float(prior[truth]), float(prior.max())
+    p, most = float(prior[0]), float(prior.max())
     return AverageRisk(p, average(posterior, p), correct, average(best, most), most, draws=draws)
 
 
-def _hypotheses(prior: FloatArray, draws: int, random: np.random.Generator) -> IntArray:
-    """Return hypotheses drawn as the adversary believes in them."""
-    edges = np.cumsum(prior)
-    u = random.random(draws) * edges[-1]
-    return np.asarray(np.searchsorted(edges[:-1], u, side="right"), dtype=np.int64)
-
-
 def _joints(
-    laws: list[FloatArray], prior: FloatArray, drawn: IntArray, random: np.random.Generator
+    laws: list[FloatArray], prior: FloatArray, drawn: IntArray, rng: np.random.Generator
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield positions of ``drawn`` and, for a release drawn under each, the joint weights."""
     with np.errstate(divide="ignore"):
@@ -225,143 +495,20 @@ def _joints(
             chosen = members[start : start + _CHUNK]
             joint = np.repeat(log_prior[:, None], chosen.size, axis=1)
             for log, edge in zip(logs, edges, strict=True):
-                u = random.random(chosen.size) * edge[-1]
+                u = rng.random(chosen.size) * edge[-1]
                 joint = joint + log[:, np.searchsorted(edge[:-1], u, side="right")]
             yield chosen, np.exp(joint - joint.max(axis=0))
-
-
-# -----------------------------------------------------------------------------
-# How the risk of a mechanism is found: in closed form, from a fixed release, or by simulation.
-
-
-#: The numbers of a result, and the likelihood where it was simulated.
-Answer = tuple[AverageRisk, SimulatedLikelihood | None]
-
-
-@dataclass(frozen=True)
-class AnswerSettings:
-    """How the answer is found: the same for every target and mechanism of a comparison."""
-
-    draws: int
-    options: MechanismOptions
-
-    def __post_init__(self) -> None:
-        check.integer(self.draws, "draws", lower=40)
-
-
-def answers(
-    questions: Sequence[TargetHypotheses],
-    mechanism: Mechanism,
-    spec: MechanismSpec,
-    workload: Workload,
-    settings: AnswerSettings,
-    sampling: np.random.Generator,
-    simulating: np.random.Generator,
-    truth: TruthDraws | None = None,
-) -> list[Answer]:
-    """Return the answer to each question; those that must be simulated share one run.
-
-    ``truth`` holds releases of the truth that other questions have drawn with the same streams.
-    """
-    known: list[AverageRisk | None] = []
-    for question in questions:
-        laws = known_laws(question, spec, settings)
-        known.append(
-            None
-            if laws is None
-            else exact_average(
-                laws,
-                question.prior,
-                0,
-                draws=settings.draws,
-                rng=sampling,
-                confidence=settings.options.confidence,
-            )
-        )
-    unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
-    others = iter(_simulate(unknown, mechanism, workload, settings, simulating, truth))
-    found: list[Answer] = []
-    for question, average in zip(questions, known, strict=True):
-        answer = next(others) if average is None else average
-        if isinstance(answer, AverageRisk):
-            found.append((answer, None))
-        else:
-            confidence = settings.options.confidence
-            simulated = simulated_marginal_posterior(
-                answer, prior_pmf=question.prior, truth=0, confidence=confidence
-            )
-            found.append((simulated, answer))
-    return found
-
-
-def known_laws(
-    question: TargetHypotheses, spec: MechanismSpec, settings: AnswerSettings
-) -> list[NDArray[np.float64]] | None:
-    """Return the laws of the observed cells, or None if they are to be simulated."""
-    if settings.options.method == "simulated":
-        return None
-    laws = cell_laws(spec, question.counts, [(level, table) for level, table, *_ in question.cells])
-    if laws is None and settings.options.method == "closed-form":
-        raise ArgumentError(
-            f"method must be 'simulated' for {spec.mechanism!r}: its likelihood has no closed form "
-            "in every observed cell, got 'closed-form'"
-        )
-    return laws
-
-
-def _simulate(
-    questions: Sequence[TargetHypotheses],
-    mechanism: Mechanism,
-    workload: Workload,
-    settings: AnswerSettings,
-    rng: np.random.Generator,
-    truth: TruthDraws | None,
-) -> list[SimulatedLikelihood | AverageRisk]:
-    """Return the likelihood of each question, from one run over all their data sets.
-
-    Where the mechanism draws nothing: the averages themselves.
-    """
-    if not questions:
-        return []
-    datasets = [questions[0].datasets[0]]
-    datasets += [dataset for question in questions for dataset in question.datasets[1:]]
-    cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
-    simulation = ReleaseSimulation(mechanism, datasets, workload, cells, truth)
-    parts, first = [], 1
-    for question in questions:
-        last = first + len(question.datasets) - 1
-        parts.append(([0, *range(first, last)], [cells.index(c) for c in question.cells]))
-        first = last
-    fixed = simulation.fixed() if settings.options.method == "auto" else None
-    if fixed is not None:
-        return [
-            fixed_average(
-                fixed[np.ix_(rows, columns)],
-                question.prior,
-                0,
-                confidence=settings.options.confidence,
-            )
-            for question, (rows, columns) in zip(questions, parts, strict=True)
-        ]
-    whole = simulated_likelihood(
-        simulation,
-        hypotheses=len(datasets),
-        draws=settings.draws,
-        rng=rng,
-        smoothing=settings.options.smoothing,
-        executor=settings.options.executor,
-        progress=settings.options.progress,
-    )
-    return [whole.select(hypotheses=rows, cells=columns) for rows, columns in parts]
 
 
 # -----------------------------------------------------------------------------
 
 
 @displayed
-@dataclass(frozen=True, eq=False)
-class MechanismRisk:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MechanismRisk(AverageRisk):
     """Risk of one target under a protection, and the error that the protection costs.
+
+    Beside the averages of :class:`AverageRisk`:
 
     Attributes
     ----------
@@ -373,8 +520,6 @@ class MechanismRisk:
         Their counts under each hypothesis; the truth is first.
     prior_pmf : ndarray, shape (hypotheses,)
         Belief in each hypothesis before the release.
-    average : AverageRisk
-        Prior, average posterior and right decisions, with their errors.
     utility : pandas.DataFrame
         Error of the published tables by level and table over releases of the truth: mean absolute
         and root mean square error, each with its standard error; suppressed cells count as zeros.
@@ -386,7 +531,6 @@ class MechanismRisk:
     cells: tuple[Cell, ...]
     true_counts: IntArray
     prior_pmf: FloatArray
-    average: AverageRisk
     utility: pd.DataFrame
     likelihood: SimulatedLikelihood | None
 
@@ -396,60 +540,28 @@ class MechanismRisk:
         return self.spec.mechanism
 
     @property
-    def prior(self) -> float:
-        """Belief in the truth: what the adversary infers without the target's record."""
-        return self.average.prior
-
-    @property
-    def marginal_posterior(self) -> Estimate:
-        """Posterior of the truth averaged over releases."""
-        return self.average.marginal_posterior
-
-    @property
-    def marginal_risk(self) -> Estimate:
-        """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
-        return self.average.marginal_risk
-
-    @property
-    def correct_decision_probability(self) -> Estimate:
-        """Probability that the truth is found, given that it is the truth."""
-        return self.average.correct_decision_probability
-
-    @property
     def baseline_decision_probability(self) -> float:
-        """The same without a release: 1 if the truth is the most probable beforehand, 0 if not."""
-        best = self.prior_pmf >= self.prior_pmf.max()
-        return float(best[0] / best.sum())
-
-    @property
-    def decision_accuracy(self) -> Estimate:
-        """How often the most probable hypothesis is the true one, whichever is true."""
-        return self.average.decision_accuracy
-
-    @property
-    def method(self) -> str:
-        """How it was computed: see :attr:`AverageRisk.method`."""
-        return self.average.method
+        """Correct decision without a release: 1 if the truth is the most probable, 0 if not."""
+        return float(_right(self.prior_pmf[:, None]).item())
 
     def _answer(self) -> list[str]:
-        draws = self.average.draws
-        interval = f"{self.average.confidence:.0%} interval "
+        interval = f"{self.confidence:.0%} interval "
         return [
             f"Under {self.mechanism} the belief in the truth goes from {number(self.prior)} to "
             f"{_shown(self.marginal_posterior, interval)} on average.",
             f"That is {_shown(self.marginal_risk)} times the prior; "
             f"1 would be nothing learned, {number(1.0 / self.prior)} everything.",
             f"The best guess is right with probability {_shown(self.decision_accuracy)}; "
-            f"without a release with {number(self.average.decision_baseline)}.",
+            f"without a release with {number(self.decision_baseline)}.",
             f"How it was computed: {self.method}"
-            + (f", {draws:,} releases under each hypothesis." if draws else "."),
+            + (f", {self.draws:,} releases under each hypothesis." if self.draws else "."),
         ]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: the risk, and the utility over all published cells."""
         import pandas as pd  # slow to import
 
-        frame = self.average.to_frame()
+        frame = super().to_frame()
         frame.insert(0, "mechanism", self.mechanism)
         before = list(frame).index("decision_accuracy")
         frame.insert(before, "baseline_decision_probability", self.baseline_decision_probability)
@@ -464,17 +576,152 @@ def _shown(estimate: Estimate, before: str = "") -> str:
     return f"{number(estimate.value)} ({ends})"
 
 
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A protection of one population with its utility: the same for every target."""
+
+    mechanism: Mechanism
+    workload: Workload
+    draws: int
+    options: MechanismOptions
+    seed: int
+    spec: MechanismSpec
+    utility: pd.DataFrame
+
+    @classmethod
+    def start(
+        cls,
+        population: Microdata,
+        mechanism: Mechanism,
+        workload: Workload,
+        draws: int,
+        options: MechanismOptions,
+        rng: np.random.Generator | int,
+    ) -> Assessment:
+        """Measure the utility, from the first of three streams of one seed."""
+        check.integer(draws, "draws", lower=40)
+        seed = int(generator(rng).integers(2**63))
+        first = np.random.SeedSequence(seed).spawn(3)[0]
+        utility, spec = utility_and_spec(
+            population,
+            mechanism,
+            workload=workload,
+            draws=options.utility_draws,
+            rng=np.random.default_rng(first),
+        )
+        return cls(mechanism, workload, draws, options, seed, spec, utility)
+
+    def laws(self, question: TargetHypotheses) -> list[FloatArray] | None:
+        """Return the laws of the observed cells, or None if they are to be simulated."""
+        if self.options.method == "simulated":
+            return None
+        laws = cell_laws(self.spec, question)
+        if laws is None and self.options.method == "closed-form":
+            raise ArgumentError(
+                f"method must be 'simulated' for {self.spec.mechanism!r}: its likelihood has no "
+                "closed form in every observed cell, got 'closed-form'"
+            )
+        return laws
+
+    def risks(
+        self, questions: Sequence[TargetHypotheses], truth: TruthDraws | None = None
+    ) -> list[MechanismRisk]:
+        """Return the risk of each target; those that must be simulated share one run.
+
+        With T targets of one alternative, T + 1 data sets are released instead of 2 T.  ``truth``
+        holds releases of the truth that other questions have drawn with the same streams.
+        """
+        streams = np.random.SeedSequence(self.seed).spawn(3)
+        sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
+        known: list[AverageRisk | None] = []
+        for question in questions:
+            laws = self.laws(question)
+            known.append(
+                None
+                if laws is None
+                else exact_average(
+                    laws,
+                    question.prior,
+                    draws=self.draws,
+                    rng=sampling,
+                    confidence=self.options.confidence,
+                )
+            )
+        unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
+        others = iter(self._simulated(unknown, simulating, truth))
+        found = []
+        for question, exact in zip(questions, known, strict=True):
+            average, likelihood = next(others) if exact is None else (exact, None)
+            numbers = {**vars(average), "smoothing": self.options.smoothing, "seed": self.seed}
+            found.append(
+                MechanismRisk(
+                    **numbers,
+                    spec=self.spec,
+                    cells=question.cells,
+                    true_counts=question.counts,
+                    prior_pmf=question.prior,
+                    utility=self.utility,
+                    likelihood=likelihood,
+                )
+            )
+        return found
+
+    def _simulated(
+        self,
+        questions: Sequence[TargetHypotheses],
+        rng: np.random.Generator,
+        truth: TruthDraws | None,
+    ) -> list[tuple[AverageRisk, SimulatedLikelihood | None]]:
+        """Return the averages of each question, from one run over all their data sets.
+
+        A mechanism that draws nothing is released once for each data set.
+        """
+        if not questions:
+            return []
+        datasets = [questions[0].datasets[0]]
+        datasets += [dataset for question in questions for dataset in question.datasets[1:]]
+        cells = list(dict.fromkeys(cell for question in questions for cell in question.cells))
+        simulation = ReleaseSimulation(self.mechanism, datasets, self.workload, cells, truth)
+        parts, first = [], 1
+        for question in questions:
+            last = first + len(question.datasets) - 1
+            columns = [cells.index(cell) for cell in question.cells]
+            parts.append((question.prior, [0, *range(first, last)], columns))
+            first = last
+        confidence = self.options.confidence
+        fixed = simulation.fixed() if self.options.method == "auto" else None
+        if fixed is not None:
+            return [(fixed_average(fixed[np.ix_(h, c)], p, confidence), None) for p, h, c in parts]
+        whole = simulated_likelihood(
+            simulation,
+            hypotheses=len(datasets),
+            draws=self.draws,
+            rng=rng,
+            smoothing=self.options.smoothing,
+            executor=self.options.executor,
+            progress=self.options.progress,
+        )
+        found: list[tuple[AverageRisk, SimulatedLikelihood | None]] = []
+        for prior, rows, columns in parts:
+            likelihood = whole.select(hypotheses=rows, cells=columns)
+            average = simulated_marginal_posterior(
+                likelihood, prior_pmf=prior, truth=0, confidence=confidence
+            )
+            found.append((average, likelihood))
+        return found
+
+
 def mechanism_risk(
     population: Microdata | Records,
     mechanism: Mechanism,
-    target: int | Mapping[str, Any],
+    target: Target,
     question: MechanismQuestion,
     *,
     draws: int,
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> MechanismRisk:
-    r"""Return what a protection tells about one target, in the units of every other.
+    r"""Return the risk of one target under any protection, in the units of every other.
 
     The adversary knows the mechanism and every record but the target's.  Hypothesis 0 is the
     truth, the population as it is; each alternative replaces the target's record, or removes it.
@@ -508,12 +755,6 @@ def mechanism_risk(
     MechanismRisk
         Prior, posterior, ratio and right decisions, with errors, and the utility.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, hypotheses do not differ, a place is not published under
-        some hypothesis, or a closed form is asked for where there is none.
-
     Notes
     -----
     Several cells with known likelihoods: summed exactly while their releases number at most
@@ -527,65 +768,20 @@ def mechanism_risk(
     --------
     >>> import pandas as pd
     >>> from bayesrisk.mechanisms import make_mechanism
-    >>> from bayesrisk.tables import Records, Schema, Workload
+    >>> from bayesrisk.tables import Schema
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
-    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": [0, 0, 0]})
+    ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
     >>> noise = make_mechanism(
     ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
     ... )
-    >>> question = MechanismQuestion(
-    ...     Workload.named("sf1-block").select(tables=["P1"]),
-    ...     observed=[("block", "P1")], alternatives=[None], prior=0.2,
-    ... )
+    >>> tables = Workload.named("sf1-block").select(tables=["P1"])
+    >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> result = mechanism_risk(records, noise, 0, question, draws=100, rng=1)
     >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
-    settings = AnswerSettings(draws, read_options(options))
     asked = ask(population, target, question)
-    return assess([asked], mechanism, question.workload, settings, rng)[0]
-
-
-def assess(
-    questions: Sequence[TargetHypotheses],
-    mechanism: Mechanism,
-    workload: Workload,
-    settings: AnswerSettings,
-    rng: np.random.Generator | int,
-) -> list[MechanismRisk]:
-    """Return the risks of targets of one population.
-
-    All share the releases of the truth: with T targets of one alternative, T + 1 data sets are
-    released instead of 2 T.
-    """
-    seed = int(generator(rng).integers(2**63))
-    streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)]
-    utility, spec = utility_and_spec(
-        questions[0].datasets[0],
-        mechanism,
-        workload=workload,
-        draws=settings.options.utility_draws,
-        rng=streams[0],
-    )
-    answered = answers(questions, mechanism, spec, workload, settings, streams[1], streams[2])
-    return [
-        result_of(question, spec, average, settings, seed, utility, likelihood)
-        for question, (average, likelihood) in zip(questions, answered, strict=True)
-    ]
-
-
-def result_of(
-    question: TargetHypotheses,
-    spec: MechanismSpec,
-    average: AverageRisk,
-    settings: AnswerSettings,
-    seed: int,
-    utility: pd.DataFrame,
-    likelihood: SimulatedLikelihood | None,
-) -> MechanismRisk:
-    """Return the risk of one target from the averages that were found."""
-    average = replace(average, smoothing=settings.options.smoothing, seed=seed)
-    return MechanismRisk(
-        spec, question.cells, question.counts, question.prior, average, utility, likelihood
-    )
+    options = read_options(options)
+    shared = Assessment.start(asked.datasets[0], mechanism, question.workload, draws, options, rng)
+    return shared.risks([asked])[0]

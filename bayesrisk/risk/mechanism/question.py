@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
 MAX_RELEASES = 10**6
-Alternative = Mapping[str, Any] | None
+Alternative = Mapping[str, int | str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +59,14 @@ class MechanismQuestion:
     known_totals: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.workload, Workload):
-            raise ArgumentTypeError(f"workload must be a Workload, got {shown(self.workload)}")
+        check.instance(self.workload, Workload, "workload")
         named = isinstance(self.alternatives, (Mapping, str, bytes))
         if named or not isinstance(self.alternatives, Sequence):
             raise ArgumentTypeError(
                 f"alternatives must be a sequence, got {shown(self.alternatives)}"
             )
         for one in self.alternatives:
-            if one is not None and not isinstance(one, Mapping):
+            if one is not None and not (isinstance(one, Mapping) and one):
                 raise ArgumentTypeError(
                     f"alternatives must be None (absent) or columns with values, got {shown(one)}"
                 )
@@ -82,7 +81,7 @@ class MechanismQuestion:
         found = self._tables_of(self.observed, "observed")
         return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
 
-    def _tables_of(self, entries: Any, name: str) -> list[tuple[str, str]]:
+    def _tables_of(self, entries: object, name: str) -> list[tuple[str, str]]:
         """Return the tables that entries name."""
         workload = self.workload
         none = name == "observed" and not entries
@@ -131,7 +130,7 @@ class MechanismQuestion:
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """How the risk of a protection is found.
+    """Method and details of finding the risk of a protection.
 
     Attributes
     ----------
@@ -139,14 +138,12 @@ class MechanismOptions:
         Closed form where the spec gives the likelihood of every observed cell.
     utility_draws : int, default 20
         Releases over which the error of the tables is measured, at least 2.
-    confidence : float, default 0.95
-        Of the intervals, in (0, 1).
-    smoothing : float, default 1/2
-        Pseudo-count of the simulated likelihood, > 0; see :func:`simulated_likelihood`.
-    executor : Executor, optional
-        Runs the draws; results do not depend on it.
-    progress : callable, optional
-        ``progress(done, draws)``, from 0 again for every protection that is simulated.
+    confidence, smoothing : float, default 0.95 and 1/2
+        Of the intervals, in (0, 1); and pseudo-count of the simulated likelihood, > 0
+        (:func:`simulated_likelihood`).
+    executor, progress : Executor and callable, optional
+        Runs the draws, results do not depend on it; ``progress(done, draws)``, from 0 again for
+        every protection that is simulated.
     """
 
     method: str = "auto"
@@ -164,10 +161,10 @@ class MechanismOptions:
         check.function(self.progress, "progress")
 
 
-def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOptions:
+def read_options(options: MechanismOptions | None) -> MechanismOptions:
     """Return options that were given, or the usual ones."""
     if options is None:
-        return MechanismOptions(**usual)
+        return MechanismOptions()
     return check.instance(options, MechanismOptions, "options")
 
 
@@ -177,18 +174,18 @@ def read_options(options: MechanismOptions | None, **usual: Any) -> MechanismOpt
 
 #: Level, table, cell, geographic code.
 Cell = tuple[str, str, str, str]
-Target = int | Mapping[str, Any]
+Target = int | Mapping[str, ArrayLike]
 
-_UNITS = ("persons", "households")
+UNITS = ("persons", "households")
 _KEYS = ("household", "households", "person", "persons")
 
 
 @dataclass(frozen=True)
 class TargetHypotheses:
-    """One target: hypotheses with the truth first, and what of the release is observed."""
+    """One target: hypotheses, the truth first, and the cells of the release that are observed."""
 
     datasets: tuple[Microdata, ...]  # Population under each hypothesis
-    prior: NDArray[np.float64]  # (hypotheses,): Belief in each
+    prior: FloatArray  # (hypotheses,): Belief in each
     cells: tuple[Cell, ...]  # Observed cells
     counts: IntArray  # (hypotheses, cells): Their true counts
 
@@ -196,7 +193,7 @@ class TargetHypotheses:
 def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
     """Return the rows of the target in each unit, by unit."""
     if not isinstance(target, Mapping):
-        present = [unit for unit in _UNITS if getattr(data, unit) is not None]
+        present = [unit for unit in UNITS if getattr(data, unit) is not None]
         if len(present) > 1:
             raise ArgumentError(
                 "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
@@ -206,12 +203,12 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
     if len(target) != 1 or next(iter(target)) not in _KEYS:
         raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
     key, value = next(iter(target.items()))
-    if key in _UNITS:
+    if key in UNITS:
         records = _unit(data, key)
         rows = check.count_array(value, f"target[{key!r}]", lower=0, upper=len(records) - 1)
         return {key: np.unique(rows.reshape(-1))}
     identity = check.integer(value, f"target[{key!r}]")
-    units = _UNITS if key == "household" else ("persons",)
+    units = UNITS if key == "household" else ("persons",)
     found = {}
     for unit in units:
         records = getattr(data, unit)
@@ -234,26 +231,23 @@ def hypothesis(
     data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
 ) -> Microdata:
     """Return the population in which the target is absent (None), or has other values."""
-    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in _UNITS}
+    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in UNITS}
     if alternative is None:
         for unit, index in rows.items():
             keep = np.ones(len(_unit(data, unit)), dtype=bool)
             keep[index] = False
             units[unit] = _unit(data, unit).take(keep)
         return Microdata(units["persons"], units["households"], data.blocks)
-    if not isinstance(alternative, Mapping) or not alternative:
-        raise ArgumentTypeError(
-            f"alternatives must be None (absent) or columns with values, got {shown(alternative)}"
-        )
     for name, value in alternative.items():
         holders = [unit for unit in rows if name in _unit(data, unit).columns]
         if not holders:
             raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
             records = _unit(Microdata(units["persons"], units["households"]), unit)
-            about = records.schema
-            labelled = isinstance(value, str) and name in about.names
-            code = about.attribute(name).code(value) if labelled else value
+            schema = records.schema
+            code = value
+            if isinstance(value, str) and name in schema.names:
+                code = schema.attribute(name).code(value)
             column = records.table.column(name).to_pylist()
             for row in rows[unit].tolist():
                 column[row] = code
@@ -276,7 +270,15 @@ def ask(
     own = _own_places(records, workload)
     near = _near(question, own, places)
     dense = _tabulated(records, part, near)
-    _keep_totals(_cells(dense, part, question.known_totals, near, own[0]))
+    totals = _cells(dense, part, question.known_totals, near, own[0])
+    for (level, table, cell, place), (truth, *others) in totals.items():
+        for i, count in enumerate(others):
+            if count != truth:
+                raise ArgumentError(
+                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
+                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
+                    "target's record in another place of the group"
+                )
     found = _cells(dense, part, question.observed, near, own[0])
     if not found:
         raise ArgumentError(
@@ -289,18 +291,6 @@ def ask(
         datasets = tuple(dataset.with_places(known) for dataset in datasets)
     counts = np.array(list(found.values()), dtype=np.int64).T
     return TargetHypotheses(datasets, question.prior_pmf(), tuple(found), counts)
-
-
-def _keep_totals(totals: Mapping[Cell, list[int]]) -> None:
-    """Refuse a hypothesis that is impossible because it changes a total that is known."""
-    for (level, table, cell, place), (truth, *others) in totals.items():
-        for i, count in enumerate(others):
-            if count != truth:
-                raise ArgumentError(
-                    f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
-                    f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
-                    "target's record in another place of the group"
-                )
 
 
 def _near(
@@ -342,7 +332,7 @@ def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:
 
 
 def _counted(records: Records) -> dict[tuple[str, int], int]:
-    """Return how many records there are by place and cell."""
+    """Return the numbers of records by place and cell."""
     names, place = records.places()
     pairs, times = np.unique(np.column_stack([place, records.cells()]), axis=0, return_counts=True)
     keys = zip(names[pairs[:, 0]].tolist(), pairs[:, 1].tolist(), strict=True)
@@ -441,17 +431,15 @@ class Drawing:
             microdata = microdata.with_places(OCCUPIED)
         self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
         prepare = getattr(mechanism, "prepare", None)
-        self._prepared: Any = None
-        if callable(prepare):
-            self._prepared = prepare(microdata, workload=workload)
+        self._prepared = prepare(microdata, workload=workload) if callable(prepare) else None
         self.fixed: Release | None = None
 
-    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
         """Return the counts of cells in one release, whole tables unmade where that can be."""
         watch = getattr(self._prepared, "observed", None)
         if self.fixed is None and callable(watch):
             before = _position(rng)
-            counts: NDArray[np.int64] | None = watch(rng, cells)
+            counts: IntArray | None = watch(rng, cells)
             if counts is not None and _position(rng) != before:
                 return counts
         return counts_of(self.draw(rng).tables, cells)
@@ -472,8 +460,8 @@ class Drawing:
 
 def _position(rng: np.random.Generator) -> str:
     """Return where a generator stands, and how many others came from it."""
-    seeds: Any = rng.bit_generator.seed_seq
-    return f"{rng.bit_generator.state} {getattr(seeds, 'n_children_spawned', None)}"
+    children = getattr(rng.bit_generator.seed_seq, "n_children_spawned", None)
+    return f"{rng.bit_generator.state} {children}"
 
 
 class TruthDraws:
@@ -493,7 +481,7 @@ class TruthDraws:
         self._keys = tuple(tables)
         self._kept: dict[str, PublishedTables] = {}
 
-    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> NDArray[np.int64]:
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
         """Return the counts of cells in the release of a stream, drawn when first asked for."""
         if self.drawing.fixed is not None:
             return counts_of(self.drawing.fixed.tables, cells)
@@ -529,12 +517,12 @@ class ReleaseSimulation:
         self._cells = tuple(cells)
         self._drawings: dict[int, Drawing] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave what was prepared behind."""
         return {**self.__dict__, "_drawings": {}}
 
-    def fixed(self) -> NDArray[np.int64] | None:
-        """Return what each data set's releases show, if they never vary; (hypotheses, cells)."""
+    def fixed(self) -> IntArray | None:
+        """Return the cells of releases that never vary, (hypotheses, cells), or None."""
         rows = []
         for hypothesis in range(len(self._datasets)):
             rows.append(self(hypothesis, np.random.default_rng(0), 1)[0])
@@ -542,7 +530,7 @@ class ReleaseSimulation:
                 return None
         return np.stack(rows)
 
-    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> IntArray:
         """Return the observed cells of ``size`` releases."""
         if hypothesis == 0 and self._truth is not None and size == 1:
             self._drawings[0] = self._truth.drawing
@@ -555,7 +543,7 @@ class ReleaseSimulation:
         return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
 
 
-def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> NDArray[np.int64]:
+def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
     """Return the released counts of cells; a suppressed one is its own symbol."""
     found = np.empty(len(cells), dtype=np.int64)
     for key in dict.fromkeys(cell[:2] for cell in cells):
@@ -586,7 +574,6 @@ def utility_and_spec(
     workload: Workload,
     draws: int,
     rng: np.random.Generator | int,
-    progress: Callable[[int, int], None] | None = None,
 ) -> tuple["pd.DataFrame", MechanismSpec]:
     r"""Return the error of released tables, by level and table, and the spec of the release.
 
@@ -602,10 +589,7 @@ def utility_and_spec(
     """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
-    if not isinstance(workload, Workload):
-        raise ArgumentTypeError(f"workload must be a Workload, got {shown(workload)}")
-    draws = check.integer(draws, "draws", lower=2, upper=MAX_RELEASES)
-    check.function(progress, "progress")
+    check.instance(workload, Workload, "workload")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")
     truth = tabulate(data, workload)
@@ -618,8 +602,6 @@ def utility_and_spec(
         spec = release.spec
         for key, found in rows.items():
             found.append(_errors(release.tables, truth, key))
-        if progress is not None:
-            progress(i + 1, draws)
     return _summary(truth, {key: np.array(found) for key, found in rows.items()}, draws), spec
 
 
@@ -639,9 +621,7 @@ def _errors(
     return float(np.abs(error).sum()), float((error**2).sum()), float(hidden)
 
 
-def _summary(
-    truth: PublishedTables, sums: dict[Key, NDArray[np.float64]], draws: int
-) -> "pd.DataFrame":
+def _summary(truth: PublishedTables, sums: dict[Key, FloatArray], draws: int) -> "pd.DataFrame":
     import pandas as pd  # slow to import
 
     cells = {key: int(np.prod(truth.counts[key].shape)) for key in sums}

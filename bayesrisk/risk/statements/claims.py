@@ -1,4 +1,4 @@
-"""How surprising verified claims are, and how often they are false.
+"""Priors of verified claims, and the share of them that is false.
 
 A verified claim has posterior 1 as long as the published counts are the true ones; its prior is
 the chance that it holds in a block of as many records drawn from the tract or the state (Liu et
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import claim_sentences
+from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
+from bayesrisk.risk.occupancy import violating_blocks
 from bayesrisk.tables import Records
 
 # -----------------------------------------------------------------------------
@@ -29,16 +32,8 @@ TEXTS = ("attack", "adversary", "protection", "target", "statement")
 REQUIRED = (*TEXTS, "people", "prior", "posterior", "status")
 #: All columns, in their order; what the attack adds of its own comes after them.
 COLUMNS = (
-    *TEXTS,
-    "people",
-    "prior",
-    "without",
-    "posterior",
-    "lower",
-    "upper",
-    "ratio",
-    "correct",
-    "status",
+    *(*TEXTS, "people", "prior", "without", "posterior"),
+    *("lower", "upper", "ratio", "correct", "status"),
 )
 #: What a posterior is: proved, an estimate, not there; of statements about given people also the
 #: belief of who takes records at their word, or the prior because nothing was stated; of the law
@@ -53,10 +48,10 @@ OPEN = ("unverified", "undecided")
 _ROUNDING = 1e-9
 
 
-def ratio_of(posterior: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def ratio_of(posterior: FloatArray, prior: FloatArray) -> FloatArray:
     """Return posterior over prior: infinite for a prior of 0, missing for 0 over 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = posterior / prior
+        found: FloatArray = posterior / prior
     return found
 
 
@@ -115,24 +110,23 @@ def _check_ranges(frame: pd.DataFrame) -> None:
     _refuse(frame, "ratio", has & ~nothing & ~same, "the posterior over the prior")
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
     if name not in frame:
         return np.full(len(frame), np.nan)
     try:
-        found: NDArray[np.float64] = frame[name].to_numpy(np.float64, na_value=np.nan)
+        found: FloatArray = frame[name].to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"statements: column {name!r} must hold numbers: {error}") from error
     return found
 
 
-def _people(frame: pd.DataFrame) -> NDArray[np.int64]:
+def _people(frame: pd.DataFrame) -> IntArray:
     values = _numbers(frame, "people")
     _refuse(frame, "people", ~((values == np.floor(values)) & (np.abs(values) < 2**53)), "whole")
     return values.astype(np.int64)
 
 
 def _correct(frame: pd.DataFrame) -> pd.Series:
-    """Return whether statements are true, missing where nobody has looked."""
     if "correct" not in frame:
         return pd.Series(pd.NA, index=frame.index, dtype="boolean")
     try:
@@ -158,10 +152,8 @@ def _refuse(frame: pd.DataFrame, name: str, bad: NDArray[np.bool_], what: str) -
 
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
     """Return the records that claims can be about, with their places."""
-    if not isinstance(found, Claims):
-        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
-    if not isinstance(records, Records):
-        raise ArgumentTypeError(f"{name} must be Records, got {type(records).__name__}")
+    check.instance(found, Claims, "found")
+    check.instance(records, Records, name)
     if records.schema.name != found.schema.name:
         raise ArgumentError(
             f"{name} must be of schema {found.schema.name!r}, got {shown(records.schema.name)}"
@@ -174,30 +166,24 @@ def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
     return frame.assign(_place=records.schema.geography.ancestors(place, found.level))
 
 
-def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> NDArray[np.int64]:
-    """Return how many rows match each pattern."""
-    from bayesrisk.reconstruction.claims.search.lattice import (
-        pattern_counts,  # compiled on first use
-    )
+def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
+    """Return the number of rows that match each pattern."""
+    from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)
     asked, back = np.unique(patterns, axis=0, return_inverse=True)
     out = np.zeros(len(asked), np.int64)
-    pattern_counts(np.ascontiguousarray(asked), np.ascontiguousarray(distinct), weight, out)
+    lattice.pattern_counts(np.ascontiguousarray(asked), np.ascontiguousarray(distinct), weight, out)
     return out[back.ravel()]
 
 
-def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> NDArray[np.int64]:
-    """Return how many records of the truth each claim describes.
+def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
+    """Return the number of records of the truth that each claim describes.
 
     Parameters
     ----------
-    found : Claims
-        Where the claims are from.
-    claims : pandas.DataFrame
-        Some of them.
-    truth : Records
-        Confidential records.
+    found, claims, truth : Claims, pandas.DataFrame, Records
+        Where the claims are from, some of them, and confidential records.
 
     Returns
     -------
@@ -336,10 +322,8 @@ def claim_precision(
 
     Parameters
     ----------
-    found : Claims
-        Claims verified from a release.
-    truth : Records
-        Confidential records.
+    found, truth : Claims, Records
+        Claims verified from a release, and confidential records.
     readable : str, optional
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
     count : {"n_columns", "n_needed"}
@@ -382,26 +366,14 @@ def claim_precision(
     )
     lines = []
     for kind, part in (("singleton", frame[frame["single"]]), ("any", frame)):
-        groups = [(0, part), *part.groupby("columns")]
-        for columns, group in groups:
+        for columns, group in [(0, part), *part.groupby("columns")]:
             if len(group):
-                block = group.groupby("place")["right"].all()
-                lines.append(
-                    (
-                        kind,
-                        int(columns),
-                        len(group),
-                        int(group["right"].sum()),
-                        len(block),
-                        int(block.sum()),
-                        *clustered_interval(group["right"], group["place"], confidence=confidence),
-                    )
-                )
-    names = ["kind", "columns", "claims", "true", "blocks", "all_true", "lower", "upper"]
-    result = pd.DataFrame(lines, columns=names)
-    result.insert(4, "precision", result["true"] / result["claims"])
-    for at, name in ((5, "lower"), (6, "upper")):
-        result.insert(at, name, result.pop(name))
+                hits, block = group["right"], group.groupby("place")["right"].all()
+                ends = clustered_interval(hits, group["place"], confidence=confidence)
+                counts = (len(group), int(hits.sum()), hits.mean(), *ends)
+                lines.append((kind, int(columns), *counts, len(block), int(block.sum())))
+    names = ["kind", "columns", "claims", "true", "precision", "lower", "upper"]
+    result = pd.DataFrame(lines, columns=[*names, "blocks", "all_true"])
     result["block_share"] = result["all_true"] / result["blocks"]
     lower, upper = binomial_interval(result["all_true"], result["blocks"], confidence=confidence)
     return result.assign(block_lower=lower, block_upper=upper)
@@ -452,6 +424,54 @@ def statements_of_claims(
 
 
 # -----------------------------------------------------------------------------
+# What an occupancy attack says of every block with subsidised households.
+
+
+def statements_of_occupancy(
+    found: OccupancyDetection,
+    *,
+    spec: MechanismSpec,
+    prior: float,
+    truth: pd.DataFrame | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Return the statements; see :meth:`Statements.of`."""
+    believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
+    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    kept = found.subsidised > 0
+    finding = np.array(found.status)[kept]
+    proved = (finding == Status.VIOLATION) & spec.true_counts
+    values = np.where(proved, 1.0, np.nan)
+    lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
+    true = None
+    if truth is not None:
+        true = violating_blocks(found, truth)[kept]
+        for kind in OCCUPANCY_STATUS:
+            rows = (finding == kind) & ~proved
+            if rows.any():
+                hits, of = int(true[rows].sum()), int(rows.sum())
+                bounds = binomial_interval(hits, of, confidence=share)
+                values[rows], status[rows] = hits / of, "estimated"
+                lower[rows], upper[rows] = bounds
+    columns = {
+        "attack": "occupancy",
+        "adversary": "outsider",
+        "protection": spec.mechanism,
+        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
+        "statement": "a subsidised household above the occupancy limit",
+        "people": found.subsidised[kept],
+        "prior": believed,
+        "posterior": values,
+        "lower": lower,
+        "upper": upper,
+        "correct": true,
+        "status": status,
+        "finding": finding,
+    }
+    return pd.DataFrame(columns)
+
+
+# -----------------------------------------------------------------------------
 # Verified claims in the layouts of the published tables.
 
 
@@ -483,8 +503,7 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
     >>> claim_examples(found, readable=None)["columns"].tolist()
     [4]
     """
-    if not isinstance(found, Claims):
-        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    check.instance(found, Claims, "found")
     n = check.integer(n, "n", lower=1)
     single = found.to_frame(readable=readable)
     single = single[single["multiplicity"] == 1]
@@ -508,15 +527,14 @@ def records_identified(
     count: str = "n_columns",
     readable: str | None = "here",
 ) -> pd.DataFrame:
-    """Return how many records verified claims describe, in all and per place (Tables 2 and 3).
+    """Return numbers of records that verified claims describe, in all and per place (Tables 2, 3).
 
     Parameters
     ----------
     found : Claims
         Verified claims.
     truth : Records, optional
-        Confidential records; by default those of the data set that was found, which the claims
-        describe as well.
+        Confidential records; by default those of the data set that was found.
     singletons : bool, default True
         Whether only claims about one record count (Table 2), or all (Table 3).
     count : {"n_columns", "n_needed"}
@@ -541,8 +559,7 @@ def records_identified(
     >>> records_identified(found, truth=records, readable=None).loc["total"].tolist()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """
-    if not isinstance(found, Claims):
-        raise ArgumentTypeError(f"found must be Claims, got {type(found).__name__}")
+    check.instance(found, Claims, "found")
     rows = None
     if truth is not None:
         rows = claim_records(found, truth, "truth").rename(columns={"_place": found.level})

@@ -23,6 +23,7 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
 from bayesrisk._show import page
+from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Claims, Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
@@ -32,22 +33,26 @@ from bayesrisk.reconstruction.linkage import (
     person_frame,
     race_ethnicity,
 )
-from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS, OccupancyDetection
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
+from bayesrisk.risk.intervals import (
+    binomial_interval,
+    block_moments,
+    clustered_interval,
+    moment_intervals,
+)
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, size_class
-from bayesrisk.risk.occupancy import violating_blocks
 from bayesrisk.risk.statements.claims import (
     COLUMNS,
     OPEN,
     STATUS,
     checked,
-    ratio_of,
     statements_of_claims,
+    statements_of_occupancy,
 )
-from bayesrisk.tables import Records
+from bayesrisk.tables import Records, Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
@@ -59,13 +64,13 @@ if TYPE_CHECKING:
 
 def leave_one_out(
     same: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return ``(c - 1 + w s) / (n - 1 + w)``: what a guesser infers without the target's record.
 
     ``c`` of ``n`` records of a place are as stated, and a share ``s`` of all other records.
     """
     others = np.asarray(population, np.float64) - 1.0
-    share: NDArray[np.float64] = (np.asarray(everywhere, np.float64) - 1.0) / max(total - 1, 1)
+    share: FloatArray = (np.asarray(everywhere, np.float64) - 1.0) / max(total - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         prior = (np.asarray(same, np.float64) - 1.0 + weight * share) / (others + weight)
     return np.where(others + weight > 0, prior, share)
@@ -81,7 +86,7 @@ def statements_of_own_records(
     truth: object = None,
 ) -> pd.DataFrame:
     """Return the statements; see :meth:`Statements.of`."""
-    about_target, about_it = _attributes(found, known, stated)
+    about_target, about_it = _attributes(found.problem.space.schema, known, stated)
     level = found.problem.level
     place = [level, *about_target]
     columns = [*place, *about_it]
@@ -99,7 +104,7 @@ def statements_of_own_records(
     rows["status"] = np.where(rows[level].isin(unique), "proved", "believed")
     rows["lower"] = rows["upper"] = rows["posterior"]
     if truth is not None:
-        people = _as_told_apart(found, check.instance(truth, Records, "truth"))
+        people = _coarsened(found, check.instance(truth, Records, "truth"))
         rows["correct"] = agreement(rows, people, place, columns)
     labelled = found.problem.space.schema.labelled(rows[columns])
     rows["target"], rows["statement"] = _words(labelled, place), _words(labelled, about_it)
@@ -109,25 +114,22 @@ def statements_of_own_records(
 
 
 def _attributes(
-    found: Reconstruction, known: Sequence[str] | None, stated: Sequence[str] | None
+    schema: Schema, known: Sequence[str] | None, stated: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
-    """Return what is known and what is stated, attributes of the schema and each once."""
-    schema = found.problem.space.schema
-    lists = []
-    for name, given in (("known", known), ("stated", stated)):
-        chosen = list(check.texts(() if given is None else given, name))
-        for attribute in chosen:
-            check.choice(attribute, name, schema.names)
-        lists.append(chosen)
-    if not lists[1]:
+    """Return the attributes known and those stated, checked: of the schema and each once."""
+    about_target, about_it = (
+        [check.choice(attribute, name, schema.names) for attribute in check.texts(given, name)]
+        for name, given in (("known", known or ()), ("stated", stated or ()))
+    )
+    if not about_it:
         raise ArgumentError(f"stated must name an attribute of {schema.name!r}, got none")
-    both = lists[0] + lists[1]
+    both = about_target + about_it
     if len(set(both)) < len(both):
         raise ArgumentError(f"known and stated must name an attribute once, got {both}")
-    return lists[0], lists[1]
+    return about_target, about_it
 
 
-def _as_told_apart(found: Reconstruction, truth: Records) -> pd.DataFrame:
+def _coarsened(found: Reconstruction, truth: Records) -> pd.DataFrame:
     """Return the true records with one code for all that the tables do not tell apart."""
     space = found.problem.space
     if truth.schema != space.schema:
@@ -145,7 +147,7 @@ def _as_told_apart(found: Reconstruction, truth: Records) -> pd.DataFrame:
 def agreement(
     rows: pd.DataFrame, people: pd.DataFrame, place: list[str], about: list[str]
 ) -> pd.Series:
-    """Return whether a statement is true of everybody, or of nobody, whom it is about.
+    """Return the truth of statements that hold for everybody, or for nobody, they are about.
 
     Missing where it is true of some of them, and where nobody of the kind lives there.
     """
@@ -159,61 +161,10 @@ def agreement(
 
 
 def _words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return in words what each row says of some columns; the one place has no name."""
+    """Return each row in words, by columns; the one place has no name."""
     columns = [labelled[name].astype("str") for name in names]
     said = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
     return [" ".join(f"{n} {t}" for n, t in pairs if t) or "anybody" for pairs in said]
-
-
-# -----------------------------------------------------------------------------
-
-
-# -----------------------------------------------------------------------------
-# What an occupancy attack says of every block with subsidised households.
-
-
-def statements_of_occupancy(
-    found: OccupancyDetection,
-    *,
-    spec: MechanismSpec,
-    prior: float,
-    truth: pd.DataFrame | None = None,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """Return the statements; see :meth:`Statements.of`."""
-    believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    kept = found.subsidised > 0
-    finding = np.array(found.status)[kept]
-    proved = (finding == Status.VIOLATION) & spec.true_counts
-    values = np.where(proved, 1.0, np.nan)
-    lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
-    true = None
-    if truth is not None:
-        true = violating_blocks(found, truth)[kept]
-        for kind in OCCUPANCY_STATUS:
-            rows = (finding == kind) & ~proved
-            if rows.any():
-                hits, of = int(true[rows].sum()), int(rows.sum())
-                bounds = binomial_interval(hits, of, confidence=share)
-                values[rows], status[rows] = hits / of, "estimated"
-                lower[rows], upper[rows] = bounds
-    columns: dict[str, Any] = {
-        "attack": "occupancy",
-        "adversary": "outsider",
-        "protection": spec.mechanism,
-        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
-        "statement": "a subsidised household above the occupancy limit",
-        "people": found.subsidised[kept],
-        "prior": believed,
-        "posterior": values,
-        "lower": lower,
-        "upper": upper,
-        "correct": true,
-        "status": status,
-        "finding": finding,
-    }
-    return pd.DataFrame(columns)
 
 
 # -----------------------------------------------------------------------------
@@ -238,8 +189,8 @@ def statements_of_reconstruction(
     stated: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Return the statements; see :meth:`Statements.of`."""
+    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     if known is not None or stated is not None:
-        weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
         return statements_of_own_records(
             found, spec=spec, weight=weight, known=known, stated=stated, truth=truth
         )
@@ -250,7 +201,6 @@ def statements_of_reconstruction(
         )
     if truth is not None and rng is None:
         raise ArgumentTypeError("rng must be given with truth, got None")
-    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     if isinstance(truth, Records):
         raise ArgumentTypeError("truth must be a DataFrame or Persons without stated, got Records")
     records = person_frame(record_form(found), columns=RECORDS, source="records")
@@ -264,12 +214,12 @@ def statements_of_reconstruction(
     if truth is not None and rng is not None:
         people = person_frame(truth, columns=RECORDS, source="truth")
         rows["correct"] = agreement(rows, people, PLACE, ABOUT)
-    if truth is not None and rng is not None and not proved.all():
-        rates = _confirmed(records, people, unique, rng, confidence)
-        for name in ("posterior", "lower", "upper"):
-            rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
-        # Nothing of the kind was linked anywhere: there is no rate.
-        rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
+        if not proved.all():
+            rates = _confirmed(records, people, unique, rng, confidence)
+            for name in ("posterior", "lower", "upper"):
+                rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
+            # Nothing of the kind was linked anywhere: there is no rate.
+            rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
     about = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
     return rows.drop(columns="stratum").assign(**about, baseline=WITHOUT)[
         [*(name for name in COLUMNS if name in rows or name in about), *ABOUT, "baseline"]
@@ -287,7 +237,7 @@ def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     everywhere = np.bincount(records["cell"], minlength=CELLS)[rows["cell"]]
     rows["prior"] = leave_one_out(same, population, everywhere, len(records), weight)
     rows["race"], rows["hisp"] = rows["cell"] // 2 + 1, rows.pop("cell") % 2
-    text = {name: rows[name].astype("str") for name in ("block", "sex", "agebin", "race", "hisp")}
+    text = rows[ABOUT].astype("str")
     rows["target"] = text["block"] + " sex " + text["sex"] + " agebin " + text["agebin"]
     rows["statement"] = "race " + text["race"] + " hisp " + text["hisp"]
     return rows
@@ -307,7 +257,7 @@ def _confirmed(
     proved: NDArray[np.str_],
     rng: Seed,
     confidence: float,
-) -> Mapping[str, NDArray[np.float64]]:
+) -> Mapping[str, FloatArray]:
     """Return the share of links that are right in blocks without proof, by stratum.
 
     A stratum without links has the rate of all modal, or nonmodal, ones.
@@ -325,7 +275,7 @@ def _confirmed(
     label = pairs // max(len(geoids), 1)
     sums = np.stack([np.bincount(label, row, strata) for row in moments])
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
-    known: NDArray[np.float64] = np.where(sums[0] > 0, sums, every).astype(np.float64)
+    known: FloatArray = np.where(sums[0] > 0, sums, every).astype(np.float64)
     lower, upper = moment_intervals(known, confidence=confidence)
     with np.errstate(invalid="ignore"):
         return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
@@ -336,84 +286,36 @@ def _confirmed(
 
 
 GROUP = ["attack", "adversary", "protection"]
-_SHARES = (0.5, 0.9)
-
-
-def comparable_statements(statements: pd.DataFrame) -> dict[str, bool]:
-    """Return for each attack whether all of its protections have the same statements.
-
-    The same ones are about the same targets, for every adversary; an attack with a single
-    protection and adversary has them.
-    """
-    found = {}
-    for attack, rows in statements.groupby("attack", sort=False):
-        asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
-        sets = [
-            np.sort(asked[at]) for at in rows.groupby(["adversary", "protection"]).indices.values()
-        ]
-        found[str(attack)] = all(np.array_equal(sets[0], other) for other in sets[1:])
-    return found
-
-
-def summarised(whole: pd.DataFrame, thresholds: Sequence[float]) -> pd.DataFrame:
-    """Return the summary of checked statements; see :meth:`Statements.summary`."""
-    marks = [
-        check.scalar(value, "thresholds", lower=0.0, bounds="(]")
-        for value in check.items(thresholds, "thresholds")
-    ]
-    if len(set(marks)) < len(marks):
-        raise ArgumentError(f"thresholds must differ, got {marks}")
-    same = comparable_statements(whole)
-    lines = []
-    for (attack, adversary, protection), rows in whole.groupby(GROUP, sort=False):
-        about = {"attack": attack, "adversary": adversary, "protection": protection}
-        lines.append({**about, **_counts(rows), **_measures(rows, marks, same[str(attack)])})
-    empty = {**_counts(whole), **_measures(whole, marks, True)}
-    columns = None if lines else [*GROUP, *empty]
-    return pd.DataFrame(lines, columns=columns)
-
-
-def _counts(rows: pd.DataFrame) -> dict[str, int]:
-    found = {
-        "statements": len(rows),
-        "targets": int(rows["target"].nunique()),
-        "people": int(rows["people"].sum()),
-    }
-    return found | {status: int((rows["status"] == status).sum()) for status in STATUS}
+_SHOWN = 6  # rows of the summary that fit into ten lines
+_BRIEF = [*GROUP, "statements", "proved", "prior", "posterior", "ratio_90"]
+_MAKERS: Mapping[type, Callable[..., pd.DataFrame]] = {
+    Reconstruction: statements_of_reconstruction,
+    Claims: statements_of_claims,
+    OccupancyDetection: statements_of_occupancy,
+}
 
 
 def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
+    """Return the columns of a summary; ``same`` if all protections state the same."""
     known = rows[~rows["status"].isin(OPEN)]
     judged = known if same else known[known["status"] == "proved"]
     ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
     found: dict[str, float | bool] = {
-        name: float(known[name].mean()) if len(known) else np.nan
-        for name in ("prior", "posterior", "lower", "upper")
+        "statements": len(rows),
+        "targets": int(rows["target"].nunique()),
+        "people": int(rows["people"].sum()),
+        **{status: int((rows["status"] == status).sum()) for status in STATUS},
     }
+    for name in ("prior", "posterior", "lower", "upper"):
+        found[name] = float(known[name].mean()) if len(known) else np.nan
     found["comparable"] = same
-    for share in _SHARES:  # of infinite ratios there is no average: take one that occurs
+    for share in (0.5, 0.9):  # of infinite ratios there is no average: take one that occurs
         at = int(np.ceil(share * ratio.size)) - 1
         found[f"ratio_{round(100 * share)}"] = float(ratio[at]) if ratio.size else np.nan
     found["ratio_max"] = float(ratio[-1]) if ratio.size else np.nan
     for mark in marks:
         found[f"at_least_{mark:g}"] = float((ratio >= mark).mean()) if ratio.size else np.nan
     return found
-
-
-# -----------------------------------------------------------------------------
-
-
-_SHOWN = 6  # rows of the summary that fit into ten lines
-_BRIEF = [
-    *("attack", "adversary", "protection", "statements", "proved"),
-    *("prior", "posterior", "ratio_90"),
-]
-#: Who turns a result into statements.
-_MAKERS: Mapping[type, Callable[..., pd.DataFrame]] = {
-    Reconstruction: statements_of_reconstruction,
-    Claims: statements_of_claims,
-    OccupancyDetection: statements_of_occupancy,
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -440,9 +342,6 @@ class Statements:
           ``unstated`` (the prior, because nothing was stated); of an audit ``calculated``,
           ``sampled`` (by chains) or ``undecided`` (chains do not agree: there is none);
         - further columns are the attack's own.
-
-        Two ratios say how much was learned: :attr:`learned` over the prior, and
-        :attr:`learned_from_own_record` over what is believed without the target's record.
     """
 
     frame: pd.DataFrame
@@ -459,8 +358,6 @@ class Statements:
         **options: Any,
     ) -> "Statements":
         r"""Return the statements of an attack on a release, with prior, posterior and their ratio.
-
-        The adversary's results cannot do so themselves, because the truth may enter here.
 
         Parameters
         ----------
@@ -487,10 +384,9 @@ class Statements:
         -------
         Statements
             With columns of the attack's own: ``block, sex, agebin, race, hisp, baseline``
-            (reconstructions; ``baseline`` says that the prior leaves the target's own record
-            out); ``n_columns, baseline`` (claims); ``finding`` (occupancy).  Of a release that
-            lists places because they have a record also ``places``, ``"occupied"``: beside its
-            counts it publishes that somebody is there.
+            (reconstructions; the prior leaves the own record out); ``n_columns, baseline``
+            (claims); ``finding`` (occupancy).  Of a release that lists places because they have a
+            record also ``places``, ``"occupied"``.
 
         Notes
         -----
@@ -517,8 +413,8 @@ class Statements:
         hold one.
 
         A rate of confirmation is right on average over the statements of its kind, and not what an
-        adversary should believe of one of them.  To compare protections, ask the same of the same
-        people (:func:`statements_about_people`).
+        adversary should believe of one of them.  :func:`statements_about_people` asks the same of
+        the same people.
 
         Examples
         --------
@@ -546,7 +442,6 @@ class Statements:
             text = f"options must be those of the attack ({known}): {error}"
             raise ArgumentTypeError(text) from error
         rows = maker(result, spec=spec, **options)
-        # The places that the release lists because somebody lives there are known to everybody.
         return cls(rows.assign(places=spec.places) if spec.places == OCCUPIED else rows)
 
     @classmethod
@@ -564,8 +459,17 @@ class Statements:
 
     @property
     def comparable(self) -> dict[str, bool]:
-        """For each attack whether all of its protections state the same of the same targets."""
-        return comparable_statements(self.frame)
+        """For each attack whether all of its protections state the same of the same targets.
+
+        An attack with a single protection and adversary does.
+        """
+        found = {}
+        for attack, rows in self.frame.groupby("attack", sort=False):
+            asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
+            parts = rows.groupby(["adversary", "protection"]).indices.values()
+            first, *others = (np.sort(asked[at]) for at in parts)
+            found[str(attack)] = all(np.array_equal(first, other) for other in others)
+        return found
 
     @property
     def learned(self) -> pd.Series:
@@ -573,7 +477,7 @@ class Statements:
 
         Infinite for a prior of 0; missing for 0 over 0 and where there is no posterior.
         """
-        return self._over("prior").rename("learned")
+        return (self.frame["posterior"] / self.frame["prior"]).rename("learned")
 
     @property
     def learned_from_own_record(self) -> pd.Series:
@@ -581,14 +485,10 @@ class Statements:
 
         Infinite for a ``without`` of 0; missing for 0 over 0 and where one of them is missing.
         """
-        return self._over("without").rename("learned_from_own_record")
-
-    def _over(self, baseline: str) -> pd.Series:
-        posterior, below = (self.frame[c].to_numpy(np.float64) for c in ("posterior", baseline))
-        return pd.Series(ratio_of(posterior, below), index=self.frame.index)
+        return (self.frame["posterior"] / self.frame["without"]).rename("learned_from_own_record")
 
     def summary(self, *, thresholds: Sequence[float] = (2.0, 10.0)) -> pd.DataFrame:
-        r"""Return what each attack learns from each protection.
+        r"""Return the gain of each attack from each protection.
 
         Parameters
         ----------
@@ -612,18 +512,26 @@ class Statements:
             - ``ratio_50`` and ``ratio_90``, quantiles of the ratio (one of the ratios that occur),
               its largest value ``ratio_max``, and ``at_least_T`` for each threshold ``T``: over
               all statements with a posterior where they are comparable, over the proved ones
-              elsewhere.
+              elsewhere: quantiles over whatever an attack happens to state would make a protection
+              look worse than none if it hides the people about whom little is learned.
 
             Missing where no statement has a posterior, or none is proved.  A prior of 0 makes a
             ratio infinite.
 
-        Notes
-        -----
-        Estimated posteriors are rates of confirmation, pooled over whatever an attack happens to
-        state under one protection; quantiles of their ratios would make a protection look worse
-        than none if it hides the people about whom little is learned.
         """
-        return summarised(self.frame, thresholds)
+        marks = [
+            check.scalar(value, "thresholds", lower=0.0, bounds="(]")
+            for value in check.items(thresholds, "thresholds")
+        ]
+        if len(set(marks)) < len(marks):
+            raise ArgumentError(f"thresholds must differ, got {marks}")
+        same = self.comparable
+        lines = [
+            {**dict(zip(GROUP, key, strict=True)), **_measures(rows, marks, same[str(key[0])])}
+            for key, rows in self.frame.groupby(GROUP, sort=False)
+        ]
+        columns = None if lines else [*GROUP, *_measures(self.frame, marks, True)]
+        return pd.DataFrame(lines, columns=columns)
 
     def plot(self, ax: "Where" = None) -> "Panels":
         """Draw the share of statements whose ratio of posterior to prior is at least so large."""
@@ -637,7 +545,6 @@ class Statements:
         Returns
         -------
         pandas.DataFrame
-            The columns of ``frame``.
         """
         return self.frame.copy()
 
@@ -647,8 +554,8 @@ class Statements:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
         except pa.ArrowException as error:
             raise DataError(f"statements: cannot be written: {error}") from error
+        plain = table.replace_schema_metadata(None)
         with _files.whole_file(path) as stream:
-            plain = table.replace_schema_metadata(None)
             pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
 
     @classmethod
@@ -662,7 +569,6 @@ class Statements:
             raise DataError(f"{file}: {error}") from error
 
     def _said(self) -> str:
-        """Return the answer in one line."""
         targets = self.frame["target"].nunique()
         text = (
             f"{len(self):,} statement{'' if len(self) == 1 else 's'} about {targets:,} "
@@ -681,9 +587,213 @@ class Statements:
         if not len(rows):
             return self._said()
         table = rows.head(_SHOWN).to_string(index=False, float_format="{:.4g}".format)
-        more = len(rows) - _SHOWN
-        lines = [self._said(), table]
-        return "\n".join([*lines, f"and {more} more: summary()"] if more > 0 else lines)
+        rest = [f"and {len(rows) - _SHOWN} more: summary()"] if len(rows) > _SHOWN else []
+        return "\n".join([self._said(), table, *rest])
 
     def _repr_html_(self) -> str:
         return page(self._said(), self.summary()[_BRIEF], whole="summary()")
+
+
+# -----------------------------------------------------------------------------
+# The same statements about the same people under every protection: an attack states other things
+# of other people under each, so the questions are fixed by the truth.
+
+
+def statements_about_people(
+    statements: Statements, truth: pd.DataFrame | Persons, *, prior_weight: float
+) -> Statements:
+    """Return a reader's belief in the truth about every person, under each protection.
+
+    The target is a person of the truth, the statement the person's own race and Hispanic origin.
+    The reader takes the reconstructed records at their word:
+
+    - The prior is that of :meth:`Statements.of`, from the true records without the
+      person's own; it is the same under every protection.
+    - The posterior is the share of the reconstructed records of the person's block, sex and age bin
+      that state the truth: 0 where they all say something else.  Status ``proved`` where the block
+      is proved, else ``believed``.
+    - Where there is no such record the posterior is the prior: status ``unstated``, ratio 1.
+
+    Parameters
+    ----------
+    statements : Statements
+        Of reconstructions (:meth:`Statements.of`), under one protection or several.
+    truth : pandas.DataFrame or Persons
+        Confidential records ``block, sex, age, race, hisp``.
+    prior_weight : float
+        Number of records that the composition of the whole area counts for in the prior, >= 0.
+
+    Returns
+    -------
+    Statements
+        With ``block, sex, agebin, race, hisp`` and ``baseline``; for each attack and protection a
+        row for each record of the truth, in its order, ``target`` its number from 1, ``people`` 1.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import Identity
+    >>> from bayesrisk.reconstruction import make_attack
+    >>> from bayesrisk.tables import Schema, Workload
+    >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
+    ...                        "race": [1, 1, 2], "hisp": 0})
+    >>> release = Identity().release(Records.from_frame(people, schema=Schema.named("sf1-person")),
+    ...                              workload=Workload.named("sf1-block"), rng=1)
+    >>> found = make_attack("reconstruction", scope="block").run(release)
+    >>> said = Statements.of(found, spec=release.spec, prior_weight=1.0)
+    >>> rows = statements_about_people(said, people, prior_weight=1.0)
+    >>> rows.frame[["prior", "posterior", "ratio", "status"]].values.tolist()
+    [[0.5, 1.0, 2.0, 'proved'], [0.5, 1.0, 2.0, 'proved'], [0.0, 1.0, inf, 'proved']]
+    """
+    said = check.instance(statements, Statements, "statements").frame
+    check.frame(said, "statements", ABOUT)
+    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+    people = person_frame(truth, columns=RECORDS, source="truth")
+    priors = claims_of_records(people, weight)[[*ABOUT, "statement", "prior"]]
+    targets = people[ABOUT].merge(priors, on=ABOUT, how="left", validate="many_to_one")
+    targets["target"] = [f"person {number}" for number in range(1, len(targets) + 1)]
+    targets["people"] = 1
+    parts = []
+    for (attack, adversary, protection), rows in said.groupby(GROUP, sort=False):
+        twice = rows.duplicated(ABOUT)
+        if twice.any():
+            raise DataError(
+                f"statements: {attack}, {protection}: {rows.loc[twice, 'target'].iloc[0]}, "
+                f"{rows.loc[twice, 'statement'].iloc[0]}: is there twice; give each release a "
+                "protection of its own name"
+            )
+        # Records of each place, sex and age bin, and whether they are proved
+        there = rows.assign(proved=rows["status"] == "proved").groupby(PLACE, sort=False)
+        believed = there.agg(records=("people", "sum"), proved=("proved", "min")).astype("float64")
+        part = targets.merge(believed.reset_index(), on=PLACE, how="left")
+        stated = rows[[*ABOUT, "people"]].rename(columns={"people": "stated"})
+        part = part.merge(stated, on=ABOUT, how="left")
+        silent = part["records"].isna()
+        belief = (part["stated"].fillna(0.0) / part["records"]).where(~silent, part["prior"])
+        status = np.where(silent, "unstated", np.where(part["proved"] == 1, "proved", "believed"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(silent, 1.0, belief.to_numpy() / part["prior"].to_numpy())
+        about = {"attack": str(attack), "adversary": str(adversary), "protection": str(protection)}
+        part["posterior"] = part["lower"] = part["upper"] = belief
+        part["ratio"], part["status"] = ratio, status
+        parts.append(part.assign(**about, baseline=WITHOUT, correct=True))
+    columns = [*(name for name in COLUMNS if name != "without"), *ABOUT, "baseline"]
+    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return Statements(whole[columns])
+
+
+# -----------------------------------------------------------------------------
+# Residual risk: what an attack finds about people in the data beyond what it finds of others.
+
+
+def residual_risk(
+    statements: Statements,
+    control: Statements,
+    *,
+    measure: str = "correct",
+    units: str | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Return the success of an attack beyond its success on people who are not in the data.
+
+    .. math:: R = \frac{s - c}{1 - c}
+
+    where s is the success on people in the data and c that on a control group: people like them
+    whose records the release was made without.
+
+    Parameters
+    ----------
+    statements : Statements
+        About people in the data.
+    control : Statements
+        Of the same attacks and protections, about people who are not in the data.
+    measure : {"correct", "posterior"}, default "correct"
+        What success is: the share of statements that are true, those of unknown truth left out; or
+        the mean posterior, the success of who draws at random what to say, where statements are
+        the truth about given people (:func:`statements_about_people`).
+    units : str, optional
+        Column of both whose values stand and fall together, such as ``"block"``; by default every
+        statement stands for itself.
+    confidence : float, default 0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``attack``, ``adversary`` and ``protection`` of ``statements``:
+        ``statements`` and ``controls`` (how many are judged), ``success`` and ``control`` with
+        ``_lower`` and ``_upper``; ``residual`` with ``lower`` and ``upper``.  A residual risk of
+        1 is an attack that always succeeds on people in the data and not always on others; 0 or
+        less says that being in the data did not help it.  Missing where nothing is judged on one
+        side, or the control always succeeds.
+
+    Notes
+    -----
+    Intervals of success are Clopper and Pearson's, for the effective number of statements where
+    there are units.  The residual risk rises with s and falls with c, so that ends taken from
+    intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
+    dependence of the two groups.  The control must be drawn like the people in the data.
+
+    References
+    ----------
+    Giomi, Boenisch, Wehmeyer and Tasnádi (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with
+    Wilson intervals; Francis and Wagner (2024) measure the gain over a baseline in the same form.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"attack": "guess", "adversary": "outsider", "protection": "none",
+    ...     "target": ["1", "2", "3", "4"], "statement": "a", "people": 1, "prior": 0.5,
+    ...     "posterior": 1.0, "status": "believed", "correct": [True, True, True, False]})
+    >>> others = rows.assign(correct=[True, False, True, False])
+    >>> residual_risk(Statements(rows), Statements(others))["residual"].tolist()
+    [0.5]
+    """
+    own = check.instance(statements, Statements, "statements").frame
+    others = check.instance(control, Statements, "control").frame
+    check.choice(measure, "measure", ("correct", "posterior"))
+    sure = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    if units is not None:
+        check.text(units, "units")
+        for who, frame in (("statements", own), ("control", others)):
+            check.frame(frame, who, [units])
+    groups = dict(iter(others.groupby(GROUP, sort=False)))
+    lines = []
+    for key, rows in own.groupby(GROUP, sort=False):
+        if key not in groups:
+            raise DataError(f"control: must have statements of {', '.join(map(str, key))}")
+        line: dict[str, object] = dict(zip(GROUP, key, strict=True))
+        ends, rates = [], []
+        for name, number, part in (
+            ("success", "statements", rows),
+            ("control", "controls", groups[key]),
+        ):
+            judged = part[part[measure].notna()]
+            hits = judged[measure].to_numpy(np.float64)
+            labels = None if units is None else judged[units].astype("str").to_numpy()
+            line[number] = len(hits)
+            rates.append(float(hits.mean()) if len(hits) else np.nan)
+            line[name] = rates[-1]
+            line[f"{name}_lower"], line[f"{name}_upper"] = _interval(hits, labels, sure)
+            ends.append(_interval(hits, labels, (1.0 + sure) / 2.0))
+        (s_low, s_high), (c_low, c_high) = ends
+        line["residual"] = _residual(*rates)
+        line["lower"], line["upper"] = _residual(s_low, c_high), _residual(s_high, c_low)
+        lines.append(line)
+    if not lines:
+        raise ArgumentError("statements must be at least one, got none")
+    return pd.DataFrame(lines)
+
+
+def _interval(
+    hits: FloatArray, labels: NDArray[np.object_] | None, confidence: float
+) -> tuple[float, float]:
+    if labels is None:
+        low, high = binomial_interval(hits.sum(), len(hits), confidence=confidence)
+        return float(low), float(high)
+    return clustered_interval(hits, labels, confidence=confidence)
+
+
+def _residual(success: float, control: float) -> float:
+    """Return (s - c) / (1 - c): minus infinity, or missing, where the control always succeeds."""
+    if control == 1.0:
+        return np.nan if np.isnan(success) or success == 1.0 else -np.inf
+    return (success - control) / (1.0 - control)

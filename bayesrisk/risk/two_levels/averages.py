@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.kernels import FLAT
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.model import Settings
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 from bayesrisk.risk.count.averages import marginal_ratio
 
@@ -52,7 +52,7 @@ class Truth:
     group: int
 
 
-def _noise_window(precision: float, ripple: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the values of a noise that matter, and their probabilities; one value if silent."""
     if precision == 0.0:
         return np.zeros(1, dtype=np.int64), np.ones(1)
@@ -73,12 +73,12 @@ def _sibling_ripple(settings: model.Settings) -> FloatArray:
     return sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
 
 
-def siblings_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
+def siblings_noise(settings: model.Settings) -> tuple[IntArray, FloatArray]:
     """Return the noise of the siblings' total that matters, and its probabilities."""
     return _noise_window(settings.total.item(), _sibling_ripple(settings))
 
 
-def block_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray]:
+def block_noise(settings: model.Settings) -> tuple[IntArray, FloatArray]:
     """Return the noise of the block's count that matters, and its probabilities."""
     return _noise_window(settings.block.item(), np.zeros(1))
 
@@ -87,17 +87,17 @@ def block_noise(settings: model.Settings) -> tuple[NDArray[np.int64], FloatArray
 class Grid:
     """The group's and the siblings' releases, relative to k, around one or several truths."""
 
-    group: NDArray[np.int64]
-    siblings: NDArray[np.int64]
-    group_noise: NDArray[np.int64]
+    group: IntArray
+    siblings: IntArray
+    group_noise: IntArray
     group_pmf: FloatArray
-    siblings_noise: NDArray[np.int64]
+    siblings_noise: IntArray
     siblings_pmf: FloatArray
 
-    def part(self, truth: Truth, silent_group: bool, silent_block: bool) -> tuple[slice, slice]:
+    def part(self, truth: Truth, settings: model.Settings) -> tuple[slice, slice]:
         """Return where the releases around one of the truths are."""
-        n = self.group_noise[0] + (0 if silent_group else truth.group)
-        s = self.siblings_noise[0] + (0 if silent_block else truth.group - truth.target)
+        n = self.group_noise[0] + (0 if settings.group == 0.0 else truth.group)
+        s = self.siblings_noise[0] + (0 if settings.block == 0.0 else truth.group - truth.target)
         i, j = int(n - self.group[0]), int(s - self.siblings[0])
         return slice(i, i + self.group_noise.size), slice(j, j + self.siblings_noise.size)
 
@@ -142,7 +142,7 @@ def check_size(grid: Grid) -> None:
         )
 
 
-def upper_tail(settings: model.Settings, thresholds: Any, target: int) -> FloatArray:
+def upper_tail(settings: model.Settings, thresholds: ArrayLike, target: int) -> FloatArray:
     """Return P(d >= threshold), d = target + noise, for whole or infinite thresholds."""
     first = np.clip(np.asarray(thresholds, dtype=float) - target, -(2.0**52), 2.0**52)
     if settings.block == 0.0:
@@ -156,7 +156,7 @@ def upper_tail(settings: model.Settings, thresholds: Any, target: int) -> FloatA
 
 
 def deciding(
-    settings: model.Settings, thresholds: tuple[Any, Any], target: int, ties: str
+    settings: model.Settings, thresholds: tuple[ArrayLike, ArrayLike], target: int, ties: str
 ) -> FloatArray:
     """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
     above = upper_tail(settings, thresholds[0], target)
@@ -165,7 +165,7 @@ def deciding(
     return 0.5 * (above + upper_tail(settings, thresholds[1], target))
 
 
-def block_thresholds(settings: model.Settings) -> tuple[Any, Any]:
+def block_thresholds(settings: model.Settings) -> tuple[FloatArray | float, FloatArray | float]:
     """Return the thresholds of the adversary who reads the block alone."""
     p = settings.prior.item()
     logit = float(np.log(p) - np.log1p(-p))
@@ -177,33 +177,29 @@ def block_thresholds(settings: model.Settings) -> tuple[Any, Any]:
 def decisions(settings: model.Settings, truths: list[Truth], ties: str) -> FloatArray:
     """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
     out = np.empty((len(truths), 3))
-    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
     alone = block_thresholds(settings)
     for grid, members in _grids(settings, truths):
         n, total = grid.group.astype(float)[:, None], grid.siblings.astype(float)[None, :]
         low, high = model.thresholds(settings, n, total)
         for i in members:
             truth = truths[i]
-            part = grid.part(truth, *silent)
+            part = grid.part(truth, settings)
             above = deciding(settings, (low[part], high[part]), truth.target, ties)
             base = float(deciding(settings, alone, truth.target, ties))
             change = above - base if truth.target else base - above
             correct = above if truth.target else 1.0 - above
-            for column, value in enumerate(
-                (correct, np.maximum(change, 0.0), np.maximum(-change, 0.0))
-            ):
-                out[i, column] = grid.group_pmf @ value @ grid.siblings_pmf
+            values = (correct, np.maximum(change, 0.0), np.maximum(-change, 0.0))
+            out[i] = [grid.group_pmf @ value @ grid.siblings_pmf for value in values]
     return out
 
 
 def marginal_posteriors(settings: model.Settings, truths: list[Truth]) -> FloatArray:
     """Return the posterior of each truth averaged over the releases that it gives."""
     out = np.empty(len(truths))
-    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
     average = _average_published if settings.published else _average_coherent
     for grid, members in _grids(settings, truths):
         for i in members:
-            rows, columns = grid.part(truths[i], *silent)
+            rows, columns = grid.part(truths[i], settings)
             n = grid.group[rows].astype(float)[:, None]
             total = grid.siblings[columns].astype(float)[None, :]
             value = average(settings, n, total, truths[i].target)
@@ -319,31 +315,22 @@ class Question:
     shape: tuple[int, ...]
     method: str
     releases: int
-    rng: Any
+    rng: list[np.random.Generator] | None  # one for each value: none depends on the others
     ties: str
     provenance: dict[str, Any]
 
-    def groups(self) -> Any:
+    def groups(self) -> Iterator[tuple[Settings, list[Truth], IntArray]]:
         """Yield one model, its truths and their positions, for all that differ in truth only."""
-        columns = np.column_stack(
-            [
-                np.broadcast_to(array, self.shape).ravel()
-                for array in (
-                    self.model.block,
-                    self.model.group,
-                    self.model.n_siblings,
-                    self.model.prior,
-                    self.model.known_count,
-                )
-            ]
-        )
+        known = self.model
+        settings = (known.block, known.group, known.n_siblings, known.prior, known.known_count)
+        columns = np.column_stack([np.broadcast_to(v, self.shape).ravel() for v in settings])
         group, block = (self.arrays[name].ravel() for name in ("group_count", "block_count"))
         distinct, index = np.unique(columns, axis=0, return_inverse=True)
         for i, (a, b, m, p, k) in enumerate(distinct):
             members = np.flatnonzero(index.ravel() == i)
             truths = [Truth(int(block[j] - k), int(group[j] - k)) for j in members]
             one = replace(
-                self.model,
+                known,
                 block=np.array(a),
                 group=np.array(b),
                 prior=np.array(p),
@@ -405,7 +392,7 @@ def read_question(
         shape=shape,
         method=method,
         releases=check.integer(releases, "releases", lower=2, upper=2**40) if drawn else 0,
-        rng=streams(rng, int(np.prod(shape))) if drawn else None,
+        rng=generator(rng).spawn(int(np.prod(shape))) if drawn and rng is not None else None,
         ties=ties,
         provenance={
             "ties": ties,
@@ -444,11 +431,6 @@ def check_truth(known: model.Settings, arrays: dict[str, Any], name: str) -> Non
         if known.known_total is not None:
             rule = f"known_total = {known.known_total}"
         raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
-
-
-def streams(rng: Any, size: int) -> list[np.random.Generator]:
-    """Return one generator for each value, so that no value depends on the others."""
-    return list(generator(rng).spawn(size))
 
 
 def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
@@ -534,16 +516,6 @@ class HierarchicalRisk(AverageAnswer):
         both = self.quantity == "decision accuracy"
         return self.question.settings().drop(columns=["block_count"] if both else [])
 
-    def estimate(self, confidence: float) -> Estimate:
-        """Return the average with an interval of the normal law; of no width if enumerated."""
-        return Estimate.normal(
-            self.value,
-            self.standard_error,
-            confidence=confidence,
-            method=self.status,
-            limits=(0.0, 1.0),
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each value, with truth and settings."""
         names = ("value", "without_hierarchy", "without_release", "standard_error")
@@ -563,7 +535,7 @@ def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatAr
             value[members] = decisions(one, truths, question.ties)
         elif question.method == "exact":
             value[members] = marginal_posteriors(one, truths)[:, None]
-        else:
+        elif question.rng is not None:
             for truth, j in zip(truths, members, strict=True):
                 drawn = simulate(one, truth, question.releases, question.rng[j], question.ties)
                 value[j], error[j] = (column[columns] for column in drawn)
@@ -573,26 +545,20 @@ def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatAr
 
 def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
     """Return the probability of a correct decision, or the posterior of the truth, averaged."""
+    there = question.arrays["block_count"] > question.arrays["known_count"]
+    baseline = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
+    if decision:  # whether a guess by the prior alone is right
+        coin = there if question.ties == "as-published" else 0.5
+        baseline = np.where(baseline == 0.5, coin, baseline > 0.5)
     value, error = evaluate(question, decision=decision)
     return HierarchicalRisk(
         question=question,
         quantity="correct decision" if decision else "posterior of the truth",
         value=value[..., 0],
         without_hierarchy=without_hierarchy(question, decision=decision),
-        without_release=_without_release(question, decision=decision),
+        without_release=np.asarray(baseline, dtype=np.float64),
         standard_error=error[..., 0],
     )
-
-
-def _without_release(question: Question, *, decision: bool) -> FloatArray:
-    """Return the prior of the truth, or whether a guess by the prior alone is right."""
-    there = question.arrays["block_count"] > question.arrays["known_count"]
-    belief = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
-    if not decision:
-        return np.asarray(belief, dtype=np.float64)
-    coin = there if question.ties == "as-published" else 0.5
-    by_prior = np.where(belief == 0.5, coin, belief > 0.5)
-    return np.asarray(by_prior, dtype=np.float64)
 
 
 # -----------------------------------------------------------------------------
@@ -600,7 +566,7 @@ def _without_release(question: Question, *, decision: bool) -> FloatArray:
 
 
 def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> HierarchicalRisk:
-    """Return how often the best guess is right, weighted by the prior of the target's being there.
+    """Return the rate of right best guesses, weighted by the prior of the target's being there.
 
     Without the target the group counts one less, unless its total is known: then the other blocks
     hold one more.
@@ -612,15 +578,11 @@ def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> Hi
     return HierarchicalRisk(
         question=question,
         quantity="decision accuracy",
-        value=_weighted(p, value),
-        without_hierarchy=_weighted(p, alone),
+        value=p * value[0] + (1.0 - p) * value[1],
+        without_hierarchy=p * alone[0] + (1.0 - p) * alone[1],
         without_release=np.maximum(p, 1.0 - p),
         standard_error=np.hypot(p * error[0], (1.0 - p) * error[1]),
     )
-
-
-def _weighted(prior: FloatArray, halves: FloatArray) -> FloatArray:
-    return np.asarray(prior * halves[0] + (1.0 - prior) * halves[1])
 
 
 def _with_and_without_target(question: Question, rng: int | np.random.Generator | None) -> Question:
@@ -633,5 +595,5 @@ def _with_and_without_target(question: Question, rng: int | np.random.Generator 
         name = "group_count - 1, which is the truth without the target unless known_total is given,"
         check_truth(question.model, without, name)
     shape = (2, *question.shape)
-    draws = None if rng is None else streams(rng, int(np.prod(shape)))
+    draws = None if rng is None else generator(rng).spawn(int(np.prod(shape)))
     return replace(question, arrays=arrays, shape=shape, rng=draws)

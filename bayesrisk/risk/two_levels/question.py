@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray
-from bayesrisk.answers import Estimate
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
@@ -27,7 +25,7 @@ from bayesrisk.inference.two_levels.posterior import (
     posterior_given,
 )
 from bayesrisk.risk.count.accuracy import EvidenceLaw
-from bayesrisk.risk.count.distribution import RiskDistribution, ratio_of
+from bayesrisk.risk.count.several_levels import RiskDistribution, ratio_of
 from bayesrisk.risk.two_levels import averages as grid
 from bayesrisk.risk.two_levels.averages import (
     AverageAnswer,
@@ -106,12 +104,11 @@ def _law(settings: model.Settings, truths: list[grid.Truth], weights: FloatArray
     Given the block's count its own release is independent of the others, and its evidence adds
     to theirs; under the published conditionals nothing adds up, and all releases are listed.
     """
-    silent = bool(settings.group == 0.0), bool(settings.block == 0.0)
     around = grid.around(settings, truths)
     grid.check_size(around)
     joint = np.zeros((around.group.size, around.siblings.size))
     for truth, weight in zip(truths, weights.tolist(), strict=True):
-        part = around.part(truth, *silent)
+        part = around.part(truth, settings)
         joint[part] += weight * np.outer(around.group_pmf, around.siblings_pmf)
     i, j = np.nonzero(joint)
     n, total, mass = around.group[i].astype(float), around.siblings[j].astype(float), joint[i, j]
@@ -170,15 +167,6 @@ class HierarchicalGain(AverageAnswer):
         """Gain minus loss."""
         return self.gain - self.loss
 
-    def estimates(self, confidence: float) -> dict[str, Estimate]:
-        """Return ``gain``, ``loss`` and ``net`` with their errors and intervals."""
-        given: dict[str, Any] = {"confidence": confidence, "method": self.status}
-        return {
-            "gain": Estimate.normal(self.gain, self.gain_error, limits=(0.0, 1.0), **given),
-            "loss": Estimate.normal(self.loss, self.loss_error, limits=(0.0, 1.0), **given),
-            "net": Estimate.normal(self.net, self.net_error, limits=(-1.0, 1.0), **given),
-        }
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each truth and setting."""
         rates = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
@@ -203,10 +191,8 @@ class HierarchicalGain(AverageAnswer):
         ]
         mesh = np.meshgrid(*axes, indexing="ij")
         d, n, total = model.relative_releases(settings, *mesh)
-        (low, high), alone = (
-            model.thresholds(settings, n[:1], total[:1]),
-            grid.block_thresholds(settings),
-        )
+        low, high = model.thresholds(settings, n[:1], total[:1])
+        alone = grid.block_thresholds(settings)
         with_, without = d >= low, d >= alone[0]
         tied = (with_ & (d < high)) | (without & (d < alone[1]))
         if self.question.ties == "as-published":
@@ -231,14 +217,11 @@ class HierarchicalGain(AverageAnswer):
 
 
 def _release_probability(
-    settings: model.Settings, truth: grid.Truth, axes: list[Any]
+    settings: model.Settings, truth: grid.Truth, axes: list[IntArray]
 ) -> FloatArray:
     """Return the probability of each (y, n, S) given the truth; what is silent has factor 1."""
     k = settings.known_count.item()
-    laws = (
-        (settings.block, k + truth.target),
-        (settings.group, k + truth.group),
-    )
+    laws = ((settings.block, k + truth.target), (settings.group, k + truth.group))
     factors = [
         np.asarray(DiscreteGaussian(0.5 / precision, int(centre)).pmf(axis))
         if precision > 0.0
@@ -255,7 +238,7 @@ def _release_probability(
 
 
 def gain_of(question: Question) -> HierarchicalGain:
-    """Return how often the hierarchy sets a decision right, and how often it spoils one."""
+    """Return the decisions gained and lost by the hierarchy, with their errors."""
     value, error = evaluate(question, decision=True)
     correct, gain, loss = np.moveaxis(value, -1, 0)
     _, gain_error, loss_error = np.moveaxis(error, -1, 0)
@@ -354,7 +337,7 @@ class TwoLevels(TwoLevelSettings):
     def approximation_cost(
         self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
     ) -> ApproximationCost:
-        r"""Return what it costs to replace the siblings' noise by one discrete Gaussian.
+        r"""Return the cost of replacing the siblings' noise by one discrete Gaussian.
 
         The two laws differ by a factor of period m in the distance d and by nothing else:
         :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
@@ -482,7 +465,7 @@ class TwoLevels(TwoLevelSettings):
         releases: int | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> HierarchicalRisk:
-        r"""Return how often the adversary's best guess is right, the target there or not.
+        r"""Return the rate at which the adversary's best guess is right, the target there or not.
 
         .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
             X^* = k, N^* - 1)
@@ -508,7 +491,7 @@ class TwoLevels(TwoLevelSettings):
         releases: int | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> HierarchicalGain:
-        """Return how often the hierarchy sets a decision right, and how often it spoils one.
+        """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
 
         Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
         alone.  A release that only a coin reads rightly counts one half.

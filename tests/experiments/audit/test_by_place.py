@@ -118,13 +118,6 @@ def test_a_shard_reads_the_parts_of_its_targets_and_no_others(people, tmp_path):
         population.statements(0, one.protections[0], others)
 
 
-@pytest.mark.slow
-def test_the_bytes_do_not_depend_on_workers(people, tmp_path):
-    run(study(people / "parts", *CHANCE, methods=["majority"]), tmp_path / "one")
-    run(study(people / "parts", *CHANCE, methods=["majority"]), tmp_path / "two", workers=2)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
 @pytest.mark.parametrize(("protection", "options", "words"), [
     ("swapping:within=state,rate=0.1", {}, "'swapping' protects each state as a whole"),
     ("rounding", {"workload": TABLES.union(Workload.named("sf1-block", levels=["state"]))},

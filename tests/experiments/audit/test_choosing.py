@@ -1,7 +1,5 @@
 """Choosing a protection: the search, its errors, and what it says where nothing is enough."""
 
-import string
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,10 +70,9 @@ def test_whole_numbers_are_found_exactly(turn, steps):
 
 def test_nothing_is_tried_where_the_ends_say_it_all():
     search = searched("swapping:rate=0.01..0.5")
-    met, value = found(search, lambda rate: False, 9)
-    assert (len(met), value) == (3, None)
-    met, value = found(search, lambda rate: True, 9)
-    assert (len(met), value) == (3, search.weakest) == (3, 0.01)
+    for enough, value in ((False, None), (True, 0.01)):
+        met, chosen_ = found(search, lambda rate, met=enough: met, 9)
+        assert (len(met), chosen_) == (3, value)
     assert searched("rounding:base=4..5").first() == [5.0, 4.0]
 
 
@@ -133,15 +130,6 @@ def test_ranges_that_are_none(text, words):
         searched(text)
 
 
-@given(st.text(string.printable, min_size=1, max_size=12))
-def test_any_range_is_searched_or_refused(text):
-    try:
-        search = search_of(Protection("p", "rounding", {"base": f"{text}..9"}))
-    except ArgumentError:
-        return
-    assert 0 < search.weakest < search.strongest == 9
-
-
 def statements(name, ratios, *, places=None, status="calculated", without=0.01):
     """Return what one adversary believes of targets, by the ratio of the true statement."""
     number = len(ratios)
@@ -176,11 +164,8 @@ def chosen(search, by_value, goal=GOAL, costs=None):
 def test_the_choice_by_hand():
     search = searched("discrete-gaussian:rho=0.01..100")
     row = chosen(search, {0.01: [1.0] * 100, 1.0: [1.2] * 98 + [9.0] * 2, 100.0: [3.0] * 100})
-    assert (row["setting"], row["met"], row["monotone"]) == (
-        "discrete-gaussian [rho=1]",
-        True,
-        True,
-    )
+    assert row["setting"] == "discrete-gaussian [rho=1]"
+    assert row[["met", "monotone"]].all()
     assert (row["ratio"], row["lower"], row["tried"]) == (1.2, 1.2, 3)
     assert row["sure"]  # of 100 targets 98 are below, where 90 should be
     assert "rho=1] meets the target: for 90 % of people the ratio is at most 1.2" in row["answer"]
@@ -209,7 +194,7 @@ def test_it_says_so_if_more_protection_lets_more_be_learned():
     assert chosen(search, right)["monotone"]
 
 
-@pytest.mark.parametrize("more", range(16))
+@pytest.mark.parametrize("more", [0, 10, 14, 15])
 def test_places_vote_by_a_sign_test(more):
     """Of twenty places that change, the stronger setting is worse for some."""
     search = searched("discrete-gaussian:rho=0.01..1")
@@ -233,12 +218,8 @@ def test_undecided_targets_widen_the_interval_and_not_the_estimate():
 
 
 def test_the_worst_adversary_is_taken_unless_one_is_named():
-    frame = pd.concat(
-        [
-            statements("p", [1.2] * 30),
-            statements("p", [2.0] * 30).assign(adversary="linker"),
-        ]
-    )
+    linker = statements("p", [2.0] * 30).assign(adversary="linker")
+    frame = pd.concat([statements("p", [1.2] * 30), linker])
     assert worst_quantile(frame, GOAL)["adversary"] == "linker"
     assert not worst_quantile(frame, GOAL)["met"]
     named = worst_quantile(frame, ProtectionGoal(1.5, 0.9, against="outsider"))
@@ -249,13 +230,8 @@ def test_the_worst_adversary_is_taken_unless_one_is_named():
 def people(tmp_path_factory):
     rng = np.random.default_rng(5)
     blocks = [f"1{i:02d}" for i in rng.integers(0, 30, 120)]
-    frame = pd.DataFrame(
-        {
-            "sex": rng.integers(0, 2, 120),
-            "race": rng.choice(3, 120, p=[0.7, 0.2, 0.1]),
-            "block": blocks,
-        }
-    )
+    codes = {"sex": rng.integers(0, 2, 120), "race": rng.choice(3, 120, p=[0.7, 0.2, 0.1])}
+    frame = pd.DataFrame(codes | {"block": blocks})
     file = tmp_path_factory.mktemp("people") / "people.csv"
     frame.to_csv(file, index=False)
     return file
@@ -341,10 +317,7 @@ def test_names_are_kept_as_they_are(people, tmp_path):
     informed = [Adversary("informed", known=("sex",))]
     whole = Protection("None", "identity", {})
     goal = ProtectionGoal(1.5, 0.99)
-    run(
-        study(people, texts=[whole], adversaries=informed, goal=goal, targets=4),
-        tmp_path / "out",
-    )
+    run(study(people, texts=[whole], adversaries=informed, goal=goal, targets=4), tmp_path / "out")
     answer = pd.read_csv(tmp_path / "out" / "choice.csv")["answer"].item()
     assert answer.count(" to no bound; informed, likelihood)") == 1
     assert answer.startswith("None, as stated")
@@ -358,10 +331,6 @@ def test_names_are_kept_as_they_are(people, tmp_path):
         ({"goal": ProtectionGoal(1.5, against="linker")}, "against must be"),
         ({"texts": ("swapping:rate=0.5..2",)}, "rate must be"),
         ({"texts": ("discrete-gaussian", "discrete-gaussian:rho=1..2")}, "called as settings"),
-        (
-            {"texts": ("rounding", Protection("rounding [base=3]", "identity"))},
-            "called as settings",
-        ),
     ],
 )
 def test_refusals_before_there_is_a_folder(people, tmp_path, options, words):

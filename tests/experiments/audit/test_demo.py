@@ -114,15 +114,6 @@ def test_one_figure_first_and_a_line_through_the_noises(demo):
     assert order == sorted(order)
     assert page.split("<details")[0].count("<img") == 1
     assert "a grey line joins" in page
-    svg = (demo[0] / "figures" / "own-against-error.svg").read_text(encoding="utf-8")
-    assert svg.count('id="guide-') == 2  # one for each adversary
-    titles = [html.unescape(text) for text in re.findall("<title>(.*?)</title>", page)]
-    errors = pd.read_parquet(demo[0] / "errors.parquet")
-    size = errors.groupby("protection")["mean_absolute_error"].mean()
-    for protection, error in size.items():
-        assert any(
-            f"linker, {protection}" in text and f"a count {error:.4g}" in text for text in titles
-        )
 
 
 @needs_browser

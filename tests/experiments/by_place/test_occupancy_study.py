@@ -1,5 +1,7 @@
 """The study of occupancy on households by place: parts by themselves, judged together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,8 @@ from typer.testing import CliRunner
 from bayesrisk import run
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.experiments import OccupancyStudy
 from bayesrisk.experiments.by_place import NationStudy, split_by_place
-from bayesrisk.experiments.occupancy_report import write_occupancy_report
-from bayesrisk.experiments.occupancy_study import OccupancyConfig
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, write_occupancy_report
 from bayesrisk.population import population_spec
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
@@ -20,7 +20,7 @@ SMALL = population_spec(
     "county", blocks_per_group=4, tracts_per_county=2, occupied_blocks=1.0,
     subsidised_blocks=0.5, alpha=0.5,
 )  # fmt: skip
-CONFIG = OccupancyConfig(
+STUDY = OccupancyStudy(
     seeds=(7,), protections=("none", "swapping", "das"), solutions=2, noisy_solutions=1,
     sample_blocks=100,
 )  # fmt: skip
@@ -37,12 +37,12 @@ def people(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def parted(people):
-    return OccupancyStudy(CONFIG, households=people).in_memory()
+    return replace(STUDY, households=people).in_memory()
 
 
 @pytest.fixture(scope="module")
 def whole(people):
-    return OccupancyStudy(CONFIG, households=Microdata.read(people).households).in_memory()
+    return replace(STUDY, households=Microdata.read(people).households).in_memory()
 
 
 def subsidised(homes):
@@ -71,7 +71,7 @@ def test_the_baseline_knows_the_same_sample(parted, whole):
 
 
 def test_every_block_is_attacked_once_under_every_protection(parted, whole):
-    for name in CONFIG.protections:
+    for name in STUDY.protections:
         blocks = of(parted, "blocks", name)
         assert blocks["block"].is_unique
         assert blocks["block"].to_list() == of(whole, "blocks", name)["block"].to_list()
@@ -91,7 +91,7 @@ def test_a_part_is_the_same_without_the_others(people, parted, tmp_path):
     first = homes.geoids[0][:5]
     own = Microdata(None, homes.take(np.strings.startswith(homes.geoids, first)), None)
     split_by_place(own, tmp_path / "one")
-    alone = OccupancyStudy(CONFIG, households=tmp_path / "one").in_memory()
+    alone = replace(STUDY, households=tmp_path / "one").in_memory()
     together = parted.blocks[parted.blocks["block"].str.startswith(first)].reset_index(drop=True)
     assert len(together)
     pd.testing.assert_frame_equal(alone.blocks, together)
@@ -99,7 +99,7 @@ def test_a_part_is_the_same_without_the_others(people, parted, tmp_path):
 
 @pytest.mark.slow
 def test_a_folder_is_the_same_for_any_number_of_workers(people, parted, tmp_path):
-    done = run(OccupancyStudy(CONFIG, households=people), tmp_path / "out", workers=2)
+    done = run(replace(STUDY, households=people), tmp_path / "out", workers=2)
     assert done.shards == 3 * 4
     for frame in FRAMES:
         pd.testing.assert_frame_equal(getattr(done.results, frame), getattr(parted, frame))
@@ -111,25 +111,25 @@ def test_places_without_subsidised_households_are_gone_past(people, tmp_path):
     first = np.strings.startswith(homes.geoids, homes.geoids[0][:5])
     fewer = homes.replace(subsidised=np.where(first, 0, subsidised(homes)))
     split_by_place(Microdata(None, fewer, None), tmp_path / "fewer")
-    found = OccupancyStudy(CONFIG, households=tmp_path / "fewer").in_memory()
+    found = replace(STUDY, households=tmp_path / "fewer").in_memory()
     rest = np.unique(homes.geoids[subsidised(fewer) == 1])
     assert of(found, "blocks", "none")["block"].to_list() == rest.tolist()
     nobody = homes.replace(subsidised=np.zeros(len(homes), dtype=int))
     split_by_place(Microdata(None, nobody, None), tmp_path / "none")
     with pytest.raises(DataError, match="must hold subsidised households, got none"):
-        OccupancyStudy(CONFIG, households=tmp_path / "none").in_memory()
+        replace(STUDY, households=tmp_path / "none").in_memory()
 
 
 def test_what_cannot_be_done_by_place_is_refused(people, tmp_path):
     homes = Microdata.read(people).households
     split_by_place(Microdata(None, homes, None), tmp_path / "tracts", level="tract")
-    study = OccupancyStudy(CONFIG, households=tmp_path / "tracts")
+    study = replace(STUDY, households=tmp_path / "tracts")
     with pytest.raises(ArgumentError, match=r"protects each county .* or give all households in"):
         study.in_memory()
     with pytest.raises(DataError, match=r"must be microdata by place"):
-        OccupancyStudy(CONFIG, households=tmp_path).in_memory()
+        replace(STUDY, households=tmp_path).in_memory()
     with pytest.raises(ArgumentTypeError, match="households must be Records or a folder"):
-        OccupancyStudy(CONFIG, households=3)
+        replace(STUDY, households=3)
 
 
 @pytest.mark.slow

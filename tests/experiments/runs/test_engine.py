@@ -6,16 +6,16 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from studies import contents
 
 from bayesrisk import datasets as samples
 from bayesrisk import run, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, OccupancyStudy
+from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
-from bayesrisk.experiments.claims import ClaimsStudy
 from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
-from bayesrisk.experiments.occupancy_study import OccupancyConfig, synthetic_households
-from bayesrisk.experiments.reconstruction import ReconstructionStudy, shard_size
+from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
+from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout, arrow_table
 from bayesrisk.experiments.sweep.document import parse_config
@@ -46,12 +46,13 @@ def studies(tmp_path_factory):
     small = blocks[np.argsort(sizes, kind="stable")[:3]]
     own = data.households.take(np.flatnonzero(np.isin(data.households.geoids, small)))
     tabulate(own, Workload.named("household-dhc")).write(at / "households")
-    settings = OccupancyConfig(seeds=(5,), blocks=6, protections=("none", "swapping"), solutions=2)
-    homes = synthetic_households(settings, 5)[0].households
+    occupancy = OccupancyStudy(seeds=(5,), blocks=6, protections=("none", "swapping"), solutions=2)
+    homes = synthetic_households(occupancy, 5)[0].households
     tabulate(homes, Workload.named("household-occupancy")).write(at / "homes")
     people = simulate_population(population_spec("tract", n_blocks=6), rng=1)
     tabulate(people, Workload.named("sf1-block")).write(at / "people")
-    noisy = write_nmf(at / "nmf", rng=1, universe="unit", counties=1).folder
+    few = {"counties": 1, "tracts": (1, 2), "block_groups": (1, 1), "blocks": (1, 3)}
+    noisy = write_nmf(at / "nmf", rng=1, universe="unit", **few).folder
     spec = population_spec("tract", blocks_per_group=2, tracts_per_county=2)
     run(NationStudy(Nation(30, spec), 1), at / "nation")
     levels = Workload.named("sf1-tract", levels=["state", "tract"])
@@ -61,19 +62,11 @@ def studies(tmp_path_factory):
         "reconstruct": ReconstructionStudy(at / "people", scope="block"),
         "claims": ClaimsStudy(at / "households", columns=["size"]),
         "occupancy-attack": OccupancyAttackStudy(at / "homes", blocks_per_shard=2),
-        "occupancy-study": OccupancyStudy(settings),
-        "measurements": MeasurementsStudy(noisy, prior=0.1, units_per_shard=5),
+        "occupancy-study": occupancy,
+        "measurements": MeasurementsStudy(noisy, prior=0.1, units_per_shard=3),
         "measurement-counts": MeasurementCountsStudy(noisy, query="detailed", top="County"),
         "nation": NationStudy(Nation(30, spec), 2),
         "tabulation": TabulationStudy(at / "nation", levels),
-    }
-
-
-def content(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
     }
 
 
@@ -89,14 +82,14 @@ def test_pieces_and_executors_do_not_matter(studies, tmp_path, name):
     assert last.computed < whole.computed
     with ThreadPoolExecutor(2) as pool:
         run(study, tmp_path / "threads", executor=pool)
-    expected = content(tmp_path / "whole")
-    assert content(tmp_path / "pieces") == expected
-    assert content(tmp_path / "threads") == expected
+    expected = contents(tmp_path / "whole")
+    assert contents(tmp_path / "pieces") == expected
+    assert contents(tmp_path / "threads") == expected
     with pytest.raises(OutputError, match="add --resume"):
         run(study, tmp_path / "whole")
     again = run(study, tmp_path / "whole", resume=True)
     assert (again.computed, again.resumed) == (0, whole.shards)
-    assert content(tmp_path / "whole") == expected
+    assert contents(tmp_path / "whole") == expected
 
 
 def test_an_unfinished_study_has_no_results(studies, tmp_path):

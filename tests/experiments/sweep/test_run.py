@@ -9,7 +9,7 @@ import time
 import pandas as pd
 import pytest
 from pyarrow import csv
-from studies import run_sweep
+from studies import contents, run_sweep
 
 from bayesrisk.exceptions import (
     BayesRiskWarning,
@@ -18,14 +18,6 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.sweep.document import parse_config
-
-
-def contents(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture
@@ -149,12 +141,6 @@ class TestRefusals:
     def done(self, config, tmp_path):
         run_sweep(config, tmp_path / "done")
         return tmp_path / "done"
-
-    def test_finished_folder_without_resume(self, config, done):
-        before = contents(done)
-        with pytest.raises(OutputError, match="holds 3 shards of this run; add --resume"):
-            run_sweep(config, done)
-        assert contents(done) == before
 
     def test_folder_of_another_configuration(self, document, done):
         before = contents(done)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import postprocessing as twin
@@ -131,25 +131,6 @@ def test_the_law_is_that_of_the_convolution(s2, m):
         relative = ripple[d % ripple.size] - sums.rates[0] * d**2.0
         law = convolve(*laws, tail=1e-200)
         np.testing.assert_allclose(relative, law.logpmf(d) - law.logpmf(0), rtol=0, atol=2e-13)
-
-
-@given(st.integers(1, 60), st.integers(1, 40), st.floats(-3, 1.5), st.data())
-@settings(max_examples=60)
-def test_the_release_and_the_posterior_grow_together(n, m, log_rho, data):
-    k = data.draw(st.integers(0, n - 1))
-    setting = {
-        "group_count": n,
-        "n_siblings": m,
-        "noise": Noise(rho=10.0**log_rho),
-        "known_count": k,
-    }
-    odds = postprocessed_posterior(np.arange(n + 1), prior=1e-9, **setting).ratio
-    # Likelihood ratios of sums of log-concave noise are monotone, and pairs and tails keep that.
-    assert (np.diff(odds) >= -1e-11 * odds[1:]).all()
-    # Exchanging the block with its siblings turns the problem over, but for halves.
-    if m == 1:
-        assert odds[0] <= 1 + 1e-12
-        assert odds[-1] >= 1 - 1e-12
 
 
 def test_extreme_settings_are_finite():

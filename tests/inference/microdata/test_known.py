@@ -1,4 +1,4 @@
-"""What is known beyond the release, amecke_termst enumeration of lists of people."""
+"""What is known beyond the release, against enumeration of lists of people."""
 
 import math
 

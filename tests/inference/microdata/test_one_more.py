@@ -1,4 +1,4 @@
-"""What one more person would change: amecke_termst complete enumeration, and where it answers."""
+"""What one more person would change: against complete enumeration, and where it answers."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def enumerated(seed, kind):
 
 
 def changed(of, x, what):
-    """Return the mecke_terms of all counts of a state, some factor left out."""
+    """Return the terms of all counts of a state, some factor left out."""
     model = of.arrays
     spot = of.spot.copy()
     put(model, spot, x)

@@ -1,4 +1,4 @@
-"""The law of the records of a place, amecke_termst complete enumeration."""
+"""The law of the records of a place, against complete enumeration."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lists of the most probable records: amecke_termst enumeration, and right as often as they say."""
+"""Lists of the most probable records: against enumeration, and right as often as they say."""
 
 import itertools
 import math

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import two_level_questions as questions
 from oracles import samplers as slow
-from paths import path_posterior, sample_path
+from paths import sample_path
 
 from bayesrisk import ArgumentError, FiniteLaw, posterior_probability
 
@@ -58,32 +58,12 @@ def sampled(case, priors, **changes):
     )
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_draws_follow_the_enumerated_posterior(seed):
     case, priors = random_case(seed)
     tables = [None if law is None else (lambda c, law=law: float(law.logpmf(c))) for law in priors]
     laws = slow.path(**case, log_priors=tables)
     assert worst(sampled(case, priors), laws) < 4.0
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_exact_posterior_agrees(seed):
-    case, priors = random_case(seed)
-    exact = path_posterior(
-        case["noisy"],
-        case["totals"],
-        n_siblings=case["m"],
-        rho=case["rho"],
-        prior=case["p"],
-        known_count=case["k"],
-        count_priors=priors,
-    )
-    samples = sampled(case, priors)
-    laws = [[1 - exact.target_probability, exact.target_probability]]
-    for level in range(1, len(samples.labels)):
-        pmf = exact.pmf(level)
-        laws.append(pmf.reindex(range(int(pmf.index.max()) + 1), fill_value=0.0).to_numpy())
-    assert worst(samples, laws) < 4.0
 
 
 def test_the_comparison_can_fail():
@@ -115,23 +95,11 @@ def test_a_deeper_path_without_budget_changes_nothing():
 
 
 def test_draws_are_nested():
-    samples = sample_path(
-        [2, 1, 4],
-        [-1, 2],
-        n_siblings=[27, 3],
-        rho=0.2,
-        prior=0.3,
-        known_count=1,
-        **RUN,
-    )
+    known = {"n_siblings": [27, 3], "rho": 0.2, "prior": 0.3, "known_count": 1}
+    samples = sample_path([2, 1, 4], [-1, 2], **known, **RUN)
     assert samples.labels == ("level_0", "level_1", "level_2")
     assert np.all(np.diff(samples.counts, axis=2) >= 0)
     assert set(np.unique(samples.of("level_0"))) == {1, 2}
-
-
-def test_draws_do_not_depend_on_the_number_of_threads():
-    runs = [sample_path([2, 1], [-1], **GRANVILLE, **RUN, threads=t) for t in (1, 2)]
-    np.testing.assert_array_equal(runs[0].counts, runs[1].counts)
 
 
 def test_point_prior_at_the_known_count():
@@ -158,19 +126,6 @@ def test_an_only_child_has_its_parents_count():
 def run(noisy=(2, 1), totals=(-1,), **changes):
     setting = {**GRANVILLE, "draws": 10, "warmup": 1, "chains": 2, "rng": 1, **changes}
     return sample_path(noisy, totals, **setting)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("draws", 0),
-        ("chains", 0),
-        ("rng", None),
-    ],
-)
-def test_bad_settings(name, bad):
-    with pytest.raises(ArgumentError, match=name):
-        run(**{name: bad})
 
 
 def test_priors_that_exclude_everything():

@@ -3,17 +3,16 @@
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from oracles.simulated import binomial_range, importable_draws
 
 import bayesrisk as br
-from bayesrisk.experiments.runs.executors import ProcessExecutor
+from bayesrisk.experiments.runs.engine import ProcessExecutor
 from bayesrisk.inference.simulated import SUPPRESSED, simulated_likelihood
 
 RHO = 0.0992264
@@ -178,22 +177,6 @@ def test_shrinkage_is_towards_the_prior():
         estimates.append(np.log(p[1] / p[0]))
     mean, error = np.mean(estimates), np.std(estimates) / 20.0
     assert 0.0 < mean < exact - 3.0 * error
-
-
-@settings(max_examples=20)
-@given(st.integers(2, 40), st.integers(1, 50))
-def test_any_batch_gives_every_draw(draws, batch):
-    result = simulated_likelihood(noisy, hypotheses=3, draws=draws, batch=batch, rng=0)
-    assert result.codes.shape == (3, draws)
-    assert result.counts.sum(axis=1).tolist() == [draws] * 3
-
-
-def test_frozen_and_labelled():
-    result = simulated_likelihood(noisy, hypotheses=2, draws=10, rng=0)
-    assert (result.draws, result.smoothing, result.streams) == (10, 0.5, "common")
-    assert result.version == br.__version__
-    with pytest.raises(FrozenInstanceError):
-        result.draws = 11
 
 
 @pytest.mark.parametrize(

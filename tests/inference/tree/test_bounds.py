@@ -11,7 +11,7 @@ from oracles import trees as oracle
 
 from bayesrisk import ArgumentError, DataError, Tree, tree_posterior
 from bayesrisk.inference import LeafPrior, sample_tree, target_posteriors
-from bayesrisk.inference.tree import _messages
+from bayesrisk.inference.tree import leaf_prior as plans
 
 TOLERANCE = 1e-12
 COUNTS = np.arange(24)
@@ -84,13 +84,13 @@ def random_case(seed):
 
 
 @pytest.mark.parametrize("short", [2**12, 0])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_trees_with_bounds_against_enumeration(short, seed):
     """With 0 every bound cuts windows, with 4096 every one is a table: the same posterior."""
     frame, leaves = random_case(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_messages, "_SHORT", short)
+        patch.setattr(plans, "_SHORT", short)
         found = tree_posterior(Tree.from_frame(frame), leaf_prior="flat")
     logs = {r.node: log_bound(r.lower, r.upper) for r in frame.itertuples()}
     truth = oracle.brute_force(frame, [COUNTS] * len(leaves), [oracle.log_flat] * len(leaves), logs)
@@ -98,7 +98,7 @@ def test_trees_with_bounds_against_enumeration(short, seed):
     assert found.truncation_bound <= 1e-15
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     low=st.integers(0, 40),
     width=st.integers(0, 40),
@@ -116,7 +116,7 @@ def test_a_bounded_leaf_under_other_priors(low, width, noisy, mean, short):
         oracle.log_negative_binomial(mean, 0.7): LeafPrior.negative_binomial(mean, dispersion=0.7),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_messages, "_SHORT", short)
+        patch.setattr(plans, "_SHORT", short)
         for log_prior, prior in priors.items():
             found = tree_posterior(Tree.from_frame(frame), leaf_prior=prior)
             x = np.arange(low, low + width + 1)

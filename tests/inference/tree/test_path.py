@@ -13,7 +13,6 @@ from bayesrisk import (
     DiscreteGaussian,
     FiniteLaw,
     hierarchical_posterior,
-    posterior_probability,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 
@@ -70,7 +69,7 @@ def test_published_release_of_granville_county():
 
 
 @pytest.mark.parametrize("noise", ["approximate", "exact"])
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_one_level_above_is_the_two_level_posterior(seed, noise):
     rng = np.random.default_rng(seed)
     y, n, total = (int(v) for v in rng.integers(-6, 14, 3))
@@ -194,7 +193,7 @@ def test_exact_noise_of_the_other_children():
     st.lists(st.tuples(st.integers(-50, 500), st.integers(-50, 500)), min_size=1, max_size=3),
     st.floats(0.01, 2.0),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_deeper_paths_with_no_extra_budget_change_nothing(y, n, total, more, rho):
     two = path_posterior([y, n], [total], n_siblings=9, rho=[rho, 0.2], prior=0.3)
     deeper = path_posterior(
@@ -212,16 +211,6 @@ def test_deeper_paths_with_no_extra_budget_change_nothing(y, n, total, more, rho
         [y, n, 7], [total, 40], n_siblings=9, rho=[rho, 0.2, 0.0], prior=0.3
     )
     assert total_only.target_probability == pytest.approx(two.target_probability, abs=1e-13)
-
-
-def test_without_release_above_the_block_is_alone():
-    result = path_posterior([2, 9], [5], n_siblings=3, rho=[0.1, 0.0], prior=0.2)
-    alone = posterior_probability(2, rho=0.1, prior=0.2)
-    assert result.target_probability == pytest.approx(alone, abs=1e-14)
-    assert result.block_probability == pytest.approx(alone, abs=1e-15)
-    nothing = path_posterior([2, 9, 3], [5, 2], n_siblings=3, rho=0.0, prior=0.2)
-    assert nothing.target_probability == pytest.approx(0.2, abs=1e-15)
-    assert nothing.levels == ["level_0"]
 
 
 def test_a_known_total_moves_the_target():

@@ -38,12 +38,6 @@ def test_a_missing_count_or_budget_is_no_release():
     assert missing.precision.tolist() == [0.0, 0.1, 0.0, 0.0]
 
 
-def test_arrays_cannot_be_changed():
-    tree = Tree.from_frame(GOOD)
-    with pytest.raises(ValueError, match="read-only"):
-        tree.noisy[0] = 1
-
-
 def test_sensitivity_and_sigma2_give_one_precision():
     by_rho = Tree.from_frame(GOOD, sensitivity=np.sqrt(2.0))
     sigma2 = [10.0, 4.0, 10.0, np.nan]

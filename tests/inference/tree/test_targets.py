@@ -11,7 +11,6 @@ from bayesrisk import (
     FiniteLaw,
     Tree,
     hierarchical_posterior,
-    posterior_probability,
     tree_posterior,
 )
 from bayesrisk.inference import LeafPrior, target_posteriors
@@ -93,15 +92,6 @@ def test_two_blocks_are_the_two_level_posterior():
     assert risk.posterior[0] == pytest.approx(float(two.target_probability), abs=1e-13)
 
 
-def test_without_releases_above_the_block_is_alone():
-    frame = FRAME.assign(rho=[0.0, 0.0, 0.0, 0.5, 0.6, 0.5, 0.0])
-    risk = target_posteriors(Tree.from_frame(frame), leaf_prior=LeafPrior.poisson(0.6))
-    alone = posterior_probability(
-        [-2, 1, 4], rho=[0.5, 0.6, 0.5], prior=risk.prior, known_count=risk.known_count
-    )
-    np.testing.assert_allclose(risk.posterior, alone, atol=1e-13)
-
-
 def test_a_known_count_far_from_everything_released():
     """The target's leaf is improbable under the prior of the leaves: windows must reach it."""
     frame = FRAME.assign(known_count=[None, None, None, 25, None, None, None])
@@ -112,13 +102,6 @@ def test_a_known_count_far_from_everything_released():
     truth = oracle.brute_force(frame, leaves, logs)["a"][26]
     assert risk.status == "exact"
     assert risk.posterior[0] == pytest.approx(truth, rel=1e-9)
-
-
-def test_frame():
-    risk = target_posteriors(Tree.from_frame(FRAME), leaf_prior=LeafPrior.poisson(0.6))
-    frame = risk.to_frame()
-    assert frame["node"].tolist() == ["a", "b", "c"]
-    assert list(frame.columns[:5]) == ["node", "known_count", "prior", "posterior", "risk_ratio"]
 
 
 def test_refusals():

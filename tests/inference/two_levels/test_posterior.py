@@ -47,7 +47,7 @@ def random_case(rng):
     return (y, n, S), arguments, model(m=m, a=a, b=b, p=p, k=k)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_flat_prior_against_enumeration(seed):
     releases, arguments, twin = random_case(np.random.default_rng(seed))
     for solve, ask in ((oracle.coherent, hierarchical_posterior), (oracle.published, published)):
@@ -60,7 +60,7 @@ def test_flat_prior_against_enumeration(seed):
         assert 0.0 < result.truncation_bound < 1e-17
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_any_prior_against_enumeration(seed):
     rng = np.random.default_rng(1000 + seed)
     releases, arguments, twin = random_case(rng)
@@ -126,36 +126,14 @@ def test_many_releases_are_the_releases_one_by_one():
     prior, a, b = rng.uniform(0.1, 0.9, 20), rng.uniform(0, 1, 20), rng.uniform(0, 1, 20)
     a[:3] = b[2:5] = 0.0
     law = FiniteLaw(0, np.full(40, 1 / 40))
+    names = ("n_siblings", "rho_block", "rho_group", "prior", "known_count")
+    known = dict(zip(names, (m, a, b, prior, k), strict=True))
     for change in ({}, {"group_prior": law}, {"sibling_noise": "exact"}):
         for ask in (hierarchical_posterior, published):
-            many = ask(
-                y,
-                n,
-                S,
-                n_siblings=m,
-                rho_block=a,
-                rho_group=b,
-                prior=prior,
-                known_count=k,
-                **change,
-            )
-            one = [
-                float(
-                    ask(
-                        y[i],
-                        n[i],
-                        S[i],
-                        n_siblings=m[i],
-                        rho_block=a[i],
-                        rho_group=b[i],
-                        prior=prior[i],
-                        known_count=k[i],
-                        **change,
-                    ).target_probability
-                )
-                for i in range(20)
-            ]
-            np.testing.assert_allclose(many.target_probability, one, rtol=1e-14, atol=1e-15)
+            many = ask(y, n, S, **known, **change).target_probability
+            own = [{name: values[i] for name, values in known.items()} for i in range(20)]
+            one = [ask(y[i], n[i], S[i], **own[i], **change).target_probability for i in range(20)]
+            np.testing.assert_allclose(many, np.array(one, float), rtol=1e-14, atol=1e-15)
 
 
 def test_broadcasting_and_frames():
@@ -173,31 +151,6 @@ def test_broadcasting_and_frames():
 
 counts = st.integers(-60, 60)
 rhos = st.floats(0.01, 5.0)
-
-
-@given(
-    counts, counts, st.integers(-200, 200), st.integers(1, 60), rhos, rhos, st.integers(1, 10**6)
-)
-def test_shift_of_the_known_count(y, n, S, m, a, b, shift):
-    # With the flat prior only y - k, n - k and S matter.
-    settings = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": 0.3}
-    here = hierarchical_posterior(y, n, S, **settings)
-    there = hierarchical_posterior(y + shift, n + shift, S, **settings, known_count=shift)
-    assert float(here.target_probability) == float(there.target_probability)
-
-
-@given(counts, counts, st.integers(-200, 200), st.integers(1, 60), rhos, rhos)
-def test_monotone_in_the_block(y, n, S, m, a, b):
-    settings = {"n_siblings": m, "rho_block": a, "rho_group": b, "prior": 0.3}
-    steps = np.arange(y, y + 4)
-    for ask in (hierarchical_posterior, published):
-        values = ask(steps, n, S, **settings).target_probability
-        assert (np.diff(values) >= -1e-15).all()
-    # In the coherent model each step of y adds 2 rho to the log odds.
-    values = hierarchical_posterior(steps, n, S, **settings).target_probability
-    inside = (values > 1e-9) & (values < 1 - 1e-6)
-    odds = np.log(values[inside]) - np.log1p(-values[inside])
-    assert np.diff(odds) == pytest.approx(2.0 * a, abs=1e-8)
 
 
 @given(counts, st.integers(-200, 200), st.integers(1, 60), rhos)
@@ -370,28 +323,3 @@ def test_sums_that_would_never_end_are_refused():
 def published_without_match(settings):
     with pytest.warns(IncompatibleConditionalsWarning):
         hierarchical_posterior(2, 1, -1, **settings, conditionals="as-published")
-
-
-@given(st.lists(counts, min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_exchange_of_siblings(siblings, random):
-    # Only the total enters, so their order cannot.
-    shuffled = list(siblings)
-    random.shuffle(shuffled)
-    settings = GRANVILLE | {"n_siblings": len(siblings)}
-    before, after = (
-        hierarchical_posterior(1, 3, sum(values), **settings) for values in (siblings, shuffled)
-    )
-    assert float(before.target_probability) == float(after.target_probability)
-
-
-def test_extreme_releases_and_budgets_stay_finite():
-    big = 2**50
-    for y, n, S in [(big, -big, big), (-big, big, -big), (0, big, -big), (0, -big, -big)]:
-        for a in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
-            for b in (1e-300, 1e-12, 1e-4, 1.0, 1e6, 1e100):
-                value = float(
-                    hierarchical_posterior(
-                        y, n, S, n_siblings=9, rho_block=a, rho_group=b, prior=0.2
-                    ).target_probability
-                )
-                assert 0.0 <= value <= 1.0

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import topdown as oracle
 
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import BottomUp, make_mechanism
 from bayesrisk.mechanisms.bottom_up import roles, scale_to
 from bayesrisk.tables import Microdata, Records, Schema, Workload
@@ -57,6 +57,7 @@ def by_hand(data, tables, noise, seed):
     return drawn, occupied
 
 
+@settings(max_examples=20)
 @given(seed=SEEDS, rho=st.sampled_from(["1/10", "3", "300"]))
 def test_the_steps_of_the_appendix(seed, rho):
     data = households(seed % 1000)
@@ -164,27 +165,6 @@ def test_no_neighbour_costs_more_than_the_budget(kind):
     )
 
 
-def test_one_changed_household_in_the_tables_themselves():
-    data = households(5)
-    frame = data.households.to_frame()
-    frame.loc[0, ["children", "block"]] = [6, data.blocks["block"][0]]
-    other = frame.copy()
-    other.loc[0, "block"] = data.blocks["block"][1]
-    tables = []
-    for made in (frame, other):
-        records = Records.from_frame(made, schema=Schema.named("household-occupancy"))
-        released = make_mechanism("identity").release(
-            Microdata(None, records, data.blocks), workload=TABLES, rng=0
-        )
-        tables.append(released.tables.counts["block", "P16"].toarray())
-    assert sorted((tables[0] - tables[1]).ravel().tolist())[:: len(data.blocks) - 1] == [-6, 6]
-    for sensitivity, times in (("change-one", 1), ("steed-2024", 36)):
-        noise = BottomUp(sensitivity=sensitivity, budget={"H13": 1, "P15": 1, "P16": "1/2"})
-        scale = noise.measurement_noise(TABLES)["block", "P16"].scale
-        loss = Fraction(int(((tables[0] - tables[1]) ** 2).sum())) / (2 * scale)
-        assert loss == Fraction(times, 2)
-
-
 def test_a_huge_budget_returns_the_truth():
     data = households(1)
     release = BottomUp(sensitivity="steed-2024", allocation="uniform", rho=10**6).release(
@@ -194,17 +174,7 @@ def test_a_huge_budget_returns_the_truth():
     assert release.tables == truth.tables
 
 
-def test_the_seed_and_the_spec_decide():
-    data = households(2)
-    mechanism = BottomUp(sensitivity="steed-2024", allocation="das-2020")
-    first, again, other = (mechanism.release(data, workload=TABLES, rng=seed) for seed in (1, 1, 2))
-    assert first.tables == again.tables
-    assert first.tables != other.tables
-    rebuilt = make_mechanism("bottom-up", **first.spec.parameters)
-    assert rebuilt.release(data, workload=TABLES, rng=1).tables == first.tables
-    assert mechanism.prepare(data, workload=TABLES).draw(1).tables == first.tables
-
-
+@settings(max_examples=40)
 @given(seed=SEEDS, levels=st.integers(1, 3))
 def test_any_workload(seed, levels):
     microdata, tables = oracle.world(np.random.default_rng(seed), levels=levels)
@@ -269,15 +239,11 @@ def test_roles():
     [
         ({"sensitivity": "none"}, "sensitivity must be one of add-remove, change-one, steed-2024"),
         ({}, "exactly one of allocation and budget"),
-        ({"allocation": "das-2020", "budget": {"H13": 1}}, "exactly one of allocation and budget"),
         ({"allocation": "other"}, "allocation must be one of das-2020, uniform, got 'other'"),
         ({"allocation": "uniform"}, "rho must be given with allocation 'uniform'"),
-        ({"allocation": "das-2020", "rho": 1}, "rho must be given with allocation 'uniform'"),
         ({"allocation": "uniform", "rho": 0}, "rho must be > 0, got 0"),
-        ({"budget": {}}, "budget must not be empty"),
         ({"budget": {"H13": -1}}, r"budget\['H13'\] must be > 0, got -1"),
         ({"budget": {"H13": 1}, "exact": "H3"}, "exact must be a sequence, got 'H3'"),
-        ({"budget": {"H13": 1}, "bounds": 3}, "bounds must be a mapping, got 3"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, message):
@@ -289,11 +255,9 @@ def test_parameters_out_of_range_are_refused(parameters, message):
     ("parameters", "message"),
     [
         ({"universe": "P15"}, "universe must be one cell that counts every record, got 'P15'"),
-        ({"universe": "moon"}, "must name tables of the workload, got 'moon'"),
         ({"exact": ["moon"]}, "must name tables of the workload, got 'moon'"),
         ({"exact": []}, "budget must have table 'HUD-households'"),
         ({"bounds": {"H13": "P1"}}, "bounds must map measured tables"),
-        ({"bounds": {"P16": "moon"}}, "bounds must map measured tables"),
         ({"bounds": {"P16": "H13"}}, "bounds must be of tables of one cell"),
     ],
 )
@@ -315,8 +279,6 @@ def test_other_refusals():
         BottomUp(sensitivity="change-one", budget={**budget, "P15": "1e-16"}).release(
             data, workload=TABLES, rng=0
         )
-    with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
-        BottomUp(sensitivity="change-one", budget=budget).release(data, workload="H13", rng=0)
     microdata, tables = oracle.world(np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="universe must be given for schema 'random'"):
         BottomUp(sensitivity="steed-2024", allocation="uniform", rho=1).release(

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.mechanisms import (
     AGES,
     PEOPLE,
     SEX,
-    TOTAL,
     people_workload,
     population,
     possible_counts,
@@ -18,10 +17,10 @@ from oracles.mechanisms import (
 from scipy import sparse
 
 from bayesrisk._highs import WarmProgram
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression.ranges import IntegerProgram
-from bayesrisk.tables import PublishedTables, Records, Table, tabulate
+from bayesrisk.tables import PublishedTables, Records, tabulate
 
 # Men and women by block, with a total of each block and of the tract: a two-way table.
 TWO_WAY = people_workload(SEX, levels=("tract", "block"))
@@ -63,16 +62,14 @@ def two_way(inner, hidden=()):
 
 
 small = st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=2), min_size=3, max_size=3)
-_SEXES = np.repeat(np.eye(2, dtype=np.int64), 3, axis=0)
-_AGES = np.tile(AGES.factors["age"], (2, 1))
 cells = st.tuples(st.sampled_from(["10", "100", "101", "102"]), st.sampled_from(SEX.cells))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(small, st.sets(cells, max_size=4))
 def test_the_audit_agrees_with_brute_force(inner, hidden):
     tables, published = two_way(inner, hidden)
-    limit = 40
+    limit = 40 if len(hidden) < 4 else 26  # every finite end is at most 24
     possible = possible_counts(published, SUMS, limit) if hidden else {}
     frame = audit_suppression(tables).to_frame()
     assert len(frame) == len(hidden)
@@ -100,6 +97,29 @@ def test_nothing_can_be_recovered(inner, threshold, protection):
     for row in ranges.to_frame().itertuples():
         level = protected.row(row.level, row.geoid), SEX.cells.index(row.cell)
         assert row.lower <= tables.counts[row.level, "sex"].toarray()[level] <= row.upper
+    # By brute force too; counts tried are below 13: the true ones, and those one further.
+    hidden = list(zip(ranges.geoid.tolist(), ranges.cell.tolist(), strict=True))
+    _, true = two_way(inner)
+    if 0 < len(hidden) <= 4 and max(true[cell] for cell in hidden) <= 11:
+        possible = possible_counts(two_way(inner, hidden)[1], SUMS, 13)
+        assert all(len(counts) > 1 for counts in possible.values())
+
+
+@pytest.mark.parametrize(
+    ("cell", "change", "hidden", "ask", "match"),
+    [
+        (1, 1, [], Suppression(threshold=3).suppress, "contradict"),
+        (0, -99, [], Suppression(threshold=3).suppress, "must be >= 0"),
+        (1, 1, [("100", "men")], audit_suppression, "contradict"),
+    ],
+)
+def test_what_does_not_add_up_is_refused(cell, change, hidden, ask, match):
+    tables, _ = two_way([[2, 9], [8, 7], [6, 5]], hidden)
+    wrong = tables.counts["tract", "sex"].toarray()
+    wrong[0, cell] += change
+    counts = {**tables.counts, ("tract", "sex"): sparse.csr_array(wrong)}
+    with pytest.raises(DataError, match=match):
+        ask(PublishedTables(TWO_WAY, tables.geoids, counts, tables.suppressed))
 
 
 def test_primary_alone_gives_counts_away():
@@ -144,79 +164,12 @@ def test_without_a_sum_nothing_more_is_hidden():
     assert np.all(np.isinf(ranges.upper))
 
 
-@settings(max_examples=40)
-@given(small, st.integers(2, 3))
-def test_brute_force_finds_another_count_too(inner, threshold):
-    tables, _ = two_way(inner)
-    protected = Suppression(threshold=threshold).suppress(tables)
-    frame = audit_suppression(protected).to_frame()
-    hidden = list(zip(frame["geoid"], frame["cell"], strict=True))
-    _, true = two_way(inner)
-    # All counts tried are below 13: the true ones, and those one further, are among them.
-    assume(0 < len(hidden) <= 4 and max(true[cell] for cell in hidden) <= 11)
-    _, published = two_way(inner, hidden)
-    possible = possible_counts(published, SUMS, 13)
-    assert all(len(counts) > 1 for counts in possible.values())
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 4), st.integers(3, 40))
-def test_nothing_can_be_recovered_from_several_tables(seed, threshold, protection, households):
-    both = Table("pairs", tuple("abcdef"), {"sex": _SEXES, "age": _AGES})
-    asked = people_workload(TOTAL, SEX, AGES, both)
-    truth = tabulate(population(seed, blocks=6, households=households), asked)
-    protected = Suppression(threshold=threshold, protection=protection).suppress(truth)
-    ranges = audit_suppression(protected)
-    assert np.all(ranges.upper - ranges.lower >= protection - 1e-6)
-    assert not ranges.recovered.any()
-    for key, counts in truth.counts.items():
-        true, hidden = counts.toarray(), protected.hidden(*key).toarray()
-        assert np.all(hidden[(true > 0) & (true < threshold)])
-        assert not hidden[true == 0].any()  # a zero is never needed
-
-
-def test_what_is_no_true_table_is_refused():
-    tables, _ = two_way([[2, 9], [8, 7], [6, 5]])
-    for place, change, match in ((1, 1, "contradict"), (0, -99, "must be >= 0")):
-        counts = dict(tables.counts)
-        wrong = counts["tract", "sex"].toarray()
-        wrong[0, place] += change
-        counts["tract", "sex"] = sparse.csr_array(wrong)
-        with pytest.raises(DataError, match=match):
-            Suppression(threshold=3).suppress(PublishedTables(TWO_WAY, tables.geoids, counts))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_three_levels_and_two_tables(seed):
-    asked = people_workload(TOTAL, SEX, AGES)
-    truth = tabulate(population(seed, blocks=9, households=25), asked)
-    protected = Suppression(threshold=5).suppress(truth)
-    ranges = audit_suppression(protected)
-    assert len(ranges.lower) == sum(m.nnz for m in protected.suppressed.values())
-    assert not ranges.recovered.any()
-    for row in ranges.to_frame().itertuples():
-        cell = asked.tables[row.level, row.table].cells.index(row.cell)
-        count = truth.counts[row.level, row.table].toarray()[truth.row(row.level, row.geoid), cell]
-        assert row.lower <= count <= row.upper
-
-
-def test_tables_that_contradict_themselves_are_refused():
-    tables, _ = two_way([[2, 9], [8, 7], [6, 5]], [("100", "men")])
-    counts = dict(tables.counts)
-    wrong = counts["tract", "sex"].toarray()
-    wrong[0, 1] += 1
-    counts["tract", "sex"] = sparse.csr_array(wrong)
-    noisy = PublishedTables(TWO_WAY, tables.geoids, counts, tables.suppressed)
-    with pytest.raises(DataError, match="contradict"):
-        audit_suppression(noisy)
-
-
 def test_a_few_programs_reach_the_ends_of_many_cells(monkeypatch):
     """The ranges are those of a program for each end that no solution has, with fewer programs."""
     solved, plain = [], WarmProgram.solve
     monkeypatch.setattr(WarmProgram, "solve", lambda self: solved.append(1) or plain(self))
     counts = []
-    for seed in range(5):
+    for seed in range(3):
         data = population(seed, blocks=8, households=60)
         tables = tabulate(data, people_workload(SEX, AGES, levels=("county", "tract", "block")))
         protected = Suppression(threshold=3).suppress(tables)
@@ -255,13 +208,6 @@ def test_release():
 def test_parameters_are_checked(parameters, match):
     with pytest.raises(ArgumentError, match=match):
         Suppression(**parameters)
-
-
-def test_arguments_are_checked():
-    with pytest.raises(ArgumentTypeError, match="tables must be a PublishedTables"):
-        audit_suppression({})
-    with pytest.raises(ArgumentTypeError, match="tables must be a PublishedTables"):
-        Suppression(threshold=3).suppress({})
 
 
 def test_the_brute_force_itself():

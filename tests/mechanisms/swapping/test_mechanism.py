@@ -295,50 +295,24 @@ def test_release_of_household_tables():
     assert (truth.counts["block", "tenure"] != made.tables.counts["block", "tenure"]).nnz > 0
 
 
-def test_same_seed_same_records():
-    data = population(11)
-    made = [swapping().swap(data, rng=seed).microdata.persons.table for seed in (1, 1, 2)]
-    assert made[0].equals(made[1])
-    assert not made[0].equals(made[2])
-
-
-def test_the_spec_builds_the_mechanism_again():
-    spec = swapping().spec
-    assert Swapping(**spec.parameters).spec == spec
-    assert spec.law("block", "total") is None
-
-
 def test_on_the_synthetic_population():
     data = simulate_population("tract", rng=3)
     mechanism = swapping(rate="1/10", unique_by=["race", "age"])
     made = mechanism.swap(data, rng=1)
     occupied = (data.households.table.column("people").to_numpy() > 0).sum()
     assert abs((made.partner >= 0).sum() - occupied / 10) <= 1
-    assert key_counts_of(made.microdata) == key_counts_of(data)
     asked = Workload.named("sf1-block").select(tables=["P1"])
     assert tabulate(made.microdata, asked) == tabulate(data, asked)
-
-
-def key_counts_of(data):
-    frame = data.persons.to_frame().query("household >= 0")
-    adults = frame.assign(adult=frame["age"] >= 18).groupby(["block", "household"])["adult"]
-    sizes = adults.agg(["size", "sum"]).reset_index()
-    return sizes.groupby(["block", "size", "sum"]).size().to_dict()
 
 
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
         ({"rate": "11/10"}, r"rate must be in \[0, 1\]"),
-        ({"rate": -1}, r"rate must be in \[0, 1\]"),
-        ({"swap_key": "size"}, "swap_key must be a sequence"),
         ({"swap_key": []}, "swap_key must name a column"),
         ({"swap_key": ["size", "size"]}, "every column once"),
         ({"unique_by": [1]}, r"unique_by\[0\] must be a text, got 1"),
-        ({"within": 3}, "within must be a text"),
-        ({"unit": "family"}, "unit must be one of"),
         ({"neighbours": 0}, "neighbours must be >= 1"),
-        ({"tiers": "all"}, "tiers must be a sequence"),
         ({"tiers": [("1/2", 1)]}, "must sum to 1, got 1/2"),
         ({"tiers": [(1, 0)]}, "must not all be 0"),
         ({"tiers": [(1, 2)]}, r"tiers\[0\] must be in"),

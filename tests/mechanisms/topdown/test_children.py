@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import topdown as oracle
 from scipy import sparse
@@ -33,6 +33,7 @@ def empty(cells):
     return sparse.csr_array((0, cells), dtype=np.int64)
 
 
+@settings(max_examples=50)
 @given(seed=SEEDS, children=st.integers(1, 6), cells=st.integers(1, 9), invariant=st.booleans())
 def test_optimality_conditions(seed, children, cells, invariant):
     family, _ = oracle.random_family(
@@ -49,6 +50,7 @@ def test_optimality_conditions(seed, children, cells, invariant):
     assert found.x @ np.abs(reduced) <= 100 * found.tolerance * size
 
 
+@settings(max_examples=50)
 @given(seed=SEEDS, children=st.integers(2, 3), cells=st.integers(2, 4), invariant=st.booleans())
 def test_no_feasible_point_of_a_twin_is_better(seed, children, cells, invariant):
     family, truth = oracle.random_family(
@@ -112,7 +114,7 @@ def fitted(family, x):
 @pytest.mark.parametrize("top", [False, True])
 def test_cells_that_nothing_tells_apart_are_solved_as_one(top):
     merged = 0
-    for seed in range(25):
+    for seed in range(15):
         family, kind = family_of_classes(np.random.default_rng(seed), top=top)
         problem, totals = least_squares(family)
         plain, few = solve_whole(problem), classes_of(family)
@@ -137,7 +139,7 @@ def test_cells_that_nothing_tells_apart_are_solved_as_one(top):
         (query,) = few.family.queries
         rows = query.rows.toarray()
         assert len(np.unique(rows, axis=0)) == len(rows)
-    assert merged > 20
+    assert merged > 12
 
 
 def test_cells_that_something_tells_apart_stay_apart():
@@ -214,6 +216,7 @@ def test_the_comparison_with_the_twin_can_fail():
     assert oracle.objective(family, worse) > ours + 0.01
 
 
+@settings(max_examples=50)
 @given(seed=SEEDS, invariant=st.booleans(), controlled=st.booleans())
 def test_rounding_is_the_best_of_all(seed, invariant, controlled):
     rng = np.random.default_rng(seed)
@@ -237,6 +240,7 @@ def test_rounding_is_the_best_of_all(seed, invariant, controlled):
         assert np.abs(near @ rounded - near @ x).max() < 1.0 + 1e-6
 
 
+@settings(max_examples=50)
 @given(seed=SEEDS)
 def test_largest_remainders_equal_the_program(seed):
     family, _ = oracle.random_family(np.random.default_rng(seed), children=5, cells=6)
@@ -276,6 +280,7 @@ def test_rounding_refuses_what_has_no_integers():
         controlled_rounding(RoundingTask(x, rows, np.array([1, 0]), empty(2), 2, False), CHANCE)
 
 
+@settings(max_examples=50)
 @given(seed=SEEDS, invariant=st.booleans(), controlled=st.booleans())
 def test_children_add_up_and_keep_their_sets(seed, invariant, controlled):
     family, truth = oracle.random_family(
@@ -314,16 +319,8 @@ def test_a_total_without_a_place_is_refused():
 
 def test_contradictory_equalities_are_refused():
     family, _ = oracle.random_family(np.random.default_rng(2), children=2, cells=3, invariant=True)
-    wrong = Family(
-        family.live,
-        family.parent,
-        family.queries,
-        family.sets,
-        family.totals + 1,
-        family.controlled,
-    )
     with pytest.raises(DataError, match="contradict"):
-        solve_family(wrong)
+        solve_family(replace(family, totals=family.totals + 1))
 
 
 def test_sets_that_are_no_network_are_rounded_by_branch_and_bound():
@@ -349,7 +346,7 @@ def measured(rows, parent, noisy):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("parent", [[1, 1], [5, 4], [3, 3, 3], [1, 7, 0, 2]])
+@pytest.mark.parametrize("parent", [[1, 1], [3, 0, 2]])
 def test_a_total_that_alone_is_measured_goes_to_the_nearest_integer(parent):
     """With two children the fit is half the sum of the total and the difference of the answers."""
     people, ups = sum(parent), 0

@@ -17,7 +17,7 @@ from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import TopDown, make_mechanism
 from bayesrisk.mechanisms.topdown import families as strategy
-from bayesrisk.mechanisms.topdown._tree import _noisy
+from bayesrisk.mechanisms.topdown.mechanism import _noisy
 from bayesrisk.tables import Attribute, Microdata, Records, Schema, Workload
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -41,27 +41,23 @@ def check_consistent(prepared, rng):
     return found, release
 
 
-@given(seed=SEEDS, levels=LEVELS, rho=st.sampled_from(["1/100", "1", "20"]))
-def test_every_draw_is_consistent(seed, levels, rho):
-    rng = np.random.default_rng(seed)
-    microdata, tables = oracle.world(rng, levels=levels)
-    prepared = TopDown(rho=rho).prepare(microdata, workload=tables)
-    check_consistent(prepared, seed)
-
-
-@given(seed=SEEDS, levels=LEVELS, at=st.integers(0, 3), zeros=st.booleans())
-def test_invariants_and_public_zeros_hold(seed, levels, at, zeros):
+@settings(max_examples=60)
+@given(
+    seed=SEEDS, levels=LEVELS, depth=st.integers(0, 4), zeros=st.booleans(),
+    rho=st.sampled_from(["1/100", "1", "20"]),
+)  # fmt: skip
+def test_draws_are_consistent_and_invariants_and_public_zeros_hold(seed, levels, depth, zeros, rho):
     rng = np.random.default_rng(seed)
     microdata, tables = oracle.world(rng, levels=levels)
     truth = oracle.dense_histograms(microdata, tables)
     names = tables.levels
-    exact = [(names[0], "total"), (names[min(at, levels - 1)], "total")]
+    exact = [(names[0], "total"), (names[:depth][-1], "total")] if depth else None
     codes = [0, 1] if zeros else []
     prepared = TopDown(
-        rho="1/50", invariants=exact, zero_patterns={"a0": codes} if zeros else None
+        rho=rho, invariants=exact, zero_patterns={"a0": codes} if zeros else None
     ).prepare(microdata, workload=tables)
     found, release = check_consistent(prepared, seed)
-    for level in names[: min(at, levels - 1) + 1]:
+    for level in names[:depth]:
         for row, place in enumerate(found[level].geoids):
             assert (
                 release.tables.counts[level, "total"][[row], :].sum() == truth[level][place].sum()
@@ -73,45 +69,22 @@ def test_invariants_and_public_zeros_hold(seed, levels, at, zeros):
                 assert not row[kind == code].any()
 
 
-@given(seed=SEEDS, levels=LEVELS)
-def test_a_detailed_invariant_is_the_truth(seed, levels):
+@settings(max_examples=40)
+@given(seed=SEEDS, levels=LEVELS, rho=st.sampled_from([1, 10**4, 10**9]))
+def test_a_detailed_invariant_or_a_huge_budget_returns_the_truth(seed, levels, rho):
     microdata, tables = oracle.world(np.random.default_rng(seed), levels=levels)
-    name = " * ".join(tables.schema.names)
-    prepared = TopDown(rho=1, invariants=[(tables.levels[-1], name)]).prepare(
-        microdata, workload=tables
-    )
-    truth = oracle.dense_histograms(microdata, tables)
-    for level, found in prepared.histograms(0).items():
-        for place, row in zip(found.geoids, found.counts.toarray(), strict=True):
-            assert np.array_equal(row, truth[level][place])
-
-
-@given(seed=SEEDS, levels=LEVELS, rho=st.sampled_from([10**4, 10**9]))
-def test_a_huge_budget_returns_the_truth(seed, levels, rho):
-    microdata, tables = oracle.world(np.random.default_rng(seed), levels=levels)
+    detail = [(tables.levels[-1], " * ".join(tables.schema.names))]
     truth = oracle.dense_histograms(microdata, tables)
     # At 10**4 over some twenty tables a draw differs from 0 with probability exp(-500).
-    found = TopDown(rho=rho).prepare(microdata, workload=tables).histograms(seed)
-    for level, histogram in found.items():
-        assert list(histogram.geoids) == list(truth[level])
-        for place, row in zip(histogram.geoids, histogram.counts.toarray(), strict=True):
+    mechanism = TopDown(rho=rho, invariants=detail if rho == 1 else None)
+    for level, found in mechanism.prepare(microdata, workload=tables).histograms(seed).items():
+        assert list(found.geoids) == list(truth[level])
+        for place, row in zip(found.geoids, found.counts.toarray(), strict=True):
             assert np.array_equal(row, truth[level][place])
 
 
 def one_world(seed=5, **options):
     return oracle.world(np.random.default_rng(seed), **{"people": 60, **options})
-
-
-def test_the_seed_decides():
-    microdata, tables = one_world()
-    mechanism = TopDown(rho=1)
-    first, again, other = (
-        mechanism.release(microdata, workload=tables, rng=seed).tables for seed in (1, 1, 2)
-    )
-    assert first == again
-    assert first != other
-    generator = np.random.default_rng(1)
-    assert mechanism.release(microdata, workload=tables, rng=generator).tables == first
 
 
 def test_the_spec_of_a_release_builds_the_mechanism_again():
@@ -145,7 +118,7 @@ def test_noise_follows_the_law_of_the_budget():
     for number, name in enumerate(tables.at(level.name)):
         truth = level.measured[number].answers.toarray()
         draws = np.concatenate(
-            [(_noisy(level, nodes, rng)[number] - truth).ravel() for _ in range(2000)]
+            [(_noisy(level, nodes, rng)[number] - truth).ravel() for _ in range(600)]
         )
         law = DiscreteGaussian(noise[level.name, name].scale)
         low, high = int(law.ppf(0.02)), int(law.isf(0.02))
@@ -258,30 +231,17 @@ def test_coarse_tables_without_measurements_are_sums():
     ("parameters", "message"),
     [
         ({"rho": 0}, "rho must be > 0, got 0"),
-        ({"rho": "x"}, "rho must be a finite number"),
         ({"rho": 1, "budget": {"block": {"total": 1}}}, "budget must be given alone"),
-        ({"budget": {}}, "budget must not be empty"),
         ({"budget": {"block": {"total": -1}}}, r"budget\['block'\]\['total'\] must be > 0, got -1"),
-        ({"budget": {"block": 1}}, r"budget\['block'\] must be a mapping"),
-        ({"level_shares": {}}, "level_shares must not be empty"),
-        ({"query_shares": {"total": 0}}, r"query_shares\['total'\] must be > 0, got 0"),
         ({"measurements": 3}, "measurements must be a Workload"),
         ({"invariants": "total"}, "invariants must be pairs"),
-        ({"invariants": [("block",)]}, "invariants must be pairs"),
-        ({"zero_patterns": [1]}, "zero_patterns must be a mapping"),
         ({"zero_patterns": {"hhgq": [0.5]}}, r"zero_patterns\['hhgq'\] must be a whole number"),
         ({"facilities": {"hhgq": {}}}, r"facilities\['hhgq'\] must have codes in zero_patterns"),
-        ({"facilities": 1}, "facilities must be a mapping"),
-        (
-            {"zero_patterns": {"hhgq": [5]}, "facilities": {"hhgq": {"3": {4}}}},
-            "facilities.* must hold real numbers",
-        ),
         (
             {"zero_patterns": {"hhgq": [5]}, "facilities": {"hhgq": {"3": [4]}}},
             "must be codes of zero_patterns, got 4",
         ),
         ({"rounding": "total"}, "rounding must be a sequence"),
-        ({"rounding": [1]}, r"rounding\[0\] must be a text, got 1"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, message):
@@ -295,10 +255,8 @@ def test_parameters_out_of_range_are_refused(parameters, message):
         ({"budget": {"tract": {"total": 1}}}, "budget names table 'total' at level 'tract'"),
         ({"budget": {"county": {"total": 1}}}, "budget must reach the finest published level"),
         ({"level_shares": {"block": 1, "moon": 1}, "rho": 1}, "level_shares must name .*'moon'"),
-        ({"level_shares": {"block": 1}}, "rho must be given"),
         ({"query_shares": {"moon": 1}, "rho": 1}, "query_shares must name a table"),
         ({"invariants": [("block", "moon")]}, "invariants must be tables"),
-        ({"invariants": [("tract", "total")]}, "invariants must be tables"),
         (
             {"invariants": [("block", "hhgq"), ("block", "votingage")]},
             "must be 0/1 tables .*nested",
@@ -329,8 +287,6 @@ def test_other_refusals():
     microdata, tables = one_world()
     with pytest.raises(ArgumentError, match="rho must be given"):
         TopDown().release(microdata, workload=tables, rng=0)
-    with pytest.raises(ArgumentTypeError, match="workload must be a Workload"):
-        TopDown(rho=1).release(microdata, workload="pl94", rng=0)
     with pytest.raises(ArgumentTypeError, match="rng must be a numpy Generator"):
         TopDown(rho=1).release(microdata, workload=tables, rng="x")
     large = Schema("large", (Attribute("a", 100_001),), tables.schema.geography)

@@ -23,7 +23,7 @@ def world(seed):
     return (microdata if isinstance(microdata, Microdata) else Microdata(microdata)), tables
 
 
-@settings(max_examples=8)  # 12 releases each
+@settings(max_examples=5)  # 12 releases each
 @given(seed=SEEDS, rho=st.sampled_from(["1/100", "1", "20"]))
 def test_releases_without_a_record_are_those_of_a_new_mechanism(seed, rho):
     microdata, tables = world(seed)

@@ -43,7 +43,7 @@ def test_labels_of_cells():
     assert cell_labels(SMALL, ("unheard of", "*")) is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     counts=st.lists(st.integers(0, 4), min_size=6, max_size=6),
     asked=st.lists(

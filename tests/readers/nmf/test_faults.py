@@ -73,26 +73,18 @@ def edit_at(row, value):
     [
         ("geocode", lambda code: code[:30], "a Block must have 31 characters, got"),
         ("geocode", lambda code: "9" + code[1:], "a tribal flag 0 or 1 in front"),
-        ("geocode", lambda code: code[:-1] + "A", "digits only"),
         ("geocode", lambda code: "058" + code[3:15] + "58" + code[17:], "must start with '057'"),
         ("geocode", lambda code: "058" + code[3:], "the same state in its spine"),
         ("geocode", None, "must not be null"),
         ("query_shape", [8, 2, 2], "one entry for each of the 4 axes, got 3"),
         ("query_shape", [8, 2, 2, 0], "must be >= 1, got [8, 2, 2, 0]"),
         ("query_shape", [8, 2, 1, 126], "must be [8, 2, 2, 63] as in the query's other rows"),
-        ("query_shape", [8, 2, 2, None], "must hold no nulls"),
-        ("query_shape", None, "must not be null"),
         ("value", lambda v: v[:-1], "numbers for query_shape [8, 2, 2, 63], got 2015"),
-        ("value", lambda v: [*v, 0], "got 2017"),
         ("value", lambda v: [None, *v[1:]], "must hold no nulls"),
         ("value", lambda v: [2**60, *v[1:]], "between -2**52 and 2**52"),
-        ("value", None, "must not be null"),
         ("variance", 0.0, "must be > 0, got 0.0"),
-        ("variance", -1.0, "must be > 0, got -1.0"),
         ("variance", float("nan"), "must be > 0, got nan"),
-        ("variance", None, "must be > 0, got nan"),
         ("variance", 1.5e30, "must be <= 1e+30, got"),
-        ("cenrace", None, "must not be null"),
     ],
 )  # fmt: skip
 def test_bad_values(sample, file, column, value, text):
@@ -129,22 +121,12 @@ def test_shapes_that_differ_between_files(sample, file):
     assert refused(sample, second, row, "query_shape", "must be [8, 2, 63, 2] as in")
 
 
-@pytest.mark.parametrize("nth", [0, 1])
-def test_duplicated_blocks(sample, file, nth):
-    first, row = detailed_row(file, nth), detailed_row(file, 2)
-    codes = parquet.read_table(file, partitioning=None).column("geocode").to_pylist()
-    change(file, "geocode", edit_at(row, codes[first]))
+@pytest.mark.parametrize("group", ["1", "9"])  # of the spine: the published block is the same
+def test_duplicated_blocks(sample, file, group):
+    row, codes = detailed_row(file, 2), parquet.read_table(file, partitioning=None)["geocode"]
+    code = codes[detailed_row(file, 0)].as_py()
+    change(file, "geocode", edit_at(row, code[:14] + group + code[15:]))
     assert refused(sample, file, row, "geocode", "must occur once for the query, got")
-
-
-def test_the_same_block_in_two_groups_of_the_spine(sample, file):
-    row, codes = (
-        detailed_row(file, 2),
-        parquet.read_table(file, partitioning=None).column("geocode"),
-    )
-    moved = codes[detailed_row(file, 0)].as_py()
-    change(file, "geocode", edit_at(row, moved[:14] + "9" + moved[15:]))
-    assert refused(sample, file, row, "geocode", "must occur once")
 
 
 def test_duplicates_in_another_part(sample, file):
@@ -153,7 +135,7 @@ def test_duplicates_in_another_part(sample, file):
     assert refused(sample, file.with_name("part-00001.parquet"), row, "geocode", "once")
 
 
-@pytest.mark.parametrize("size", [0, 3, 200, -9])
+@pytest.mark.parametrize("size", [0, -9])
 def test_truncated_files(sample, file, size):
     file.write_bytes(file.read_bytes()[:size])
     assert refused(sample, file, None, None, "cannot be read")
@@ -167,7 +149,7 @@ def test_damage_inside(sample, file):
         read_all(sample)
 
 
-@pytest.mark.parametrize("column", ["geocode", "query_name", "query_shape", "value", "variance"])
+@pytest.mark.parametrize("column", ["geocode", "variance"])
 def test_missing_columns(sample, file, column):
     table = parquet.read_table(file, partitioning=None).drop_columns(column)
     parquet.write_table(table, file)
@@ -178,10 +160,8 @@ def test_missing_columns(sample, file, column):
     ("column", "kind", "text"),
     [
         ("value", pa.list_(pa.float64()), "must hold lists of integers, got list"),
-        ("query_shape", pa.int64(), "must hold lists of integers, got int64"),
         ("variance", pa.string(), "must hold floating-point numbers, got string"),
         ("geocode", pa.int64(), "must hold strings, got int64"),
-        ("cenrace", pa.int8(), "must hold strings, got int8"),
     ],
 )
 def test_columns_of_another_type(sample, file, column, kind, text):

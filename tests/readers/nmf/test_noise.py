@@ -10,7 +10,7 @@ from oracles.noisy_measurements import variance
 from refusals import NOT_POSITIVE, refuses
 
 import bayesrisk as br
-from bayesrisk import ArgumentError
+from bayesrisk import ArgumentError, DataError
 from bayesrisk.readers.nmf.reader import SINGLE, Scales, budget_chain, sigma2_from_variance
 
 BUDGET = br.accounting.census_2020_budget("pl94")
@@ -76,7 +76,7 @@ def test_a_query_that_a_level_does_not_have_may_come_from_below():
 
 
 def test_bad_budgets():
-    with pytest.raises(ArgumentError, match=r"missing: \['rho'\]"):
+    with pytest.raises(DataError, match=r"budget: must have the columns .* lacks \['rho'\]"):
         budget_chain(BUDGET.drop(columns="rho"), "US", "total")
     with pytest.raises(ArgumentError, match="budget must have the level 'Prim', got US, State"):
         budget_chain(BUDGET, "Prim", "total")

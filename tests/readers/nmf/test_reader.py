@@ -9,9 +9,8 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
-from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
+from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf import reader as nmf
-from bayesrisk.readers.nmf import rows as _nmf_rows
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 
@@ -132,12 +131,6 @@ def test_positions_of_cells(source):
         source.cells((2,))
 
 
-def test_rows_of_files(sample, source):
-    rows = source.n_rows("Block")
-    assert sum(rows.values()) == len(frame_of(sample.folder, "Block"))
-    assert list(rows) == sorted(rows)
-
-
 def test_units_of_housing(tmp_path):
     sample = br.readers.write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=5)
     budget = br.accounting.census_2020_budget("pl94", universe="unit")
@@ -222,41 +215,3 @@ def test_axes_that_nobody_told_us_of(tmp_path):
     assert batch.values.tolist() == [[1, -2, 3], [4, 5, 6]]
     assert batch.sigma2[0] > 0.5  # the scale parameter is above the variance
     assert br.DiscreteGaussian(batch.sigma2).var() == pytest.approx([0.5, 20.0], rel=1e-13)
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Six times the rows: what Arrow holds between batches stays the same."""
-    peaks = []
-    for copies in (1, 6):
-        folder = tmp_path / f"c{copies}"
-        place = folder / "Block.parquet" / "DPQuery" / "State=057"
-        place.mkdir(parents=True)
-        rng = np.random.default_rng(0)
-        n = 3000
-        writer = None
-        for copy in range(copies):
-            flat = pa.array(rng.integers(-9, 9, n * 2016))
-            codes = block_geocode(
-                ["057100011000101"] * n, [f"5700102{copy:02d}{i:06d}" for i in range(n)]
-            )
-            columns = {"geocode": pa.array(codes.tolist()), "query_name": ["detailed_dpq"] * n}
-            columns |= dict.fromkeys(("hhgq", "votingage", "hispanic", "cenrace"), ["detailed"] * n)
-            offsets = pa.array(np.arange(n + 1, dtype=np.int32) * 2016)
-            columns["query_shape"] = [[8, 2, 2, 63]] * n
-            columns["value"] = pa.ListArray.from_arrays(offsets, flat)
-            columns["variance"] = pa.array(np.full(n, 10.09), pa.float32())
-            table = pa.table(columns)
-            writer = writer or parquet.ParquetWriter(place / "part-0.parquet", table.schema)
-            writer.write_table(table, row_group_size=n)
-        writer.close()
-        del table, columns, flat
-        before, cells, peak = pa.total_allocated_bytes(), 0, 0
-        for batch in br.readers.NoisyMeasurements.open(folder).iter_values("Block", "detailed"):
-            cells += batch.values.size
-            peak = max(peak, pa.total_allocated_bytes() - before)
-        assert cells == copies * n * 2016
-        peaks.append(peak)
-    # A batch is 2**20 cells of 8 bytes: its parts, joined, and the one before still in use.
-    assert max(peaks) < 6 * _nmf_rows.BATCH_CELLS * 8
-    assert peaks[1] < 1.25 * peaks[0]

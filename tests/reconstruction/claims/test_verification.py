@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from claims_cases import as_patterns, case, publish, small_schema
 from oracles import claims as oracle
+from solver_cases import Silent
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import find_claims, verify_claims
@@ -17,7 +18,7 @@ from bayesrisk.tables import PublishedTables, Table, Workload
 
 
 @pytest.mark.parametrize("hide", [False, True])
-@pytest.mark.parametrize("start", range(0, 160, 20))
+@pytest.mark.parametrize("start", [0, 20, 40, 60])
 def test_claims_are_those_of_every_data_set(start, hide):
     for seed in range(start, start + 20):
         schema, tables, cells, published, sets, _ = case(seed, hide=hide)
@@ -238,17 +239,6 @@ def test_only_whole_numbers_contradict():
     assert row["conflict"] == "contradict each other: P_0 = 1, P_1 = 1, P_2 = 1"
 
 
-class Undecided:
-    """A solver that never says anything."""
-
-    name = "silent"
-
-    def solve(self, model, objective, *, limits=None):
-        from bayesrisk.reconstruction.solvers.model import SolverResult
-
-        return SolverResult("unknown", None, np.inf, np.inf, None, 0.0)
-
-
 def test_a_limit_never_makes_a_claim(monkeypatch):
     schema = small_schema(4)
     tables = [
@@ -265,7 +255,7 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
         return search(solver, model, objective, least, nodes=nodes, deadline=deadline)
 
     monkeypatch.setattr(_decide, "find_at_least", short)
-    found = find_claims(published, solver=Undecided(), refuted=True)
+    found = find_claims(published, solver=Silent(), refuted=True)
     monkeypatch.undo()
     assert found.blocks["status"].tolist() == ["undecided"]
     # Bounds of the relaxation, rounded inwards, need no solver: 3b >= 1, so b is 1.
@@ -285,7 +275,7 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
     ("options", "message"),
     [
         ({"columns": ["colour"]}, "columns must be one of a0, a1"),
-        ({"columns": []}, "columns must be a list of at least one name"),
+        ({"columns": []}, "columns must be from 1 to 14 names"),
         ({"columns": ["a0", "a0"]}, "columns must differ"),
         ({"max_columns": 0}, "max_columns must be"),
         ({"level": "tract"}, "level must be one of block"),
@@ -327,7 +317,7 @@ def test_other_things_are_refused():
     schema = small_schema(2, 2)
     tables = [Table("A", ("A_0", "A_1"), {"a0": np.eye(2, dtype=int)})]
     published, _ = publish(schema, tables, np.arange(4), np.ones(4, int))
-    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables, got int"):
+    with pytest.raises(ArgumentTypeError, match="tables must be PublishedTables"):
         find_claims(3)
     with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
         generate_claims(published, colour=1)

@@ -53,13 +53,6 @@ def test_the_choice_among_equals_is_uniform():
     assert ((counts - n / 3) ** 2 / (n / 3)).sum() < 18.4
 
 
-def test_pairing_is_random_within_a_key():
-    both = {"key": np.ones(50, int)}
-    found = match_records(both, both, keys=[("key",)], rng=3)
-    assert not np.array_equal(found.left, found.right)
-    assert sorted(found.left) == sorted(found.right) == list(range(50))
-
-
 def test_the_same_seed_gives_the_same_pairs():
     both = {"key": np.arange(1000) // 7}
     one, two = (match_records(both, both, keys=[("key",)], rng=11) for _ in range(2))

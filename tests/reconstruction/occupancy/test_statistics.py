@@ -104,7 +104,7 @@ def test_intervals_of_counts_have_columns_where_there_are_any():
     frame.loc[1, "hud_race_2"] += 1
     with pytest.raises(DataError, match="row 2, columns hud_race_most: must be >= those of"):
         OccupancyStatistics.from_frame(frame)
-    with pytest.raises(ArgumentError, match="hud_bedrooms_most must be >= hud_bedrooms"):
+    with pytest.raises(ArgumentError, match="columns hud_bedrooms_most: must be >="):
         replace(blocks, hud_bedrooms_most=blocks.hud_bedrooms - 1 + (blocks.hud_bedrooms == 0))
 
 

@@ -1,9 +1,7 @@
 """Attacks by name, and reconstruction as one of them."""
 
-import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Attack
@@ -42,17 +40,6 @@ def test_reconstruction_reads_a_release():
     assert found.status == ("unique",)
     same = reconstruct(release().tables, scope="block")
     assert (found.histogram() != same.histogram()).nnz == 0
-
-
-def test_nearest_is_passed_on():
-    made = release()
-    counts = dict(made.tables.counts)
-    counts["block", "P1"] = sparse.csr_array(np.array([[9]]))
-    tables = PublishedTables(made.tables.workload, dict(made.tables.geoids), counts)
-    noisy = type(made)(made.spec, tables)
-    for nearest, status in ((False, "infeasible"), (True, "nearest")):
-        found = make_attack("reconstruction", scope="block", nearest=nearest).run(noisy)
-        assert found.status == (status,)
 
 
 def test_registered_attack():
@@ -100,7 +87,7 @@ def test_registering_is_checked(name, factory, error, words):
 
 
 def test_only_a_release_is_read():
-    with pytest.raises(ArgumentTypeError, match="release must be a Release, got PublishedTables"):
+    with pytest.raises(ArgumentTypeError, match="release must be a Release, got"):
         ReconstructionAttack(scope="block").run(release().tables)
 
 

@@ -110,15 +110,6 @@ def test_joint_solutions_equal_enumeration(tables):
     assert statuses == {"unique", "feasible"}
 
 
-def test_levels_in_between_count_too():
-    tables = LEVELS[2]
-    truth = np.random.default_rng(62).integers(0, 3, (3, 6))
-    given = published(tables, truth)
-    for scope, levels in (("city", ["city", "part"]), ("part", ["part"]), ("block", [])):
-        problem = published_rows(given, scope=scope)
-        assert [larger.level for larger in problem.larger] == levels
-
-
 def test_a_place_that_contradicts_itself_is_named():
     given = published(LEVELS[0], np.random.default_rng(63).integers(0, 2, (3, 6)))
     counts = dict(given.counts)
@@ -138,29 +129,6 @@ def test_a_missing_place_is_named():
     )
     with pytest.raises(ArgumentError, match="every part, got none of '2'"):
         reconstruct(less, scope="part")
-
-
-def test_suppressed_tract_cells_say_nothing():
-    tables = person_tables(people(np.random.default_rng(64), [4, 6], spread=0.5))
-    key = ("tract", "PCT12I")
-    hidden = sp.csr_array(np.ones(tables.counts[key].shape, bool))
-    secret = PublishedTables(
-        tables.workload,
-        tables.geoids,
-        {**tables.counts, key: sp.csr_array(tables.counts[key] * 0)},
-        {key: hidden},
-    )
-    result = reconstruct(secret, scope="tract")
-    assert set(result.status) <= {"unique", "feasible"}
-    problem, star = result.problem, result.histogram()
-    own = problem.system.queries.matrix
-    assert abs(sp.csr_array(star @ own.T) - problem.published).nnz == 0
-    matrix = problem.larger[0].coupling.queries.matrix
-    found = star.sum(axis=0) @ matrix.T.toarray()
-    wanted = problem.larger[0].published.toarray().ravel()
-    known = wanted >= 0
-    assert known.sum() == matrix.shape[0] - 206
-    assert np.array_equal(found[known], wanted[known])
 
 
 def everything_that_fits(problem):
@@ -288,21 +256,6 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
             proved += status == "proved"
     assert varying > 5
     assert proved > 5
-
-
-def test_variability_where_only_a_weighted_count_is_published():
-    # A weighted count of 4 is of one to four records, and those may be quite others.
-    truth = np.zeros((3, 6), int)
-    truth[0, 3] = 4
-    given = published({("block", "W"): WEIGHED}, truth)
-    result = reconstruct(given, scope="block")
-    found = solution_variability(given, scope="block", solution=result)
-    every, _ = everything_that_fits(published_rows(given, scope="block"))
-    star = result.histogram().toarray()
-    worst = largest_ratio([x.reshape(3, -1) for x in every], star)
-    assert worst == 1.0
-    assert (found.lower[0], found.upper[0]) == (1.0, 1.0)
-    assert found.status == ("proved", "proved", "proved")
 
 
 def test_an_open_block_leaves_its_tract_alone():

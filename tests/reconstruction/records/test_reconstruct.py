@@ -20,8 +20,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_rows
 from bayesrisk.reconstruction.records.solve import nearest_records
-from bayesrisk.reconstruction.solvers.registry import make_solver
-from bayesrisk.tables import PublishedTables
+from bayesrisk.reconstruction.solvers import make_solver
 
 KEY = ["block", "sex", "agebin", "race", "hisp"]
 BINS = np.concatenate(
@@ -140,13 +139,6 @@ def test_ages_are_filled_in_the_documented_order(tract):
         assert ordered["age"].is_monotonic_increasing
 
 
-def test_tract_tables_settle_more_than_block_tables(tract):
-    _, tables = tract
-    alone = reconstruct(tables, scope="block").status
-    together = reconstruct(tables, scope="tract").status
-    assert all(b == "unique" for a, b in zip(alone, together, strict=True) if a == "unique")
-
-
 def overlaps(problem, detail, cell):
     """Whether a published cell that is named counts people whom ``cell`` counts too."""
     names = [name for _, name in problem.system.queries.names]
@@ -203,65 +195,6 @@ def test_a_perturbed_tract_names_the_tract_and_spoils_only_it():
     assert "tract 50001000100" in result.conflict[0]
     assert result.conflict[3:] == ("", "")
     assert set(result.to_frame()["block"]) == set(second["block"])
-
-
-def test_a_broken_block_takes_its_tract_with_it(tract):
-    result = reconstruct(perturbed(tract[1], "P12", "P0120010", 1, row=2), scope="tract")
-    assert set(result.status) == {"infeasible"}
-    assert result.geoids[2] in result.conflict[0]
-
-
-def test_suppressed_cells_say_nothing(small):
-    _, tables = small
-    key = ("block", "P12A")
-    table = tables.counts[key]
-    hidden = sp.csr_array(np.ones(table.shape, bool))
-    secret = PublishedTables(
-        tables.workload,
-        tables.geoids,
-        {**tables.counts, key: sp.csr_array(table * 0)},
-        {key: hidden},
-    )
-    result = reconstruct(secret, scope="block")
-    full = reconstruct(tables, scope="block")
-    assert set(result.status) <= {"unique", "feasible"}
-    assert sum(s == "unique" for s in result.status) <= sum(s == "unique" for s in full.status)
-    # The same as tables that never had it.
-    without = replace(
-        tables,
-        workload=tables.workload.select(without=["P12A"]),
-        counts={k: v for k, v in tables.counts.items() if k != key},
-    )
-    assert reconstruct(without, scope="block").status == result.status
-
-
-def test_the_list_of_the_paper_without_two_tables(small):
-    columns, full = small
-    tables = person_tables(columns, tract=False, without=["P8", "P10"])
-    result = reconstruct(tables, scope="block")
-    problem, matrix = published_matrix(tables)
-    for b in range(0, len(result.geoids), 7):
-        cells, every = block_solutions(matrix, problem.published[[b]].toarray().ravel())
-        assert result.status[b] == ("unique" if len(every) == 1 else "feasible")
-        star = result.histogram()[[b]].toarray().ravel()[cells]
-        assert any(np.array_equal(star, x) for x in every)
-    unique = [s == "unique" for s in result.status]
-    assert all(
-        s == "unique"
-        for u, s in zip(unique, reconstruct(full, scope="block").status, strict=True)
-        if u
-    )
-
-
-def test_counts_of_everything_withheld_are_unknown(small):
-    _, tables = small
-    hidden = {k: sp.csr_array(np.ones(v.shape, bool)) for k, v in tables.counts.items()}
-    empty = {k: sp.csr_array(v * 0) for k, v in tables.counts.items()}
-    result = reconstruct(
-        PublishedTables(tables.workload, tables.geoids, empty, hidden), scope="block"
-    )
-    assert set(result.status) == {"unknown"}
-    assert "no published count" in result.conflict[0]
 
 
 def test_nearest_records_of_inconsistent_tables(small):

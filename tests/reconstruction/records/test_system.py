@@ -5,10 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.records.components import entries
+from bayesrisk.reconstruction.records.problem import entries
 from bayesrisk.reconstruction.records.solve import row_cells
 from bayesrisk.reconstruction.records.system import (
-    CellSpace,
     coarse_coupling,
     coupling_family,
     person_families,
@@ -49,16 +48,6 @@ def test_queries_are_the_incidence_of_the_workload():
     names = [name for t in BLOCK.at("block").values() for name in t.cells]
     assert [cell for _, cell in QUERIES.names] == names
     assert abs(matrix[:, cells] - expected).nnz == 0
-
-
-def test_columns_of_cells_are_codes_or_bins():
-    found = SPACE.columns(np.array([0, SPACE.size - 1]))
-    assert {name: values.tolist() for name, values in found.items()} == {
-        "sex": [0, 1],
-        "agebin": [0, 37],
-        "race": [1, 63],
-        "hisp": [0, 1],
-    }
 
 
 def test_families_hold_each_cell_at_most_once_and_span_everything():
@@ -160,10 +149,3 @@ def test_tract_tables_without_one_do_not_settle_ages():
     tables = [t for t in TRACT if t.name != "PCT12I"]
     assert coarse_coupling(SPACE, OWN, tables) is None
     assert coupling_family(queries(space_of(BLOCK.schema, tables), tables)) is None
-
-
-def test_a_space_knows_what_is_whole():
-    whole = CellSpace(BLOCK.schema, {n: np.arange(BLOCK.schema.attribute(n).size)
-                                     for n in BLOCK.schema.names})  # fmt: skip
-    assert whole.is_whole("age")
-    assert not SPACE.is_whole("age")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from audits import SCHEMA, WORKLOAD
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
@@ -12,18 +13,8 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, Reading
 from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, TargetQuestion, infer
-from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
+from bayesrisk.tables import PublishedTables, Records
 
-SCHEMA = Schema(
-    "people", (Attribute("sex", 2), Attribute("race", 3)), Geography("towns", ("block",), (3,))
-)
-WORKLOAD = Workload(
-    SCHEMA,
-    {
-        ("block", "S"): Table("S", ("m", "f"), {"sex": np.eye(2, dtype=int)}),
-        ("block", "R"): Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)}),
-    },
-)
 WOMEN = np.array([0, 0, 0, 0.5, 0.3, 0.2])
 ANYBODY = np.full(6, 1 / 6)
 

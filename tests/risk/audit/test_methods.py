@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from audits import EVERYBODY, SCHEMA, SWAP
 from oracles import audit as oracle
 from oracles import record_law
 from random_places import place
@@ -16,7 +17,6 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, SuppressedCounts, TrueCounts
 from bayesrisk.risk.audit import (
     METHODS,
-    Adversary,
     AuditedPopulation,
     AuditQuestion,
     audit_certain,
@@ -29,8 +29,8 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.methods import MajorityAttack, infer_by_attack, tables_of
-from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
+from bayesrisk.risk.audit.population import MajorityAttack, infer_by_attack, tables_of
+from bayesrisk.tables import PublishedTables, Records, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
 AS_TRUE = METHODS[1:]
@@ -136,11 +136,6 @@ def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
     assert min(unique, agreed, sure) > 15
 
 
-SCHEMA = Schema(
-    "people",
-    (Attribute("sex", 2), Attribute("race", 3)),
-    Geography("towns", ("tract", "block"), (1, 3)),
-)
 SEX, RACE = np.eye(2, dtype=int), np.eye(3, dtype=int)
 BOTH = {
     "sex": np.repeat(SEX, 3, axis=0),
@@ -159,14 +154,6 @@ SHARES = {
     "table_shares": {"R": "1/2", "B": "1/2"},
     "sensitivity": "add-remove",
 }
-SWAP = {
-    "swap_key": ["sex"], "unique_by": ["race"], "within": "tract", "unique_within": "tract",
-    "unit": "person",
-}  # fmt: skip
-WHO = tuple(
-    Adversary.named(name, known=["sex"] if name == "linker" else ())
-    for name in ("outsider", "linker", "insider", "knows-all-but-one")
-)
 
 
 def people(seed=0, size=30, rows=None):
@@ -181,7 +168,7 @@ def people(seed=0, size=30, rows=None):
     return Records.from_frame(frame if rows is None else frame.iloc[rows], schema=SCHEMA)
 
 
-def audited(mechanism, methods=AS_TRUE, who=WHO, seed=0, rows=None):
+def audited(mechanism, methods=AS_TRUE, who=EVERYBODY, seed=0, rows=None):
     question = AuditQuestion(WORKLOAD, ("race",), who, 3.0, methods=methods)
     of = AuditedPopulation(people(seed), question, seed=seed)
     rows = np.arange(len(of.records)) if rows is None else np.array(rows)
@@ -267,7 +254,7 @@ def test_counts_that_leave_values_open_are_shared_as_in_the_prior():
 
 def test_tables_that_contradict_prove_nothing_and_are_met_by_the_nearest_records():
     noise = make_mechanism("discrete-gaussian", rho="1/2", **SHARES)
-    found = audited(noise, ("reconstruction", "claims"), WHO[:2])
+    found = audited(noise, ("reconstruction", "claims"), EVERYBODY[:2])
     assert "proved" not in set(found["status"])
     rebuilt = found[found["attack"] == "reconstruction"]
     assert "nearest" in set(rebuilt["engine"])
@@ -282,7 +269,7 @@ def test_certain_claims_are_true_of_true_counts_and_stop_being_so_in_swapped_one
     for seed, (name, mechanism) in itertools.product(
         range(8), (("identity", make_mechanism("identity")), ("swapped", swap))
     ):
-        found = audited(mechanism, ("claims",), WHO[1:2], seed=seed, rows=range(0, 30, 3))
+        found = audited(mechanism, ("claims",), EVERYBODY[1:2], seed=seed, rows=range(0, 30, 3))
         row = audit_certain(found).iloc[0]
         totals[name] += row["certain"]
         false[name] += row["false"]

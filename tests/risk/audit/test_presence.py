@@ -114,8 +114,8 @@ def bounds(name, broken, seeds):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_presence_is_never_told_better_than_promised(name):
     epsilon = MECHANISMS[name][2]
-    found = bounds(name, False, range(12))
-    # Each of 12 is too large with probability 1/1000 at most: more than one in 16,000 runs.
+    found = bounds(name, False, range(6))
+    # Each of 6 is too large with probability 1/1000 at most: more than one in 66,000 runs.
     assert (found > epsilon).sum() <= 1
     assert np.median(found) > 0.4 * epsilon  # and the test is not blind
 
@@ -123,7 +123,7 @@ def test_presence_is_never_told_better_than_promised(name):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_half_the_noise_is_found_out(name):
     """Negative control."""
-    assert (bounds(name, True, range(6)) > MECHANISMS[name][2]).all()
+    assert (bounds(name, True, range(3)) > MECHANISMS[name][2]).all()
 
 
 def test_an_overlap_that_is_understated_is_found_out():
@@ -131,7 +131,7 @@ def test_an_overlap_that_is_understated_is_found_out():
     told = make_mechanism("discrete-laplace", epsilon=1, **SHARES)
     budgets = {"block": {"S": 1, "R": 1}}
     broken = make_mechanism("discrete-laplace", budgets=budgets, sensitivity="add-remove")
-    found = [lower_bound(*scores(broken, told, seed), 0.0) for seed in range(4)]
+    found = [lower_bound(*scores(broken, told, seed), 0.0) for seed in range(2)]
     assert min(found) > 1.0
 
 

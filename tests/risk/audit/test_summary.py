@@ -164,7 +164,7 @@ def test_statements_that_are_true_as_often_in_every_place_are_no_certainty():
     assert [found["correct_lower"], found["correct_upper"]] == pytest.approx(ends.tolist())
 
 
-@pytest.mark.parametrize("p", [0.003, 0.01, 0.02, 0.05, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("p", [0.003, 0.02, 0.1, 0.5])
 @pytest.mark.parametrize("places", [20, 100])
 def test_intervals_of_rare_gains_cover(places, p):
     """Every number of places with a gain, weighed; Student's interval alone would be [0, 0] mostly.
@@ -204,8 +204,8 @@ def test_protections_are_compared_on_the_same_people():
     assert found["targets"].tolist() == found["left_out"].tolist() == [20, 20]
 
 
-@pytest.mark.parametrize("places", [2, 3, 30, 1000])
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 1.0 - 1e-6])
+@pytest.mark.parametrize("places", [2, 1000])
+@pytest.mark.parametrize("confidence", [0.5, 1.0 - 1e-6])
 def test_places_of_one_target_each_have_the_interval_of_student(places, confidence):
     """The quantile is that of the law itself: the rest is rounding, of a few sums and of the level.
 

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from audits import SCHEMA
 
 from bayesrisk import posterior_probability
 from bayesrisk.inference import RecordPrior
@@ -19,12 +20,9 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.methods import infer_by_attack
+from bayesrisk.risk.audit.population import infer_by_attack
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
-SCHEMA = Schema(
-    "people", (Attribute("sex", 2), Attribute("race", 3)), Geography("towns", ("block",), (3,))
-)
 SEX, RACE = (np.eye(size, dtype=int) for size in (2, 3))
 TABLES = {
     "N": Table("N", ("all",), {}),

@@ -63,8 +63,8 @@ def test_where_the_sum_becomes_coarser(rho, prior):
     assert oracles.relative_error(value, truth) <= bound(rho, prior)
 
 
-@pytest.mark.parametrize("rho", [1e-12, 1e-6, 1e-3, 50.0, 300.0, 1e4, 1e6])
-@pytest.mark.parametrize("prior", [1e-300, 1e-9, 0.3, 1 - 1e-9, 1 - 2**-53])
+@pytest.mark.parametrize("rho", [1e-300, 1e-6, 50.0, 1e4, 1e6])
+@pytest.mark.parametrize("prior", [1e-300, 0.3, 1 - 2**-53])
 def test_extremes(rho, prior):
     truth = oracles.marginal_risk(rho, prior)
     value = marginal_risk(rho=rho, prior=prior)
@@ -104,23 +104,6 @@ def test_bounds(rho, prior):
 def test_less_noise_is_more_risk(rho, prior, factor):
     risk, slack = marginal_risk(rho=rho, prior=prior), 2 * bound(rho, prior)
     assert marginal_risk(rho=factor * rho, prior=prior) >= risk * (1 - slack)
-
-
-def test_less_noise_is_not_always_more_risk():
-    # On whole numbers a coarse law can say more on average: an error of one is a strong hint
-    # that is lost when it becomes too rare.  The summed definition agrees.
-    library = [float(marginal_risk(rho=r, prior=1e-12)) for r in (10.0, 15.0)]
-    summed = [float(oracles.marginal_risk(r, 1e-12)) for r in (10.0, 15.0)]
-    assert library == pytest.approx(summed, rel=1e-13, abs=0)
-    assert library[0] > 10 * library[1]
-
-
-def test_limits():
-    assert marginal_risk(rho=1e-300, prior=[1e-9, 0.5]) == pytest.approx(1.0, rel=16 * EPS, abs=0)
-    assert marginal_risk(rho=1e5, prior=[1e-9, 0.25]) == pytest.approx(
-        [1e9, 4.0], rel=60 * EPS, abs=0
-    )
-    assert marginal_posterior(rho=1e5, prior=1 - 2**-53) == 1.0
 
 
 def test_the_average_of_the_posteriors_is_the_marginal():
@@ -198,6 +181,10 @@ def test_composition_is_the_product(ratios):
     product = math.prod(ratios)
     assert compose_risk(*ratios) == pytest.approx(product, rel=1e-14, abs=0)
     assert compose_risk(ratios) == pytest.approx(product, rel=1e-14, abs=0)
+    table = compose_risk([ratios, ratios], [[2.0] * len(ratios), ratios])
+    assert table.tolist() == [[2.0 * r for r in ratios], [r * r for r in ratios]]
+    assert compose_risk([ratios, ratios]).tolist() == [r * r for r in ratios]
+    assert compose_risk(ratios[0]) == ratios[0]
 
 
 def test_composition_of_sequential_releases_is_the_joint_ratio():
@@ -240,14 +227,6 @@ def test_general_marginals(pmf):
         assert weighted == pytest.approx(pmf, abs=1e-13)  # beliefs do not move on average
 
 
-def test_general_marginals_contain_the_simple_one():
-    for rho in (0.05, 0.5, 3.0):
-        matrix = marginal_count_posterior(
-            noise=DiscreteGaussian.from_rho(rho), prior_pmf=[0.8, 0.2]
-        )
-        assert matrix[1, 1] == pytest.approx(marginal_posterior(rho=rho, prior=0.2), abs=1e-14)
-
-
 def test_coarser_tails_cost_what_they_say():
     law = DiscreteGaussian(5.0)
     fine = marginal_count_posterior(noise=law, prior_pmf=[0.5, 0.5])
@@ -266,7 +245,7 @@ def test_noise_that_cannot_explain_every_release():
     assert impossible.shape == (4, 4)
 
 
-@pytest.mark.parametrize("rho", [1e-307, 1e-300, 1e-17, 1e17, 1e300])
+@pytest.mark.parametrize("rho", [1e-307, 1e-17, 1e300])
 @pytest.mark.parametrize("prior", [1e-300, 0.2, 0.5, 1 - 2**-53])
 def test_budgets_at_the_end_of_the_doubles(rho, prior):
     # A budget without any meaning may be refused, but not warn.
@@ -275,20 +254,3 @@ def test_budgets_at_the_end_of_the_doubles(rho, prior):
         assert finite_or_refused(lambda f=function: f(**settings)), function.__name__
     for function in (risk_ratio, posterior_probability):
         assert finite_or_refused(lambda f=function: f([-(2**52), 0, 2**52], **settings))
-
-
-def test_composition_of_arrays():
-    table = np.array([[1.5, 2.0], [3.0, 0.5]])
-    assert compose_risk(table).tolist() == [4.5, 1.0]
-    assert compose_risk(table[0], table[1]).tolist() == [4.5, 1.0]
-    assert compose_risk([1.0, 2.0], 3.0).tolist() == [3.0, 6.0]
-    assert compose_risk(1.5) == 1.5
-    assert isinstance(compose_risk(1.5, 2.0), float)
-
-
-@given(rhos, priors)
-def test_correct_decisions_are_probabilities(rho, prior):
-    value = correct_decision_probability(rho=rho, prior=prior)
-    assert 0.0 <= value <= 1.0
-    if prior >= 0.5:
-        assert value >= 0.5

@@ -14,7 +14,7 @@ from bayesrisk import DiscreteGaussian, Noise, marginal_risk, risk_ratio
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_marginal_posterior, risk_distribution
-from bayesrisk.risk.count.distribution import evidence_of
+from bayesrisk.risk.count.several_levels import evidence_of
 
 CENSUS = [0.0509378, 0.0504878, 0.0513777, 0.0504162, 0.2464845, 0.0992264]
 SIZES = [[0.0992264], [2.5], [0.3, 0.3], [0.0992264, 0.2464845], [0.4, 1.1, 0.4]]
@@ -123,16 +123,6 @@ def test_over_the_prior_the_ratio_is_one_on_average(rho, prior):
     assert (there.exceeds(limits) >= other.exceeds(limits) - 1e-13).all()
 
 
-@given(rhos, priors, st.lists(st.floats(0.001, 0.999), min_size=2, max_size=2, unique=True))
-def test_quantiles_invert_the_cdf(rho, prior, levels):
-    law = risk_distribution(noise=Noise(rho=rho), prior=prior)
-    low, high = sorted(levels)
-    first, last = law.quantile([low, high])
-    assert 0.0 < first <= last < 1.0 / prior
-    assert law.cdf(first) >= low - 1e-13
-    assert law.cdf(first * (1 - 1e-8)) <= low + 1e-13
-
-
 @pytest.mark.parametrize("rho", [4.0, 8.0, 10.0, 12.0])
 @pytest.mark.parametrize("prior", [0.5, 0.1, 1 / 864])
 def test_quantiles_next_to_the_largest_ratio_are_reached(rho, prior):
@@ -150,15 +140,6 @@ def test_ends():
     certain = risk_distribution(noise=Noise(rho=300.0), prior=0.25)
     assert certain.quantile(0.5) == 4.0
     assert certain.mean == 4.0
-
-
-def test_what_is_left_out_is_bounded():
-    fine = risk_distribution(noise=Noise(rho=[0.1, 0.3]), prior=0.1)
-    coarse = risk_distribution(noise=Noise(rho=[0.1, 0.3]), prior=0.1, left_out=1e-4)
-    assert coarse.left_out == 1e-4
-    ratio = np.geomspace(0.1, 9.0, 50)
-    gap = np.abs(fine.exceeds(ratio) - coarse.exceeds(ratio))
-    assert 1e-8 < gap.max() <= 1e-4
 
 
 def test_it_prints_draws_and_tabulates():

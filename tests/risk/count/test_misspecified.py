@@ -176,16 +176,6 @@ def test_the_regret_against_many_digits(true, prior):
             assert result.regret == pytest.approx(float(regret / total), rel=1e-9, abs=1e-24)
 
 
-def test_a_belief_that_rounds_to_certainty_costs_what_it_costs():
-    def regret(true, believed):
-        return misspecified_risk(true_noise=true, believed_noise=believed, prior=0.1).regret
-
-    assert regret(DiscreteLaplace(2), DiscreteGaussian(1)) == pytest.approx(0.2569, abs=5e-5)
-    assert regret(DiscreteGaussian(5.04), DiscreteGaussian(0.25)) == pytest.approx(
-        1.79637, abs=5e-6
-    )
-
-
 def test_certainty_that_is_wrong_costs_without_bound():
     # Believed noise within 1 of 0: a release of 2 proves the target, if that were the law.
     believed, true = FiniteLaw(-2, [0.2] * 5), FiniteLaw(-2, [0.1, 0.2, 0.4, 0.2, 0.1])

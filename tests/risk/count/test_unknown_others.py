@@ -74,7 +74,7 @@ def test_three_levels_against_drawn_releases_judged_by_the_tree():
             "prior": [np.nan, np.nan, np.nan, prior, np.nan],
         }
     )
-    rng, draws = np.random.default_rng(3), 300
+    rng, draws = np.random.default_rng(3), 120
     added = [one.rvs(draws, rng) for one in rest]
     truth = 1 + np.cumsum([np.zeros(draws, dtype=np.int64), *added], axis=0)
     noise = [DiscreteGaussian.from_rho(r).rvs(draws, rng) for r in rho]

@@ -13,13 +13,13 @@ from scipy.stats import binomtest
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.intervals import binomial_interval, stratified_rates
 from bayesrisk.risk.linkage.agreement import compare_with_truth
-from bayesrisk.risk.linkage.majority import (
+from bayesrisk.risk.linkage.reidentification import (
     majority_inference,
+    reidentify,
     unique_sums,
     unique_table,
     variability_quantiles,
 )
-from bayesrisk.risk.linkage.reidentification import reidentify
 from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, inference_without_record, size_class
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
@@ -40,7 +40,7 @@ def identified(people):
 
 
 @given(PEOPLE, PEOPLE, st.integers(0, 2**32))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 def test_putative_counts_like_the_printed_loop(records, people, seed):
     truth = identified(people)
     found = reidentify(
@@ -294,7 +294,7 @@ def test_agreement_counts_like_the_printed_loop(records, people):
 
 
 @given(PEOPLE)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_leave_one_out_against_removing_each_record(people):
     found = inference_without_record(pd.DataFrame(people))
     expected = np.array([oracle.leave_one_out(people, i) for i in range(len(people))])

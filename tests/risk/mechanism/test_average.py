@@ -18,7 +18,7 @@ from oracles.simulated import (
 
 import bayesrisk as br
 from bayesrisk.inference.simulated import simulated_likelihood
-from bayesrisk.risk.mechanism.average import (
+from bayesrisk.risk.mechanism.posterior import (
     AverageRisk,
     _estimates,
     simulated_marginal_posterior,
@@ -121,7 +121,7 @@ def test_intervals_cover_the_exact_average(name, streams):
 def test_the_accuracy_is_bracketed(name):
     laws, prior, truth = CASES[name]
     exact = exact_accuracy(laws, prior)
-    runs, inside = 40, 0
+    runs, inside = 30, 0
     for seed in range(runs):
         result = average(laws, prior, truth, draws=800, rng=seed, streams="common")
         inside += result.decision_accuracy.lower <= exact <= result.decision_accuracy.upper
@@ -209,7 +209,7 @@ def test_common_streams_are_worth_draws():
         streams: np.var(
             [
                 average(laws, [0.5, 0.5], 1, draws=1000, rng=s, streams=streams).marginal_posterior
-                for s in range(60)
+                for s in range(40)
             ]
         )
         for streams in ("common", "independent")

@@ -1,5 +1,7 @@
 """Several protections side by side, their utility, and what post-processing takes away."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,7 +121,7 @@ def test_postprocessing_never_tells_more(rho, alternative):
     moved = 1 if alternative is None else 2
     assert effect.measured_cells == 4 * moved
     # sigma2 = Delta**2 / (2 rho) with Delta**2 = 2, so 1 / (2 sigma2) = rho / 2 in every cell.
-    each = eval_fraction(rho) / 2.0
+    each = float(Fraction(rho)) / 2.0
     exact = br.risk.multilevel_marginal_posterior(
         noise=br.Noise(rho=[each] * effect.measured_cells), prior=0.3
     ).posterior
@@ -133,11 +135,6 @@ def test_postprocessing_never_tells_more(rho, alternative):
     assert effect.margin.lower == effect.before.lower - effect.after.upper
     assert effect.margin.upper == effect.before.upper - effect.after.lower
     assert effect.to_frame().shape == (1, 15)
-
-
-def eval_fraction(text):
-    top, _, bottom = text.partition("/")
-    return int(top) / int(bottom or 1)
 
 
 def test_postprocessing_needs_measurements():

@@ -13,7 +13,6 @@ from bayesrisk import (
     Records,
     Schema,
     Workload,
-    datasets,
     mechanism_risk,
     simulate_population,
 )
@@ -96,9 +95,15 @@ def test_whatever_is_observed_and_believed(changes):
         changes = changes | {"alternatives": [{"block": "500010101001003"}]}
     question, rows = asked(BLOCK, **changes), [0, 9]
     together = mechanism_risk_of_many(
-        county(), ByHand(leaks), question, targets=rows, draws=40, rng=7, options=OPTIONS
+        county(),
+        PROTECTIONS["suppression"],
+        question,
+        targets=rows,
+        draws=40,
+        rng=7,
+        options=OPTIONS,
     )
-    expected = one_by_one(county(), ByHand(leaks), question, rows)
+    expected = one_by_one(county(), PROTECTIONS["suppression"], question, rows)
     pd.testing.assert_frame_equal(together, expected, check_exact=True)
 
 
@@ -145,28 +150,6 @@ def test_a_tract_under_swapping_and_topdown():
         )
         expected = one_by_one(data, mechanism, question, rows)
         pd.testing.assert_frame_equal(together, expected, check_exact=True)
-
-
-def test_people_of_the_shipped_county():
-    """Five of 18,417 people, as in the measurement of all of them on the page about it."""
-    everything, (_, workload) = datasets.load_microdata("synthetic-county"), simulated()
-    data = Microdata(
-        Records(workload.schema, everything.persons.table),
-        everything.households,
-        everything.blocks,
-    )
-    noise = make_mechanism(
-        "discrete-gaussian",
-        budgets={level: {"total": "1/20", "detail": "1/5"} for level in workload.levels},
-        sensitivity="change-one",
-    )
-    question = asked(workload, observed=[("block", "detail")])
-    rows = np.random.default_rng(1).choice(len(data.persons), 5, replace=False).tolist()
-    together = mechanism_risk_of_many(
-        data, noise, question, targets=rows, draws=40, rng=7, options=OPTIONS
-    )
-    expected = one_by_one(data, noise, question, rows)
-    pd.testing.assert_frame_equal(together, expected, check_exact=True)
 
 
 @pytest.mark.parametrize("unit", ["household", "person"])

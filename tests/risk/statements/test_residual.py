@@ -102,7 +102,7 @@ def test_refusals():
     own = said([True, False])
     with pytest.raises(ArgumentError, match="measure must be one of"):
         residual_risk(own, own, measure="luck")
-    with pytest.raises(DataError, match="statements: must have the column 'x' of units"):
+    with pytest.raises(DataError, match="statements: must have the columns"):
         residual_risk(own, own, units="x")
     with pytest.raises(DataError, match="control: must have statements of guess, outsider, none"):
         residual_risk(own, said([True], "noise"))

@@ -44,19 +44,6 @@ def rows(attacked):
     return Statements.of(attacked[1], spec=attacked[0].spec, prior_weight=1.0).frame
 
 
-def test_certain_statements_are_true_of_everybody(rows, truth):
-    """Posterior 1 means that everybody of the block, sex and bin is as stated."""
-    people = truth.assign(agebin=age_bin(truth["age"]))
-    place = ["block", "sex", "agebin"]
-    cells = people.groupby(place)[["race", "hisp"]].agg(set)
-    certain = rows[(rows["status"] == "proved") & (rows["posterior"] == 1.0)]
-    assert len(certain) > 100
-    for row in certain.itertuples():
-        found = cells.loc[(row.block, row.sex, row.agebin)]
-        assert found["race"] == {row.race}
-        assert found["hisp"] == {row.hisp}
-
-
 def test_proved_posteriors_are_shares_of_the_true_people(rows, truth):
     people = truth.assign(agebin=age_bin(truth["age"]))
     place = ["block", "sex", "agebin"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -58,6 +58,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, cut=st.integers(0, 20))
+@settings(max_examples=40)
 def test_numbers_are_those_of_a_loop(rows, cut):
     parts = [Statements(pd.DataFrame(part, columns=COLUMNS)) for part in (rows[:cut], rows[cut:])]
     found = Statements.concat(parts).summary(thresholds=(1.0, 3.0))
@@ -180,6 +181,7 @@ def test_two_adversaries_are_two_rows_and_two_lines():
     assert Statements(pd.DataFrame(one + other[:1])).comparable == {"claims": False}
 
 
+@settings(max_examples=25)
 @given(rows=ROWS, correct=st.lists(st.sampled_from([True, False, None]), min_size=20))
 def test_files_hold_statements(rows, correct):
     frame = pd.DataFrame(rows).assign(correct=correct[: len(rows)], own="\N{EN DASH}")

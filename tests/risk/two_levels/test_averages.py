@@ -18,7 +18,6 @@ from bayesrisk import (
     marginal_posterior,
 )
 from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
-from bayesrisk.risk.two_levels import averages as grid
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FUNCTIONS = [questions.correct_decision, questions.average]
@@ -192,14 +191,6 @@ def test_the_order_of_settings_is_kept():
     assert frame["value"].to_list() == table.value.ravel().tolist()
 
 
-def test_truths_far_apart_are_enumerated_apart():
-    near, far = (
-        questions.correct_decision(**GRANVILLE, group_count=counts).value[0]
-        for counts in ([2, 3], [2, 10**6])
-    )
-    assert near == pytest.approx(far, rel=1e-12)
-
-
 def test_ties_are_shared_or_decided_for_one_more():
     # With the total known and p = 1/2 the log odds are whole multiples of rho / m: at exact ties
     # rounding must not decide.  Integers tell where they are.
@@ -329,11 +320,3 @@ def test_events_never_seen_have_an_error_too():
     )
     assert float(result.loss) == 0.0
     assert 0.0 < float(result.loss_error) < 0.02
-
-
-def test_windows_hold_all_but_their_bound():
-    for rho in (1e-3, 0.1, 3.0):
-        noise, pmf = grid._noise_window(rho, np.zeros(1))
-        left_out = 2.0 * float(DiscreteGaussian(0.5 / rho).sf(int(noise[-1])))
-        assert left_out <= grid.TRUNCATION
-        assert pmf.sum() == pytest.approx(1.0, rel=1e-14)

@@ -40,16 +40,3 @@ def test_published_conditionals_warn_at_every_question():
         with pytest.warns(IncompatibleConditionalsWarning) as seen:
             ask()
         assert [warning.filename for warning in seen] == [__file__]
-
-
-def test_estimates_of_drawn_and_enumerated_answers():
-    question = TwoLevels(**GRANVILLE)
-    exact = question.average(5)
-    drawn = question.average(5, method="monte-carlo", releases=2000, rng=1).estimate(0.9999)
-    assert drawn.lower <= exact.value <= drawn.upper
-    assert drawn.method == "monte-carlo"
-    alone = exact.estimate(0.95)
-    assert alone.lower == alone.upper == float(alone) == exact.value
-    gain = question.gain(5, method="monte-carlo", releases=2000, rng=2).estimates(0.95)
-    assert float(gain["net"]) == pytest.approx(float(gain["gain"]) - float(gain["loss"]), abs=1e-15)
-    assert gain["net"].lower < float(gain["net"]) < gain["net"].upper

@@ -1,1 +1,1 @@
-"""Whether a claim holds in every data set that agrees with the tables."""
+"""Proofs that a claim holds in every data set that agrees with the tables."""

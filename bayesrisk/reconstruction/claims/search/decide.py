@@ -6,6 +6,7 @@ because a solver finds no solution with another value, confirmed a second way.  
 because there are two solutions, each checked against every count.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,12 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
     Subsets,
-    Universal,
     matches,
     pattern_counts,
     readable_everywhere,
@@ -37,8 +37,8 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import (
     find_at_least,
-    proved_bound,
     proves_infeasible,
+    reduced_values,
 )
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
@@ -60,39 +60,18 @@ _AT_ONCE = 2**22
 class Decider:
     """Solutions of one block and the claims that were decided by them.
 
-    Attributes
-    ----------
-    space, system : ClaimSpace, BlockSystem
-        Possible cells, and the block.
-    solver : SolverBackend
-        For questions that searches over the relaxation do not settle.
-    deadline : Deadline
-        When to stop.
-    sets : Subsets
-        Sets of columns that claims are about.
-    radix : ndarray of int64
-        Weights of the columns in the key of a claim, for codes counted from 1.
-    solutions : list of ndarray of int64
-        Records in each class that is left; each was checked against every count.
-    model : IntegerModel
-        The block without the classes that hold nobody in any solution, and without rows that
-        follow from the others.
-    start, cells : ndarray of int64
-        Where the cells of each class that is left begin and end, and those cells, class by class,
-        as positions in the space.
-    columns : scipy.sparse.csc_array
-        All rows, for the classes that are left.
+    ``solutions`` are records in each class that is left; each was checked against every count.
+    What :meth:`find` leaves of the block: ``model``, without the classes that hold nobody in any
+    solution and without rows that follow from the others; ``columns``, all rows for the classes
+    that are left; and their ``cells``, as positions in the space, class by class from ``start``.
     """
 
-    space: ClaimSpace
+    problem: "ClaimProblem"
     system: BlockSystem
-    solver: SolverBackend
     deadline: Deadline
-    sets: Subsets
-    radix: IntArray
     solutions: list[IntArray] = field(default_factory=list)
 
-    def find(self, n_solutions: int, rng: np.random.Generator) -> str:
+    def find(self) -> str:
         """Look for solutions near vertices of random objectives; return a status."""
         from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
 
@@ -104,7 +83,8 @@ class Decider:
         self._reduce(possible)
         likely = np.flatnonzero(self._likely[possible])
         self._linear = Sifted(self.model, likely, deadline=self.deadline)
-        for _ in range(n_solutions):
+        rng = np.random.default_rng(self.problem.seed)
+        for _ in range(self.problem.n_solutions):
             objective = rng.integers(-1000, 1001, self.model.low.size)
             if self._search(objective, None) == "none":
                 return Status.INFEASIBLE
@@ -125,10 +105,8 @@ class Decider:
         self._likely = _largest(inside, model)
         linear = Sifted(model, np.flatnonzero(self._likely), deadline=self.deadline)
         answer = linear.relax(model.low, model.high)
-        columns = model.columns
-        if answer.ray is not None and proves_infeasible(
-            model, columns, model.low, model.high, answer.ray
-        ):
+        low, high = model.low, model.high
+        if answer.ray is not None and proves_infeasible(model, low, high, answer.ray):
             return None
         seen = inside > _POSITIVE if inside is not None else ~every
         while not seen.all():
@@ -137,8 +115,7 @@ class Decider:
             if answer.values is None or answer.duals is None:
                 return every
             if unseen @ answer.values < 1.0 - _WHOLE:
-                low, high = model.low, model.high
-                bound = proved_bound(model, unseen, columns, low, high, answer.duals)
+                bound, _ = reduced_values(model, unseen, low, high, answer.duals)
                 return seen if bound < 1 else every
             more = seen | (answer.values > _WHOLE)
             if more.sum() == seen.sum():
@@ -184,7 +161,7 @@ class Decider:
         if status == "unknown" and not self.deadline.late:
             beyond = self.model if least is None else _beyond(self.model, objective, least)
             nothing = np.zeros(beyond.low.size, np.int64)
-            answer = self.solver.solve(beyond, nothing, limits=self.deadline.limits)
+            answer = self.problem.solver.solve(beyond, nothing, limits=self.deadline.limits)
             whole = answer.values
             status = "none" if answer.status == Status.INFEASIBLE else "unknown"
         if whole is not None:
@@ -194,7 +171,8 @@ class Decider:
     def records(self, solution: IntArray) -> CodeArray:
         """Return the records of a solution that claims can be about, one row each."""
         cells = self.cells[np.repeat(self.start[:-1], solution)]
-        rows: CodeArray = self.space.codes[cells[self.space.eligible[cells]]]
+        space = self.problem.space
+        rows: CodeArray = space.codes[cells[space.eligible[cells]]]
         return rows
 
     def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
@@ -203,9 +181,11 @@ class Decider:
         The walk of exchanges begins at the last solution, and ends after ``idle`` rounds without
         a refutation; there is none without a number.
         """
-        codes = np.ascontiguousarray(self.space.codes[self.cells][:, self.sets.columns])
-        eligible = self.space.eligible[self.cells]
-        claims = Exchange(self.columns, self.start, codes, eligible, self.sets, self.radix, keys)
+        space, sets = self.problem.space, self.problem.sets
+        codes = np.ascontiguousarray(space.codes[self.cells][:, sets.columns])
+        eligible = space.eligible[self.cells]
+        radix = self.problem.radix
+        claims = Exchange(self.columns, self.start, codes, eligible, sets, radix, keys)
         for solution in self.solutions:
             claims.load(solution)
         if idle is not None:
@@ -222,7 +202,8 @@ class Decider:
         first = np.cumsum(size) - size
         at = np.repeat(self.start[classes] - first, size) + np.arange(int(size.sum()))
         cells = self.cells[at]
-        found = matches(self.space.codes[cells], patterns) & self.space.eligible[cells]
+        space = self.problem.space
+        found = matches(space.codes[cells], patterns) & space.eligible[cells]
         if found.shape[1] == classes.size:
             return found, found
         some: BoolArray = np.logical_or.reduceat(found, first, axis=1)
@@ -327,29 +308,80 @@ def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerMode
 
 
 @dataclass(frozen=True)
-class BlockStudy:
-    """How blocks are studied.
+class ClaimProblem:
+    """Tables and the claims that are asked of them, checked: made once, and handed down.
 
-    ``sets`` are the sets of columns that claims are about, ``solver`` decides what the relaxation
-    does not settle, ``time_limit`` is in seconds for a block.  Candidates must hold in
-    ``n_solutions`` solutions, near optima of objectives drawn with ``seed``; they are decided
-    where ``verify`` says so, and the refuted ones kept where ``refuted`` does.
+    ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
+    ``among`` the codes of the records they can be about; ``counts`` are the published cells of
+    each of ``places`` (of ``level``), ``hidden`` which of them are withheld, if any are.
+    ``solver`` decides what the relaxation does not settle, ``time_limit`` is in seconds for a
+    place.  Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn with
+    ``seed``; they are decided where ``verify`` says so, and the refuted ones kept where ``refuted``
+    does.  ``taken_as_true`` says whether some counts are of a release that does not say that they
+    are true.
     """
 
+    level: str
+    places: TextArray
+    columns: tuple[str, ...]
+    among: Mapping[str, tuple[int, ...]]
     space: ClaimSpace
+    counts: sp.csr_array
+    hidden: sp.csr_array | None
     sets: Subsets
     solver: SolverBackend
     time_limit: float | None
     n_solutions: int
     seed: int
-    verify: bool
     refuted: bool
+    taken_as_true: bool
+    verify: bool = True
 
     @cached_property
     def radix(self) -> IntArray:
         """Weights of the columns in the key of a claim, for codes counted from 1."""
         sizes = self.space.sizes[self.sets.columns]
         return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
+
+    def blocks(self) -> Iterator[tuple[IntArray, BoolArray]]:
+        """Yield the published cells of each place, and which are withheld."""
+        for row in range(len(self.places)):
+            published = self.counts[[row]].toarray()[0].astype(np.int64)
+            withheld = np.zeros(published.size, np.bool_)
+            if self.hidden is not None:
+                withheld = self.hidden[[row]].toarray()[0].astype(np.bool_)
+            yield published, withheld
+
+    def study(
+        self,
+        counts: IntArray,
+        hidden: BoolArray,
+        asked: tuple[CodeArray, IntArray] | None = None,
+    ) -> "BlockClaims":
+        """Return the claims of a block: candidates, or those asked for, with decisions.
+
+        ``counts`` are its published cells, ``hidden`` says which are withheld; ``asked`` are
+        patterns and multiplicities to decide instead of candidates.
+        """
+        deadline = Deadline(self.time_limit)
+        system = block_system(self.space, counts, hidden)
+        if isinstance(system, Conflict):
+            return BlockClaims(Status.INFEASIBLE, _in_words(system, self.space, counts))
+        live = system.cells.size
+        if not system.model.low.size:
+            return _without_records(self, system, asked)
+        if deadline.late:
+            return BlockClaims(Status.UNKNOWN, live=live)
+        decider = Decider(self, system, deadline)
+        found = decider.find()
+        if found == Status.INFEASIBLE:
+            conflict = _smallest_conflict(system, self.solver, deadline)
+            return BlockClaims(found, _in_words(conflict, self.space, counts), live=live)
+        if found == Status.UNKNOWN:
+            return BlockClaims(found, live=live)
+        records = decider.records(decider.solutions[0])
+        claimed = _candidates(self, records) if asked is None else _asked(self, records, *asked)
+        return _decided(self, system, decider, claimed, records)
 
 
 @dataclass(frozen=True)
@@ -376,109 +408,83 @@ class BlockClaims:
     live: int = 0
 
 
-def study(
-    about: BlockStudy,
-    counts: IntArray,
-    hidden: BoolArray,
-    asked: tuple[CodeArray, IntArray] | None = None,
-) -> BlockClaims:
-    """Return the claims of a block: candidates, or those asked for, with decisions.
-
-    ``counts`` are its published cells, ``hidden`` says which are withheld; ``asked`` are patterns
-    and multiplicities to decide instead of candidates.
-    """
-    deadline = Deadline(about.time_limit)
-    system = block_system(about.space, counts, hidden)
-    if isinstance(system, Conflict):
-        return BlockClaims(Status.INFEASIBLE, _in_words(system, about.space, counts))
-    if not system.model.low.size:
-        return _without_records(about, system, asked)
-    if deadline.late:
-        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
-    decider = Decider(about.space, system, about.solver, deadline, about.sets, about.radix)
-    found = decider.find(about.n_solutions, np.random.default_rng(about.seed))
-    if found == Status.INFEASIBLE:
-        text = _in_words(_smallest_conflict(system, about.solver, deadline), about.space, counts)
-        return BlockClaims(Status.INFEASIBLE, text, live=system.cells.size)
-    if found == Status.UNKNOWN:
-        return BlockClaims(Status.UNKNOWN, live=system.cells.size)
-    records = decider.records(decider.solutions[0])
-    claimed = _candidates(about, records) if asked is None else _asked(about, *asked)
-    return _decided(about, system, decider, claimed, records)
-
-
 @dataclass(frozen=True)
 class _Claimed:
-    """Claims, and how much they say; multiplicities only where they were asked for."""
+    """Claims, how much they say, and how many records of one solution each describes."""
 
     patterns: CodeArray
     key: IntArray
     size: IntArray
     needed: IntArray
-    multiplicity: IntArray | None
+    value: IntArray
+    multiplicity: IntArray
 
 
-def _candidates(about: BlockStudy, records: CodeArray) -> _Claimed:
+def _candidates(about: ClaimProblem, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
     space, sets = about.space, about.sets
-    rows = np.unique(records, axis=0)
-    general = universal(space, rows, sets)
+    rows, times = np.unique(records, axis=0, return_counts=True)
+    size, needed = universal(space, rows, sets)
     member = sets.member()
     codes = (rows[:, sets.columns].astype(np.int64) + 1) * about.radix
-    keys, first = np.unique(codes @ member.T.astype(np.int64), return_index=True)
+    keys, first, at = np.unique(
+        codes @ member.T.astype(np.int64), return_index=True, return_inverse=True
+    )
     row, column = np.divmod(first, sets.bits.size)
     patterns = np.full((first.size, space.codes.shape[1]), -1, np.int16)
     patterns[:, sets.columns] = np.where(member[column], rows[row][:, sets.columns], -1)
-    return _Claimed(patterns, keys, general.size[row, column], general.needed[row, column], None)
+    value = np.zeros(keys.size, np.int64)
+    np.add.at(value, at.ravel(), np.repeat(times, sets.bits.size))
+    return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
 
 
-def _asked(about: BlockStudy, patterns: CodeArray, multiplicity: IntArray) -> _Claimed:
-    general = _universal_of(about, patterns)
+def _asked(
+    about: ClaimProblem, records: CodeArray, patterns: CodeArray, multiplicity: IntArray
+) -> _Claimed:
+    """Return claims that are asked for."""
     key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
-    return _Claimed(patterns, key, general.size[:, 0], general.needed[:, 0], multiplicity)
+    rows, times = np.unique(records, axis=0, return_counts=True)
+    value = np.zeros(len(patterns), np.int64)
+    pattern_counts(patterns, rows, times, value)
+    return _Claimed(patterns, key, *_universal_of(about, patterns), value, multiplicity)
 
 
-def _universal_of(about: BlockStudy, patterns: CodeArray) -> Universal:
-    """Return what each pattern says whatever was published."""
+def _universal_of(about: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
+    """Return the number of possible cells of each pattern, and of the columns it needs."""
     sets = about.sets
-    size, needed = np.empty((len(patterns), 1), np.int64), np.empty((len(patterns), 1), np.int64)
+    parts = [np.zeros((2, 0), np.int64)]
     for start in range(0, len(patterns), 1024):
         some = patterns[start : start + 1024]
         bits = (some[:, sets.columns] >= 0) @ (1 << np.arange(sets.columns.size))
-        at = sets.position[bits]
-        rows = np.arange(len(some))
-        general = universal(about.space, some, sets)
-        size[start : start + 1024, 0] = general.size[rows, at]
-        needed[start : start + 1024, 0] = general.needed[rows, at]
-    return Universal(size, needed)
+        own = np.arange(len(some)), sets.position[bits]
+        parts.append(np.stack([part[own] for part in universal(about.space, some, sets)]))
+    size, needed = np.concatenate(parts, axis=1)
+    return size, needed
 
 
 def _decided(
-    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, records: CodeArray
+    about: ClaimProblem,
+    system: BlockSystem,
+    decider: Decider,
+    claimed: _Claimed,
+    records: CodeArray,
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
-    space, patterns = about.space, claimed.patterns
-    value = np.zeros(len(patterns), np.int64)
-    distinct, weight = np.unique(records, axis=0, return_counts=True)
-    pattern_counts(patterns, distinct, weight, value)
-    decision = np.full(len(patterns), UNDECIDED, np.int64)
-    multiplicity = value
-    if claimed.multiplicity is not None:
-        multiplicity = claimed.multiplicity
-        decision[value != multiplicity] = REFUTED
+    space, patterns, value = about.space, claimed.patterns, claimed.value
+    decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
     _refute(about, system, decider, claimed, decision)
     open_ = np.flatnonzero(decision == UNDECIDED)
-    found = supports(space.codes[system.cells], space.eligible[system.cells], patterns[open_])
-    first = open_[found.first]
+    number, first, size = supports(
+        space.codes[system.cells], space.eligible[system.cells], patterns[open_]
+    )
+    first = open_[first]
     if about.verify:
         status = np.full(first.size, UNDECIDED, np.int8)
         decider.decide(patterns[first], claimed.key[first], value[first], status)
-        decision[open_] = status[found.number]
+        decision[open_] = status[number]
     told = decision[open_] != REFUTED
     here = np.zeros(len(patterns), np.bool_)
-    here[open_[told]] = readable_here(
-        space, system, patterns[open_[told]], found.size[found.number[told]]
-    )
+    here[open_[told]] = readable_here(space, system, patterns[open_[told]], size[number[told]])
     readable = np.zeros(len(patterns), np.bool_)
     # A claim that a table states whatever its zeros is also stated with these zeros.
     readable[here] = readable_everywhere(space, patterns[here], claimed.size[here])
@@ -488,7 +494,7 @@ def _decided(
         Status.UNDECIDED if undecided else Status.DECIDED,
         "",
         patterns[keep],
-        multiplicity[keep],
+        claimed.multiplicity[keep],
         decision[keep],
         claimed.needed[keep],
         readable[keep],
@@ -499,18 +505,19 @@ def _decided(
 
 
 def _refute(
-    about: BlockStudy, system: BlockSystem, decider: Decider, claimed: _Claimed, decision: IntArray
+    about: ClaimProblem,
+    system: BlockSystem,
+    decider: Decider,
+    claimed: _Claimed,
+    decision: IntArray,
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
     space = about.space
-    unbound = system.unbound[space.eligible[system.unbound]]
-    if unbound.size:
-        # Cells that no count binds can hold any number of records.
-        _, first = np.unique(space.codes[unbound], axis=0, return_index=True)
+    # Cells that no count binds can hold any number of records.
+    unbound = np.unique(space.codes[system.unbound[space.eligible[system.unbound]]], axis=0)
+    if len(unbound):
         loose = np.zeros(len(decision), np.int64)
-        pattern_counts(
-            claimed.patterns, space.codes[unbound[first]], np.ones(first.size, np.int64), loose
-        )
+        pattern_counts(claimed.patterns, unbound, np.ones(len(unbound), np.int64), loose)
         decision[loose > 0] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
     claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)
@@ -518,27 +525,23 @@ def _refute(
 
 
 def _without_records(
-    about: BlockStudy, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
+    about: ClaimProblem, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     if asked is None:
         return BlockClaims(Status.EMPTY, live=system.cells.size)
-    patterns, multiplicity = asked
-    general = _universal_of(about, patterns)
+    (patterns, multiplicity), space = asked, about.space
+    size, needed = _universal_of(about, patterns)
     # Cells that no count binds can hold any number of records.
-    space = about.space
-    loose = (matches(space.codes[system.cells], patterns) & space.eligible[system.cells]).any(
-        axis=1
-    )
-    decision = np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64)
-    readable = readable_everywhere(space, patterns, general.size[:, 0])
+    cells = system.cells[space.eligible[system.cells]]
+    loose = matches(space.codes[cells], patterns).any(axis=1)
     return BlockClaims(
         Status.EMPTY,
         patterns=patterns,
         multiplicity=multiplicity,
-        decision=decision,
-        needed=general.needed[:, 0],
-        readable=readable,
+        decision=np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64),
+        needed=needed,
+        readable=readable_everywhere(space, patterns, size),
         readable_here=np.asarray(~loose),
         live=system.cells.size,
     )
@@ -574,7 +577,7 @@ def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Whether rows are proved to have no solution."""
+    """Return True if rows are proved to have no solution."""
     from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:
@@ -582,7 +585,7 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
     nothing = np.zeros(model.low.size, np.int64)
     answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
     if answer.ray is not None:
-        return proves_infeasible(model, model.columns, model.low, model.high, answer.ray)
+        return proves_infeasible(model, model.low, model.high, answer.ray)
     found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
     return bool(found.status == Status.INFEASIBLE)
 

@@ -213,29 +213,26 @@ def _forget(lists: CellLists) -> None:
 
 
 @kernel
-def _slot(key: np.uint64, slots: int) -> np.int64:
-    """Return the first slot of a key: multiplicative hashing, slots a power of two."""
-    return np.int64((key * _ODD) >> np.uint64(24)) & np.int64(slots - 1)
-
-
-@kernel
 def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) -> None:
+    last = np.int64(own.size - 1)
     for i in range(keys.size):
-        at = _slot(keys[i], own.size)
+        # The first slot of a key: multiplicative hashing, slots a power of two.
+        at = np.int64((keys[i] * _ODD) >> np.uint64(24)) & last
         # Linear probing: the next slot where one is taken.
         while place[at] >= 0:
-            at = (at + 1) & (own.size - 1)
+            at = (at + 1) & last
         own[at], place[at] = keys[i], position[i]
 
 
 @kernel
 def _find(key: np.uint64, table: HashTable) -> np.int64:
     own, place = table
-    at = _slot(key, own.size)
+    last = np.int64(own.size - 1)
+    at = np.int64((key * _ODD) >> np.uint64(24)) & last
     while place[at] >= 0:
         if own[at] == key:
             return np.int64(place[at])
-        at = (at + 1) & (own.size - 1)
+        at = (at + 1) & last
     return np.int64(-1)
 
 
@@ -264,25 +261,6 @@ def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
 
 
 @kernel
-def _list(claims: OpenClaims, lists: CellLists, cell: int) -> None:
-    """List the claims about a cell, unless they are listed."""
-    begin, used = lists.begin, lists.used
-    if begin[cell] >= 0:
-        return
-    if used[0] + lists.keys.size > lists.claim.size:
-        begin[:], used[0] = -1, 0
-    begin[cell] = used[0]
-    if claims.eligible[cell]:
-        _keys(claims, cell, lists.keys)
-        for s in claims.asked:
-            at = _find(lists.keys[s], claims.table)
-            if at >= 0:
-                lists.claim[used[0]] = at
-                used[0] += 1
-    lists.end[cell] = used[0]
-
-
-@kernel
 def _random(state: WordArray, below: int) -> np.int64:
     """Return the next whole number of a sequence (SplitMix64)."""
     state[0] += _ODD
@@ -290,27 +268,6 @@ def _random(state: WordArray, below: int) -> np.int64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1)) % below
-
-
-@kernel
-def _balanced(classes: ExchangeClasses, four: IntArray, left: IntArray) -> bool:
-    """Whether every published cell counts the first two classes like the last two.
-
-    ``left`` has a zero for every published cell, before and after.
-    """
-    indptr, indices, data = classes.indptr, classes.indices, classes.data
-    # a_0 + a_1 - a_2 - a_3 over the published cells of the four.
-    for w in range(4):
-        for i in range(indptr[four[w]], indptr[four[w] + 1]):
-            left[indices[i]] += data[i] if w < 2 else -data[i]
-    fits = True
-    for w in range(4):
-        for i in range(indptr[four[w]], indptr[four[w] + 1]):
-            fits &= left[indices[i]] == 0
-    for w in range(4):
-        for i in range(indptr[four[w]], indptr[four[w] + 1]):
-            left[indices[i]] = 0
-    return fits
 
 
 @kernel
@@ -352,6 +309,8 @@ def _exchange(
 ) -> int:
     """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
     start, count, new = classes.start, counts.now, 0
+    indptr, indices, data = classes.indptr, classes.indices, classes.data
+    begin, used, keys = lists.begin, lists.used, lists.keys
     touched = np.empty(4 * claims.sets.bits.size, np.int64)
     left = np.zeros(classes.cells, np.int64)
     four, moved = np.empty(4, np.int64), np.empty(4, np.int64)
@@ -362,7 +321,18 @@ def _exchange(
         four[0], four[1] = classes.of[cells[i]], classes.of[cells[j]]
         # Without another pair the records may still move within their own classes.
         _fill_in(classes, four, state)
-        if not _balanced(classes, four, left):
+        # a_0 + a_1 - a_2 - a_3 over the published cells of the four: zero, or they do not fit.
+        for w in range(4):
+            for k in range(indptr[four[w]], indptr[four[w] + 1]):
+                left[indices[k]] += data[k] if w < 2 else -data[k]
+        fits = True
+        for w in range(4):
+            for k in range(indptr[four[w]], indptr[four[w] + 1]):
+                fits &= left[indices[k]] == 0
+        if not fits:
+            for w in range(4):
+                for k in range(indptr[four[w]], indptr[four[w] + 1]):
+                    left[indices[k]] = 0
             continue
         # Any cell of the classes that fill in, at random.
         moved[0], moved[1] = cells[i], cells[j]
@@ -374,8 +344,20 @@ def _exchange(
         # Claims about the cells that leave count one less, those about the new ones one more.
         n_touched = 0
         for w in range(4):
-            _list(claims, lists, moved[w])
-            for t in range(lists.begin[moved[w]], lists.end[moved[w]]):
+            cell = moved[w]
+            if begin[cell] < 0:  # its claims are not listed yet
+                if used[0] + keys.size > lists.claim.size:
+                    begin[:], used[0] = -1, 0
+                begin[cell] = used[0]
+                if claims.eligible[cell]:
+                    _keys(claims, cell, keys)
+                    for s in claims.asked:
+                        at = _find(keys[s], claims.table)
+                        if at >= 0:
+                            lists.claim[used[0]] = at
+                            used[0] += 1
+                lists.end[cell] = used[0]
+            for t in range(begin[cell], lists.end[cell]):
                 at = np.int64(lists.claim[t])
                 count[at] += -1 if w < 2 else 1
                 touched[n_touched] = at

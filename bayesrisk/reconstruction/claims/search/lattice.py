@@ -29,20 +29,11 @@ _COUNT = 2**31
 
 @dataclass(frozen=True)
 class RowBasis:
-    """Rows of a system that are independent, and how others are made of them.
+    """Rows of a system (rows by classes) that are independent, and how others are made of them.
 
-    Attributes
-    ----------
-    columns : scipy.sparse.csc_array
-        The system, rows by classes.
-    right : ndarray of int64
-        Published count of each row.
-    rows : ndarray of int64
-        Independent rows, increasing.
-    pivots : ndarray of int64
-        A class for each of them, in which only one combination is not zero.
-    inverse : ndarray of int64
-        Those combinations, modulo a prime: (independent rows, rows).
+    ``right`` is the published count of each row, ``rows`` are the independent ones, increasing,
+    ``pivots`` a class for each of them in which only one combination is not zero, ``inverse``
+    those combinations modulo a prime, (independent rows, rows).
     """
 
     columns: sp.csc_array
@@ -76,18 +67,6 @@ def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
     _eliminate(columns.indptr, columns.indices, columns.data, weights, inverse, pivots)
     rows = np.flatnonzero(pivots >= 0)
     return RowBasis(columns, right, rows, pivots[rows], np.ascontiguousarray(inverse[rows]))
-
-
-@kernel
-def _power(base: np.int64, exponent: np.int64) -> np.int64:
-    """Return ``base ** exponent`` modulo the prime, by squaring; ``p - 2`` gives the inverse."""
-    found = np.int64(1)
-    while exponent:
-        if exponent & 1:
-            found = found * base % _PRIME
-        base = base * base % _PRIME
-        exponent >>= 1
-    return found
 
 
 @kernel
@@ -129,7 +108,13 @@ def _eliminate(
             continue
         # The pivot row is divided by its head, then taken off the others: M <- M - c m_pivot.
         pivots[chosen] = g
-        head = _power(column[chosen], np.int64(_PRIME - 2))
+        # c ** (p - 2) is the inverse of c modulo the prime p, by squaring.
+        head, base, exponent = np.int64(1), column[chosen], _PRIME - 2
+        while exponent:
+            if exponent & 1:
+                head = head * base % _PRIME
+            base = base * base % _PRIME
+            exponent >>= 1
         for i in range(n_rows):
             inverse[chosen, i] = inverse[chosen, i] * head % _PRIME
         mixed[:] = 0
@@ -216,7 +201,7 @@ class Subsets(NamedTuple):
     lowest: IntArray
 
     def member(self) -> BoolArray:
-        """Return which columns are in each set, (sets, columns)."""
+        """Return the columns in each set, (sets, columns)."""
         return (self.bits[:, None] >> np.arange(self.columns.size) & 1).astype(np.bool_)
 
 
@@ -310,22 +295,13 @@ def pattern_supports(cells: CellBits, patterns: CodeArray, found: Numbering) -> 
     return count
 
 
-@dataclass(frozen=True)
-class Supports:
-    """Cells that patterns match; patterns that match the same ones have one ``number``.
+def supports(
+    codes: CodeArray, eligible: BoolArray, patterns: CodeArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return one number for the patterns that match the same eligible cells.
 
-    ``first`` is the first pattern of each number, ``size`` how many cells it matches.
-    """
-
-    number: IntArray
-    first: IntArray
-    size: IntArray
-
-
-def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supports:
-    """Return the support of every pattern among eligible cells.
-
-    Memory is a bit for each cell and code of an attribute, whatever the number of patterns.
+    The first pattern of each number, and how many cells it matches, come with them.  Memory is a
+    bit for each cell and code of an attribute, whatever the number of patterns.
     """
     base = _packed(eligible)
     most = np.maximum(codes.max(axis=0, initial=-1), patterns.max(axis=0, initial=-1))
@@ -339,7 +315,7 @@ def supports(codes: CodeArray, eligible: BoolArray, patterns: CodeArray) -> Supp
     number, first, size = (np.zeros(n, np.int64) for _ in range(3))
     found = Numbering(number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64))
     count = pattern_supports(CellBits(bits, offset, base), patterns, found)
-    return Supports(number, first[:count], size[:count])
+    return number, first[:count], size[:count]
 
 
 def _packed(chosen: BoolArray) -> WordArray:
@@ -347,17 +323,6 @@ def _packed(chosen: BoolArray) -> WordArray:
     padded = np.zeros(max(1, (chosen.size + 63) // 64) * 64, np.bool_)
     padded[: chosen.size] = chosen
     return np.packbits(padded, bitorder="little").view(np.uint64)
-
-
-@kernel
-def _column_bits(codes: CodeArray, row: CodeArray, columns: IntArray, out: WordArray) -> None:
-    """Set the bits of the cells that agree with a row, for each column on its own."""
-    out[:] = 0
-    for c in range(columns.size):
-        a = columns[c]
-        for cell in range(codes.shape[0]):
-            if codes[cell, a] == row[a] or codes[cell, a] < 0:
-                out[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
 
 
 @kernel
@@ -390,11 +355,16 @@ def lattice_counts(
     everything = total * core.shape[0]
     times = np.empty(bits_of.size, np.int64)
     for r in range(rows.shape[0]):
-        _column_bits(core, rows[r], columns, bits)
+        # The cells that agree with the row, for each column on its own, and its given columns.
+        bits[:] = 0
         given = np.int64(0)
         for c in range(columns.size):
-            if rows[r, columns[c]] >= 0:
+            code = rows[r, columns[c]]
+            if code >= 0:
                 given |= np.int64(1) << c
+            for cell in range(core.shape[0]):
+                if core[cell, columns[c]] == code or core[cell, columns[c]] < 0:
+                    bits[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
         # Cells of a set are those of the set without its lowest column, and of that column.
         for s in range(bits_of.size):
             if bits_of[s] & given != bits_of[s]:
@@ -423,28 +393,20 @@ def lattice_counts(
             needed[r, s] = least
 
 
-@dataclass(frozen=True)
-class Universal:
-    """Sets of cells that partial assignments fix whatever was published, (rows, sets).
+def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArray, IntArray]:
+    """Return sizes of partial assignments whatever was published, (rows, sets).
 
-    ``size`` is how many possible eligible cells match, ``needed`` the smallest number of the
-    columns that imply the others.
+    That is how many possible eligible cells match, and the smallest number of the columns that
+    imply the others.
     """
-
-    size: IntArray
-    needed: IntArray
-
-
-def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> Universal:
-    """Return how many possible cells every set of columns of every row matches."""
     size = np.empty((len(rows), sets.bits.size), np.int64)
     needed = np.empty_like(size)
     lattice_counts(space.core, space.free_values, rows, sets, size, needed)
-    return Universal(size, needed)
+    return size, needed
 
 
 def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
-    """Return which cells match each pattern; -1 in a pattern matches anything."""
+    """Return the cells that match each pattern, (patterns, cells); -1 matches anything."""
     found = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):
         asked = np.flatnonzero(patterns[:, a] >= 0)
@@ -462,6 +424,7 @@ def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: 
             if patterns[s, a] >= 0:
                 asked[n_asked] = a
                 n_asked += 1
+        # Rows differ soon: the first column that does ends a comparison.
         total = np.int64(0)
         for r in range(rows.shape[0]):
             same = True
@@ -484,7 +447,7 @@ def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: 
 def readable_here(
     space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return which claims are sums of cells of one table, dead cells left out.
+    """Return the claims that are sums of cells of one table, dead cells left out.
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
@@ -493,7 +456,7 @@ def readable_here(
 
 
 def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:
-    """Return which claims are sums of cells of one table whatever was published.
+    """Return the claims that are sums of cells of one table whatever was published.
 
     ``size`` counts the possible cells that match each claim.
     """
@@ -543,7 +506,7 @@ def sums_of_patterns(
 def _sums(
     space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
-    """Return which claims have the size of cells of one table that lie inside and apart."""
+    """Return the claims with the size of cells of one table that lie inside and apart."""
     value, width, table = stated.value, stated.width, space.table[stated.query]
     found = np.zeros(len(patterns), np.bool_)
     apart = np.where(space.overlapping[table], -1, width)

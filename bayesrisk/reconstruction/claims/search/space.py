@@ -66,22 +66,10 @@ class Stated:
 class ClaimSpace:
     """Possible cells and published cells, in groups of codes.
 
-    Attributes
-    ----------
-    schema : Schema
-        What the records have.
-    groups : mapping of str to ndarray of int64
-        For every attribute the group of each code.
-    codes : ndarray of int16
-        Groups of the possible cells, (cells, attributes).
-    eligible : ndarray of bool
-        Cells that claims can be about.
-    names : tuple of (str, str)
-        Table and cell of every published cell.
-    table : ndarray of int64
-        The table of every published cell, numbered.
-    families : tuple of CrossedTables
-        The tables by the attributes that they cross.
+    ``groups`` has the group of each code of every attribute, ``codes`` the groups of the possible
+    cells, (cells, attributes), and ``eligible`` those that claims can be about.  Published cells
+    have ``names`` (table and cell) and the number of their ``table``; ``families`` are the tables
+    by the attributes that they cross.
     """
 
     schema: Schema
@@ -157,7 +145,7 @@ class ClaimSpace:
 
     @cached_property
     def free(self) -> BoolArray:
-        """Whether each attribute is independent of the others among the eligible cells."""
+        """Attributes independent of the others among the eligible cells, as a mask."""
         codes = self.codes[self.eligible].astype(np.int64)
         found = np.zeros(codes.shape[1], np.bool_)
         for a in range(codes.shape[1]):
@@ -191,7 +179,7 @@ class ClaimSpace:
         return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
-        """Return what some published cells say of some possible cells."""
+        """Return codes and numbers of some possible cells that published cells count."""
         value = np.full((len(chosen), self.codes.shape[1]), -1, np.int16)
         width = np.full(len(chosen), -1, np.int64)
         codes, eligible = self.codes[cells], self.eligible[cells]
@@ -207,7 +195,7 @@ class ClaimSpace:
 
     @cached_property
     def overlapping(self) -> BoolArray:
-        """Whether some possible cell is in several cells of a table, for each table."""
+        """Tables in which some possible cell is in several cells, as a mask."""
         found = np.zeros(int(self.table.max()) + 1, np.bool_)
         for family in self.families:
             tables = self.table[family.query]
@@ -216,7 +204,7 @@ class ClaimSpace:
         return found
 
     def overlap(self, query: int, other: int, cells: IntArray) -> bool:
-        """Whether one of some possible cells is in two published cells of one table."""
+        """Return True if one of some possible cells is in two published cells of one table."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
@@ -301,7 +289,7 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
 
 
 class Rules(NamedTuple):
-    """Which records are possible: structural rules of households or not, tenures, codes.
+    """Rules of possible records: structural rules of households or not, tenures, codes.
 
     ``among`` are the codes, for some attributes, of the records that claims are about.
     """
@@ -311,16 +299,7 @@ class Rules(NamedTuple):
     among: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class _KeptSpace(NamedTuple):
-    """A space that was made, and what for."""
-
-    schema: Schema
-    tables: tuple[Table, ...]
-    rules: Rules
-    space: ClaimSpace
-
-
-_KEPT: deque[_KeptSpace] = deque(maxlen=4)
+_KEPT: deque[tuple[tuple[Schema, tuple[Table, ...], Rules], ClaimSpace]] = deque(maxlen=4)
 
 
 def claim_space(
@@ -333,11 +312,12 @@ def claim_space(
     """
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
-    for kept in _KEPT:
-        if (kept.schema, kept.tables, kept.rules) == (schema, tables, rules):
-            return kept.space
-    space = _claim_space(schema, tables, rules, _possible_cells(schema, rules))
-    _KEPT.append(_KeptSpace(schema, tables, rules, space))
+    key = (schema, tables, rules)
+    for kept, space in _KEPT:
+        if kept == key:
+            return space
+    space = _claim_space(*key, _possible_cells(schema, rules))
+    _KEPT.append((key, space))
     return space
 
 

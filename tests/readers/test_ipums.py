@@ -16,7 +16,7 @@ DDI = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 12), chunk=st.integers(1, 30))
 def test_there_and_back(seed, n, chunk, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ipums")
@@ -79,11 +79,11 @@ def test_lines_by_hand(tmp_path):
     assert (third["hhgq"], fourth["hhgq"]) == (7, 0)
 
 
-@pytest.mark.parametrize("gqtype", [0, 2, 3, 4, 6, 7, 8])
-def test_kinds_of_quarters(gqtype, tmp_path):
-    file = write(tmp_path / "a.dat", household(1, 1, gq=4, gqtype=gqtype), person(1, 1))
-    expected = {0: 0, 2: 1, 3: 2, 4: 3, 6: 4, 7: 5, 8: 6}[gqtype]
-    assert read_ipums_1940(file).codes("hhgq").tolist() == [expected]
+def test_kinds_of_quarters(tmp_path):
+    kinds = (0, 2, 3, 4, 6, 7, 8)
+    lines = [(household(i, 1, gq=4, gqtype=kind), person(i, 1)) for i, kind in enumerate(kinds, 1)]
+    file = write(tmp_path / "a.dat", *(line for pair in lines for line in pair))
+    assert read_ipums_1940(file).codes("hhgq").tolist() == list(range(7))
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,9 @@ def test_kinds_of_quarters(gqtype, tmp_path):
         ([person(7, 1)], "line 1, column 'SERIAL': must be after the line of its household"),
         ([household(7, 1), person(8, 1)], "line 2, column 'SERIAL': must be that of its household"),
         ([household(7, 2), person(7, 1)], "household 7, column 'NUMPREC': .*2 persons, got 1"),
-        ([household(7, 2), person(7, 1), household(8, 0)], "household 7, column 'NUMPREC'"),
         ([household(7, 1), person(7, 1)[:80]], "line 2: must have at least 85 characters, got 80"),
         ([household(7, 1), "X"], "line 2, column 'RECTYPE': must be H or P, got 'X'"),
         ([household(7, 1), person(7, 1, sex=3)], r"line 2, column 'SEX': .*\[1, 2\], got '3'"),
-        ([household(7, 1), person(7, 1, age="121")], "line 2, column 'AGE': .*got '121'"),
         ([household(7, 1), person(7, 1, age="1 2")], "line 2, column 'AGE': .*got '1 2'"),
         ([household(7, 1), person(7, 1, age="   ")], "line 2, column 'AGE': .*got '   '"),
         ([household(7, 1), person(7, 1, hispan=5)], "line 2, column 'HISPAN': must be 0 to 4 or 9"),
@@ -135,10 +133,7 @@ def extract(tmp_path, **changes):
     ("changes", "message"),
     [
         ({"YEAR": "1930"}, "row 1, column 'YEAR': .*1940, 1940.*1930"),
-        ({"ENUMDIST": "10000"}, "row 1, column 'ENUMDIST'"),
-        ({"RACE": "10"}, "row 1, column 'RACE'"),
         ({"HISPAN": "7"}, "row 1, column 'HISPAN': must be 0 to 4 or 9"),
-        ({"GQTYPE": "1"}, "row 1, column 'GQTYPE'"),
         ({"STATEFIP": "99"}, "row 1, column 'STATEFIP': must be a state"),
         ({"AGE": ""}, "row 1, column 'AGE'"),
     ],
@@ -146,13 +141,6 @@ def extract(tmp_path, **changes):
 def test_bad_extracts(changes, message, tmp_path):
     with pytest.raises(DataError, match=message):
         read_ipums_1940(extract(tmp_path, **changes))
-
-
-def test_an_extract_without_a_variable(tmp_path):
-    file = extract(tmp_path)
-    file.write_text(file.read_text().replace("SUPDIST", "OTHER"))
-    with pytest.raises(DataError, match="must have a variable SUPDIST; has YEAR, SERIAL"):
-        read_ipums_1940(file)
 
 
 @pytest.mark.parametrize(
@@ -174,26 +162,19 @@ def test_an_extract_without_a_variable(tmp_path):
             ),
             "'AGE': must be in a line",
         ),
-        (
-            DDI.format(
-                kind="rectangular",
-                variables='<var name="AGE"><location StartPos="x" EndPos="3"/></var>',
-            ),
-            "'AGE'",
-        ),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_bad_codebooks(text, message, encoding, tmp_path):
-    body = text.partition("?>\n")[2] or text
-    (tmp_path / "usa.xml").write_bytes(
-        f'<?xml version="1.0" encoding="{encoding}"?>\n{body}\n'.encode(encoding)
-    )
+def test_bad_codebooks(text, message, tmp_path):
+    (tmp_path / "usa.xml").write_text(text, encoding="utf-8")
     (tmp_path / "usa.dat").write_text("x\n")
     with pytest.raises(DataError, match=message):
         read_ipums_1940(tmp_path / "usa.dat", ddi=tmp_path / "usa.xml")
 
 
-def test_a_codebook_goes_with_fixed_width_only(tmp_path):
+def test_extracts_that_are_not_whole(tmp_path):
+    file = extract(tmp_path)
     with pytest.raises(ArgumentError, match="ddi must not be given"):
-        list(iter_ipums_1940(extract(tmp_path), ddi=tmp_path / "a.xml"))
+        list(iter_ipums_1940(file, ddi=tmp_path / "a.xml"))
+    file.write_text(file.read_text().replace("SUPDIST", "OTHER"))
+    with pytest.raises(DataError, match="must have a variable SUPDIST; has YEAR, SERIAL"):
+        read_ipums_1940(file)

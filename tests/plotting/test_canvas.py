@@ -1,0 +1,236 @@
+"""Figures: shown whole, drawn into Axes of one's own, the same bytes each time; names are text."""
+
+import inspect
+import io
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from bayesrisk import block_risk, plotting
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.plotting._canvas import as_text, legend, mark, style
+
+FRESH = """
+import bayesrisk as br
+frame = br.block_risk([1, 2, 3], rho=0.1, prior=0.1).to_frame()
+br.plotting.plot_{kind}(frame.assign(rho=0.1))
+"""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def frame():
+    return block_risk([1, 2, 3], rho=0.1, prior=0.1).to_frame().assign(rho=0.1)
+
+
+@pytest.mark.filterwarnings("default")  # Jupyter's own
+@pytest.mark.slow
+def test_a_fresh_notebook_shows_figures():
+    """Without %matplotlib inline, one panel and two; and once only with it."""
+    from nbclient import NotebookClient
+
+    sources = [FRESH.format(kind=kind) for kind in ("correct_decision", "risk")]
+    sources += ["%matplotlib inline\n" + sources[-1]]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    for cell in notebook.cells:
+        (output,) = cell.outputs
+        assert "image/png" in output["data"]
+        assert output["metadata"]["image/png"]["width"] < 1000
+
+
+def test_what_is_shown_is_the_figure(frame):
+    for drawn in (plotting.plot_correct_decision(frame), plotting.plot_risk(frame)):
+        image, size = drawn._repr_png_()
+        assert image.startswith(b"\x89PNG")
+        figure = plotting.figure_of(drawn)
+        assert [size["width"], size["height"]] == [round(100 * x) for x in figure.get_size_inches()]
+        assert not plt.get_fignums()
+    assert plotting.plot_risk(frame)[:0]._repr_png_() is None
+
+
+def test_axes_of_ones_own_are_drawn_in_and_returned(frame):
+    figure = Figure()
+    one, two, three = figure.subplots(1, 3)
+    assert plotting.plot_correct_decision(frame, ax=one) is one
+    assert list(plotting.plot_risk(frame, ax=(two, three))) == [two, three]
+    assert all(axes.lines for axes in (one, two, three))
+    assert plotting.figure_of(plotting.plot_risk(frame, ax=[two, three])) is figure
+    # Whoever made a figure shows it.
+    assert plotting.plot_risk(frame, ax=[two, three])._repr_png_() is None
+    with pytest.raises(ArgumentError, match="ax must hold 2 Axes, one for each panel, got 1"):
+        plotting.plot_risk(frame, ax=one)
+    with pytest.raises(ArgumentError, match="ax must hold 1 Axes"):
+        plotting.plot_correct_decision(frame, ax="here")
+
+
+def test_axes_arrays_and_figures_are_saved_alike(frame, tmp_path):
+    panels = plotting.plot_risk(frame, against="noisy_count")
+    written = [
+        plotting.save_figure(drawn, tmp_path / str(i))[0].read_bytes()
+        for i, drawn in enumerate((panels, panels[0], panels[0].figure))
+    ]
+    assert written[0] == written[1] == written[2]
+    for wrong in (frame, np.array([]), None):
+        with pytest.raises(ArgumentTypeError, match="figure must be a Figure, Axes or an array"):
+            plotting.save_figure(wrong, tmp_path / "wrong")
+
+
+def test_every_figure_takes_axes_and_returns_them():
+    for name in FIGURES:
+        signature = inspect.signature(getattr(plotting, name))
+        assert signature.parameters["ax"].kind is inspect.Parameter.KEYWORD_ONLY
+        assert signature.parameters["ax"].default is None
+        assert signature.return_annotation in (Axes, plotting.Panels)
+
+
+def test_no_page_shows_a_figure_as_text():
+    """Cells of the documentation end in what the plot functions return, never in a Figure."""
+    pages = [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("notebooks/*.ipynb"),
+        *ROOT.glob("docs/**/*.html"),
+    ]
+    assert len(pages) > 50
+    for page in pages:
+        shown = page.read_text(encoding="utf-8")
+        assert "<Figure size" not in shown, page
+        assert "&lt;Figure size" not in shown, page
+
+
+FIGURES = [name for name in plotting.__all__ if name.startswith("plot_")]
+#: What is drawn of other things than one frame.
+GIVEN = {
+    "plot_claims": lambda frame: (frame, {"prior": frame}),
+    "plot_postprocessing": lambda frame: (frame, frame),
+    "plot_tradeoff": lambda frame: ({"curve": frame},),
+    "plot_audit": lambda frame: (frame, pd.Series(dtype=float)),
+}
+ASKED = {
+    "plot_occupancy_linkage": {"key": "hud", "unique": True},
+    "plot_occupancy_counts": {"protection": "none"},
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_missing_columns_and_rows_are_named(name):
+    draw, given, asked = getattr(plotting, name), GIVEN.get(name), ASKED.get(name, {})
+    arguments = given or (lambda frame: (frame,))
+    with pytest.raises(ArgumentError, match="missing: ") as told:
+        draw(*arguments(pd.DataFrame({"x": [1]})), **asked)
+    columns = str(told.value).partition("missing: ")[2].split(", ")
+    with pytest.raises(ArgumentError, match="at least one row"):
+        draw(*arguments(pd.DataFrame(columns=columns)), **asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("plot_risk", {"against": "x"}, "against must be one of"),
+        ("plot_group", {"against": "x"}, "against must be one of"),
+        ("plot_mechanisms", {"utility": "bias"}, "utility must be one of .* got 'bias'"),
+        ("plot_claims", {"priors": {}}, "missing: "),
+    ],
+)
+def test_options_are_checked(name, arguments, words):
+    with pytest.raises(ArgumentError, match=words):
+        getattr(plotting, name)(pd.DataFrame({"x": [1]}), **arguments)
+
+
+NASTY = ["a $\\bad{$", "$x$", "nul \0 and esc \x1b[31m", "$", "\\$", "_hidden", "line\nbreak"]
+
+
+def drawn(figure):
+    """Return the figure as SVG, its texts as text."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg")
+    return file.getvalue().decode("utf-8")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_statements_and_mechanisms_draw_any_name(name):
+    statements = pd.DataFrame(
+        {
+            "attack": name,
+            "protection": name,
+            "target": ["a", "b"],
+            "statement": "is",
+            "status": "proved",
+            "ratio": [1.0, 2.0],
+        }
+    )
+    assert drawn(plotting.plot_statements(statements)[0].figure).startswith("<?xml")
+    columns = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
+    frame = pd.DataFrame({"protection": [name, "other"], "prior": 0.1, "target": 0})
+    frame = frame.assign(**dict.fromkeys(columns, 1.2), mean_absolute_error=1.0)
+    frame["mean_absolute_error_error"] = 0.1
+    assert drawn(plotting.plot_mechanisms(frame)[0].figure).startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_marks_draw_any_name(name):
+    figure = Figure()
+    axes = figure.subplots()
+    assert isinstance(axes, Axes)
+    axes.plot([0.1, 1.0], [1, 2], label=as_text(name))
+    mark(axes, {name: 0.5})
+    legend(axes)
+    shown = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert shown == [as_text(name)]
+    assert drawn(figure).startswith("<?xml")
+
+
+def test_the_text_is_the_name():
+    figure = Figure()
+    figure.text(0.5, 0.5, as_text("5 $ and 6 $"))
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        assert "5 $ and 6 $" in drawn(figure)
+
+
+def laid_out(layout):
+    with style():
+        figure = Figure(figsize=(4, 3), layout=layout)
+        axes = figure.subplots(1, 2, sharey=True)
+        axes[0].plot([1, 2, 3], [0.001, 0.5, 200.0], label="a long name of a line")
+        axes[0].set(yscale="log", ylabel="two\nlines", xlabel="x")
+        figure.legend(loc="outside lower center" if layout else "lower center")
+    return figure
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_the_picture_is_that_of_savefig(tmp_path, layout):
+    stream = io.BytesIO()
+    with style():
+        laid_out(layout).savefig(stream, dpi=200)
+    files = plotting.save_figure(laid_out(layout), tmp_path / "figure")
+    assert [file.name for file in files] == ["figure.png", "figure.svg"]
+    stream.seek(0)
+    assert np.array_equal(imread(files[0]), imread(stream))
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_a_figure_is_as_it_was_and_gives_the_same_picture_again(tmp_path, layout):
+    figure = laid_out(layout)
+    canvas, dpi = figure.canvas, figure.dpi
+    first = plotting.save_figure(figure, tmp_path / "first")[0].read_bytes()
+    assert figure.canvas is canvas
+    assert figure.dpi == dpi
+    assert isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine) == (layout is not None)
+    assert plotting.save_figure(figure, tmp_path / "again")[0].read_bytes() == first
+
+
+def test_a_figure_is_drawn_once_for_each_file(tmp_path, monkeypatch):
+    real, held = Figure.draw, []
+    monkeypatch.setattr(Figure, "draw", lambda self, *more: (held.append(self), real(self, *more)))
+    plotting.save_figure(laid_out("constrained"), tmp_path / "figure")
+    assert len(held) == 2
