@@ -128,7 +128,7 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
         if name not in found.measured or name in found.split or bound not in finest:
             raise ArgumentError(
                 "bounds must map measured tables that are not scaled to tables, "
-                f"got {shown(name)}: {bound!r}"
+                f"got {shown(name)}: {shown(bound)}"
             )
         if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
             raise ArgumentError(

@@ -176,7 +176,7 @@ def test_rows_in_any_order_and_in_small_groups(sample, tmp_path):
 def test_a_folder_without_constraints(sample, tmp_path):
     """Nothing is settled, no places around are known to be complete: both columns are the same."""
     folder = tmp_path / "nmf"
-    for level in ("Tract", "County"):
+    for level in ("Tract", "State"):
         kind = f"{level}.parquet/DPQuery"
         shutil.copytree(sample.folder / kind, folder / kind)
     result = run_measurements(folder, tmp_path / "r", prior=0.1, level="Tract")

@@ -259,7 +259,7 @@ def microdata_posterior(
     >>> young_woman = RecordQuestion({"age": [0]}, among={"sex": [1]})
     >>> found = microdata_posterior(release, [young_woman], level="block", place="7",
     ...                             prior=RecordPrior.uniform_data_sets(schema))
-    >>> float(found.answers["posterior"][0])
+    >>> round(float(found.answers["posterior"][0]), 12)
     0.8
     """
     asked = check.instances(questions, RecordQuestion, "questions")

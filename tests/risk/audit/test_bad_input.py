@@ -56,7 +56,8 @@ def test_one_place_alone_is_uniform_on_histograms():
     assert population(("100",) * 3).concentration == SCHEMA.size
     prior = population(("100",) * 3).prior(0)
     uniform = RecordPrior.uniform_histograms(SCHEMA)
-    np.testing.assert_allclose(prior.dirichlet, uniform.dirichlet)
+    assert prior.concentration == uniform.concentration
+    np.testing.assert_allclose(prior.shares_of_cells, uniform.shares_of_cells)
     assert population(("100",) * 3, concentration=2.5).concentration == 2.5
     assert population().concentration != SCHEMA.size
 
