@@ -267,8 +267,7 @@ class Contraction:
         self._high = sums.high
         self._least, self._most = value_bounds(sums)
         self._reach = sums.matrix * self._most
-        sizes = [w.size for w in sums.weights]
-        self._start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._start = starts([w.size for w in sums.weights])
         self._weights = np.concatenate([*sums.weights, np.zeros(1)])
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
         self._sizes: dict[frozenset[int], float] = {}
@@ -424,6 +423,11 @@ class Contraction:
         part = _Part(cells, names[~closed], join.states.sums[:n], weight)
         self._joins.append((part, join))
         return part
+
+
+def starts(sizes: Sequence[int] | IntArray) -> IntArray:
+    """Return the first positions of parts of these sizes, and the end of the last."""
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
 def _states(part: _Part) -> int:

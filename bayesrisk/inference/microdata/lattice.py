@@ -19,7 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from bayesrisk._numba import lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference.microdata.exact import starts
+from bayesrisk.inference.microdata.contraction import starts
 from bayesrisk.inference.microdata.people_model import Index, Rng
 from bayesrisk.inference.microdata.system import SmallSystem
 
