@@ -39,7 +39,7 @@ class NoStateError(Exception):
     """No values of the unknowns have a weight."""
 
 
-class Rows(NamedTuple):
+class JoinedRows(NamedTuple):
     """Rows that two parts have open, as a join sees them.
 
     Log weights of the sums ``low[r]`` to ``high[r]`` stand from ``weights[start[r]]`` on.
@@ -78,14 +78,14 @@ def _slot(states: States, sums: IntArray) -> int:
     while True:
         state = states.slots[slot]
         if state < 0:
-            return np.int64(slot)
+            return int(slot)
         equal = True
         for k in range(sums.size):
             if states.sums[state, k] != sums[k]:
                 equal = False
                 break
         if equal:
-            return np.int64(slot)
+            return int(slot)
         slot = (slot + np.uint64(1)) & mask
 
 
@@ -98,7 +98,7 @@ def _index(states: States) -> None:
 
 
 @kernel
-def _pair(rows: Rows, one: IntArray, other: IntArray, weight: float, sums: IntArray) -> float:
+def _pair(rows: JoinedRows, one: IntArray, other: IntArray, weight: float, sums: IntArray) -> float:
     """Return the log weight of a pair of states, and fill its open sums; -inf if it has none."""
     k = 0
     for r in range(rows.closed.size):
@@ -120,7 +120,7 @@ def _pair(rows: Rows, one: IntArray, other: IntArray, weight: float, sums: IntAr
 
 @kernel
 def _join(
-    rows: Rows,
+    rows: JoinedRows,
     left: IntArray,
     left_weight: FloatArray,
     right: IntArray,
@@ -162,7 +162,7 @@ def _join(
 
 @kernel
 def _share(
-    rows: Rows,
+    rows: JoinedRows,
     left: IntArray,
     left_weight: FloatArray,
     right: IntArray,
@@ -213,13 +213,13 @@ class _Join:
     left: _Part
     right: _Part
     order: IntArray  # of the states of ``right`` in the join
-    rows: Rows
+    rows: JoinedRows
     span: IntArray
     states: States
 
     @property
-    def arguments(self) -> tuple[Rows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
-        """What the kernels read."""
+    def arguments(self) -> tuple[JoinedRows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
+        """Arguments of the kernels."""
         left, right, by = self.left, self.right, self.order
         return self.rows, left.sums, left.weight, right.sums[by], right.weight[by], self.span
 
@@ -318,7 +318,7 @@ class Contraction:
         rows = np.flatnonzero(sums.matrix[:, g]).astype(np.int64)
         x = np.arange(self._least[g], self._most[g] + 1)
         weight, values = sums.priors[g][x], x[:, None] * sums.matrix[rows, g]
-        is_open = np.array([self._is_open(r, alone) for r in rows], np.bool_)
+        is_open = np.array([self._is_open(int(r), alone) for r in rows], np.bool_)
         for r, s in zip(rows[~is_open], values[:, ~is_open].T, strict=True):
             inside = (s >= sums.low[r]) & (s <= self._high[r])
             own = sums.weights[r][np.where(inside, s - sums.low[r], 0)]
@@ -397,7 +397,7 @@ class Contraction:
         closed = np.array([not self._is_open(int(r), cells) for r in names], np.bool_)
         outside = np.ones(len(self._leaves), np.bool_)
         outside[list(cells)] = False
-        rows = Rows(
+        rows = JoinedRows(
             _position(left.rows, names),
             _position(right.rows, names),
             closed,
@@ -441,7 +441,7 @@ def _position(rows: IntArray, names: IntArray) -> IntArray:
     return found
 
 
-def _by_one_row(left: _Part, right: _Part, rows: Rows) -> tuple[IntArray, IntArray]:
+def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, IntArray]:
     """Return ``right`` in the order of the shared row that leaves the fewest pairs, and these."""
     size, n = left.weight.size, right.weight.size
     order = np.arange(n)

@@ -1,11 +1,11 @@
-"""Which records are there: expected numbers, and the most probable."""
+"""The exact law of the records of a place; which are there, and how many to expect."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -51,9 +51,8 @@ def weigh(
     ``limit`` is the number of pairs of states that may be joined.
     """
     n_groups = system.matrix.shape[1]
-    graph = sp.block_array([[None, system.matrix.T], [system.matrix, None]])
-    _, label = connected_components(graph, directed=False)
-    label = label[:n_groups]
+    blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
+    label = connected_components(sp.block_array(blocks), directed=False)[1][:n_groups]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     of_functions = [np.ones(1) for _ in functions]
     pairs, columns = 0, sp.csc_array(system.matrix)
@@ -76,7 +75,7 @@ def weigh(
                 kept = Contraction(sums, limit - pairs, [rows.size])
                 pairs += kept.pairs
                 values, probability = kept.kept()
-                law = np.bincount(values[:, 0], probability)
+                law = np.bincount(values[:, 0], probability).astype(np.float64)
             of_functions[f] = np.convolve(of_functions[f], law)
     return ExactLaw(tuple(laws), tuple(of_functions), pairs)
 

@@ -374,7 +374,8 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         for m, t in zip(total, top, strict=True)
     )
     given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
-    noisy = np.array([isinstance(law, NoiseSpec) for law in rows.laws], np.bool_) & ~rows.hard
+    noise = [isinstance(law, NoiseSpec) for law in rows.laws]
+    noisy = np.array(noise, np.bool_) & ~rows.hard.astype(np.bool_)
     small = SmallSystem(group, weight, rows.matrix, rows.hard, given, noisy, *laws, priors, total)
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
