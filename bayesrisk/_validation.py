@@ -8,13 +8,16 @@ from itertools import islice
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Arrays by what they hold: one name for each type, in the whole package.
@@ -361,7 +364,7 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
         raise ArgumentError(f"{name} must hold short text, got {shown(value)}") from error
 
 
-def frame(value: object, name: str, columns: Iterable[str] = ()) -> Any:
+def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
     """Return a pandas data frame that has each of the columns once."""
     import pandas as pd  # slow to import
 
@@ -378,7 +381,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> Any:
     return value
 
 
-def groups_as_text(column: Any) -> Any:
+def groups_as_text(column: "pd.Series") -> "pd.Series":
     """Return groups of numbers, as ``pandas.cut`` makes them, and yes or no as text, in order."""
     import pandas as pd  # slow to import
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
@@ -237,7 +238,7 @@ class Estimate(NDArrayOperatorsMixin):
             f"{name}_upper": self.upper,
         }
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the value as an array."""
         return np.array(self.value, dtype=dtype)
 

@@ -85,7 +85,7 @@ def compose_rho(*budgets: object) -> Fraction:
 def split_rho(rho: object, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
 @overload
 def split_rho(rho: object, weights: Iterable[Any]) -> list[Fraction]: ...
-def split_rho(rho: object, weights: object) -> Any:
+def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fraction]:
     """Split a budget in proportion to weights; the parts sum to it exactly.
 
     Parameters

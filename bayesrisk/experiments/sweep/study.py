@@ -364,8 +364,10 @@ def _laplace(rho: float, sensitivity: float) -> _Law:
     scale = sensitivity / epsilon
     noise = DiscreteLaplace(scale)
 
-    def posterior(noisy: IntArray, *, prior: float) -> Any:
-        return count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior])[..., 1]
+    def posterior(noisy: IntArray, *, prior: float) -> FloatArray:
+        return np.asarray(count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior]))[
+            ..., 1
+        ]
 
     averages: dict[str, Callable[..., Any]] = {
         "marginal_posterior": partial(laplace_marginal_posterior, scale),
