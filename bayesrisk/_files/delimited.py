@@ -320,5 +320,5 @@ def header_fields(
 
 
 def text_tables(lines: TextStream, names: list[str]) -> Iterator[pa.Table]:
-    """Yield what follows a header as columns of text, so that nothing is guessed."""
+    """Yield the rows below a header as columns of text, so that nothing is guessed."""
     return csv_tables(lines, pa.schema([(name, pa.string()) for name in names]))

@@ -356,7 +356,7 @@ def link_counties(
 
 
 def _cells(counties: Counties) -> tuple[dict[str, IntArray], int]:
-    """Return how many have each race and ethnicity, of the records and of the truth, and these.
+    """Return the numbers by race and ethnicity, of the records and of the truth, and these.
 
     Refuses a file of which nobody lives in a block of the reconstruction.
     """

@@ -295,7 +295,7 @@ _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 
 
 def shard_size(blocks: int) -> int:
-    """Return how many blocks a shard has: so many that there are about 64 shards, or more.
+    """Return the number of blocks of a shard, which makes about 64 shards, or more.
 
     Blocks differ by orders of magnitude in the work that they take, so that few large shards keep
     workers waiting for the last one.  Only the number of blocks counts, never that of workers.
@@ -317,7 +317,7 @@ def _checked_source(study: ReconstructionStudy | ClaimsStudy) -> tuple[TableSour
 
 
 def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
-    """Return how many blocks have each status, and the first conflicts."""
+    """Return the number of blocks of each status, and the first conflicts."""
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     for shard in folder.finished():

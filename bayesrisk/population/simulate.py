@@ -292,7 +292,7 @@ class Residents(NamedTuple):
 
 
 def quarters_people(target: IntArray, spec: PopulationSpec, rng: np.random.Generator) -> IntArray:
-    """Return how many of each block's people live in group quarters.
+    """Return the number of each block's people who live in group quarters.
 
     A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
     people is equally likely, so that half of them do on average, whatever the block's size.

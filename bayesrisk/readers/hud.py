@@ -388,7 +388,7 @@ def _is_header(fields: Sequence[str]) -> bool:
 
 
 def _header(source: Source) -> tuple[int, list[str], int]:
-    """Return how many lines stand above the header, its names, and how many more have no name.
+    """Return the number of lines above the header, its names, and how many columns have none.
 
     It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
     """

@@ -147,7 +147,7 @@ class Study(ABC):
         return {}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
-        """Return what the finished shards say, for the summary; results are written before."""
+        """Return facts of the finished shards, for the summary; results are written before."""
         return {}
 
     def close(self) -> None:
@@ -464,7 +464,7 @@ class DaskExecutor(Executor):
         self._open = ExitStack()
 
     def room(self) -> int:
-        """Return how many calls the cluster can work on at once.
+        """Return the number of calls that the cluster can work on at once.
 
         No more than that should wait there: every call that a worker holds when it dies is
         suspected of having killed it, and given up after the third time.
