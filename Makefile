@@ -18,7 +18,7 @@ export PYTHONHASHSEED := 0
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
 	mkdir -p $(DEMO)
-	$(BIN)/bayesrisk audit sample:small-town-audit -o $(DEMO)/audit
+	$(BIN)/bayesrisk audit sample:small-town-audit -o $(DEMO)/audit --workers 2
 	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)/sweep
 	@echo
 	@echo "Results of the demonstration; each report has figures, tables, and how to read them:"

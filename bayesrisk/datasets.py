@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "load_microdata", "names", "path", "source"]
 
 
-def _folder() -> Path:
+def folder() -> Path:
     """Return the folder of the samples: inside the wheel, or in the checkout it was made from."""
     here = Path(__file__).resolve().parent
     installed = here / "_samples"
@@ -27,7 +27,7 @@ def _folder() -> Path:
 def catalogue() -> dict[str, dict[str, Any]]:
     """Return file, checksum, kind, source and licence of every sample."""
     found: dict[str, dict[str, Any]] = json.loads(
-        (_folder() / "catalogue.json").read_text(encoding="utf-8")
+        (folder() / "catalogue.json").read_text(encoding="utf-8")
     )
     return found
 
@@ -65,7 +65,7 @@ def path(name: str) -> Path:
     """
     entries = catalogue()
     check.choice(name, "name", tuple(sorted(entries)))
-    found = _folder() / str(entries[name]["file"])
+    found = folder() / str(entries[name]["file"])
     wanted = entries[name]["sha256"]
     files = {"": wanted} if isinstance(wanted, str) else wanted
     for file, known in ((found / part, known) for part, known in files.items()):
@@ -124,7 +124,7 @@ def load_microdata(name: str) -> "Microdata":
     """
     from bayesrisk.tables import Microdata  # slow to import
 
-    folder = path(name)
-    if not folder.is_dir() or "kind" in catalogue()[name]:
-        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {folder.name}")
-    return Microdata.read(folder)
+    found = path(name)
+    if not found.is_dir() or "kind" in catalogue()[name]:
+        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {found.name}")
+    return Microdata.read(found)

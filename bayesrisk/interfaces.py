@@ -1,16 +1,20 @@
 """Protocols of the plug-ins: what laws, mechanisms and attacks must offer, no more."""
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from bayesrisk.distributions.base import NoiseLaw
 
 if TYPE_CHECKING:
+    from bayesrisk.inference import RecordPrior
     from bayesrisk.release import MechanismSpec, Release
+    from bayesrisk.risk import Statements
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Attack", "Mechanism", "NoiseLaw"]
+__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw"]
 
 
 @runtime_checkable
@@ -55,11 +59,88 @@ class Mechanism(Protocol):
 class Attack(Protocol):
     """Reads a release, and nothing else, and says what it concludes.
 
-    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say); the risk layer
-    turns it into statements with a prior and a posterior.
+    What ``run`` returns depends on the attack (a :class:`Reconstruction`, say).  An
+    :class:`AttackResult` makes statements with a prior and a posterior of it.
     """
 
     name: str
 
     def run(self, release: "Release") -> object:
         """Return the conclusions from a release; the same release gives the same answer."""
+
+
+# The auditor's zone makes the statements; whoever only attacks never loads it.
+_MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_statements", "")
+
+
+class AttackResult:
+    """Result of an attack that puts what it says on the one scale of all attacks."""
+
+    def statements(
+        self,
+        *,
+        release: "Release",
+        prior: "RecordPrior | Records",
+        truth: "Microdata | Records | None" = None,
+        without: bool = True,
+        mechanism: Mechanism | None = None,
+        rng: int | None = None,
+        **options: Any,
+    ) -> "Statements":
+        """Return the statements of the result: belief before, without the own record, and after.
+
+        Parameters
+        ----------
+        release : Release
+            What was attacked.
+        prior : RecordPrior or Records
+            What the adversary believes of the records of a place before the release, of the schema
+            of its tables: a law, or the records of a larger place or a sample, each place having
+            their composition.
+        truth : Microdata or Records, optional
+            The confidential records, for ``correct`` and ``without`` and nothing else.
+        without : bool, default True
+            Whether the attack is run again without the target's record, wherever there is a truth.
+        mechanism, rng : Mechanism and int, optional
+            The mechanism and the seed of the release, which is made again without each record.
+            Needed for ``without`` where published counts are neither true nor true plus noise.
+        **options : object
+            Reconstructions: ``stated``, the attributes that are stated, ``known``, those that are
+            known of the target (none by default), and ``attack``.  Claims: ``readable``, as for
+            :meth:`Claims.to_frame`.  Majority inference: ``name`` of the release among its own and
+            ``level`` of its places.  Occupancy: ``attack``.  An ``attack`` is the one that found
+            the result, by default one with the usual settings.
+
+        Returns
+        -------
+        Statements
+            With column ``baseline``, the name of the prior.
+
+        Notes
+        -----
+        The posterior is the belief of somebody who takes the attack at its word (``believed``), or
+        ``proved`` where published counts are true ones and nothing else fits.  Where the attack
+        says nothing the prior stands (``unstated``).
+
+        - *Reconstruction.*  The target is a person of a place with what is ``known`` (adversary
+          ``linker``), the statement values of what is ``stated`` that a reconstructed record has.
+          The posterior is the share of the reconstructed records of the kind with these values.
+        - *Claims.*  The target is a record that the claim describes, the statement the claim: so
+          many records of the place are like that.  The prior is the law of that number, and
+          ``without`` the probability that the target is the one that was missing, where the release
+          without it proves how many of the others there are.
+        - *Majority.*  The target is a person of a place, the statement the race and Hispanic origin
+          most people there have by the published counts; the posterior is their share.
+        - *Occupancy.*  The target is a subsidised household of a block, the statement that it is
+          over the occupancy limit; the posterior knows that at least one there is, where that was
+          found.
+
+        ``without`` is a mean over the people of the truth whom the statement may be about:
+        each time the same attack, on a release of everybody else.  If published counts are true
+        ones, or true ones plus independent noise, that is the release less the record.
+        ``correct`` is missing where the statement is true of some of these people and false of
+        others, and where there is none.
+        """
+        make = cast("Callable[..., Statements]", _MAKER.load())
+        given = {"release": release, "prior": prior, "truth": truth, "without": without}
+        return make(self, **given, mechanism=mechanism, rng=rng, options=options)

@@ -124,12 +124,11 @@ def points() -> tuple[Any, ...]:
 
 
 def proposals() -> tuple[Any, ...]:
-    release, about = about_block("people")
-    run = {"draws": 200, "chains": 2, "doublings": 0, "rng": 1}
+    release, chain = test_record_law.block_chain(PEOPLE)
     return (
-        lambda: microdata_posterior(release, ASKED, **about, **run),
+        lambda: chain.advance(400),
         lambda: test_record_law.plain_chain(release, PEOPLE, 2_000, np.random.default_rng(1)),
-        2 * 2 * 200 * 1_000,  # after as many that are discarded; a thousand proposals for a draw
+        400 * chain.sweep_size,
         2_000,
     )
 

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import pytest
 import scipy.sparse as sp
 from targets import Aim, a_second, faster, lasting, seconds_each
 
@@ -17,6 +18,7 @@ from bayesrisk.inference.microdata.chains import PeopleChain
 from bayesrisk.inference.microdata.lattice import LatticeChains, walk
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.system import presolve, system_of
+from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.mechanisms import DiscreteGaussianMechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
@@ -24,8 +26,11 @@ from bayesrisk.tables import Attribute, Geography, Table
 SIZES = {"sex": 2, "age": 4}
 
 
-def noisy_block(people):
-    """Return a release of one block: its number of people as it is, three tables with noise."""
+def noisy_block(people, scale=2, *, counted=True):
+    """Return a release of one block: its number of people as it is, three tables with noise.
+
+    The number has noise, too, if it is not ``counted``; ``scale`` is the variance.
+    """
     attributes = tuple(Attribute(name, size) for name, size in SIZES.items())
     schema = Schema("people", attributes, Geography("towns", ("block",), (1,)))
     eye = {name: np.eye(size, dtype=np.int64) for name, size in SIZES.items()}
@@ -39,15 +44,16 @@ def noisy_block(people):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({name: rng.integers(size, size=people) for name, size in SIZES.items()})
     published = tabulate(Records.from_frame(frame.assign(block="1"), schema=schema), workload)
-    noise, counts = NoiseSpec("discrete-gaussian", 2), {}
-    laws = {key: TrueCounts() if key[1] == "total" else noise for key in tables}
+    noise, counts = NoiseSpec("discrete-gaussian", scale), {}
+    laws = {key: TrueCounts() if counted and key[1] == "total" else noise for key in tables}
     for key, matrix in published.counts.items():
         drawn = 0 if laws[key].exact else noise.to_law().rvs(matrix.shape, random_state=rng)
         counts[key] = sp.csr_array(matrix.toarray() + drawn)
     release = Release(
         MechanismSpec("some", {}, laws), PublishedTables(workload, published.geoids, counts)
     )
-    return release, RecordPrior.uniform_data_sets(schema)
+    size = None if counted else np.full(3 * people + 1, 1.0 / (3 * people + 1))
+    return release, RecordPrior.uniform_data_sets(schema, size=size)
 
 
 def plain_enumeration(release, people):
@@ -94,47 +100,101 @@ def test_points(compare):
     )
 
 
-def plain_chain(release, people, proposals, rng):
-    """Redraw one person after another, with NumPy; return draws of the first kind's number."""
+def plain_chain(release, people, proposals, rng, scale=2, *, counted=True):
+    """Redraw one person after another, with NumPy; return draws of the first kind's number.
+
+    Of a number of people that is not ``counted`` every fourth proposal is one more or one less.
+    """
     count = {key[1]: m.toarray()[0] for key, m in release.tables.counts.items()}
-    kinds = rng.integers(8, size=people)
+    kinds = rng.integers(8, size=people).tolist()
     x = np.bincount(kinds, minlength=8)
 
     def log_likelihood(x):
         table = x.reshape(2, 4)
         value = ((count["both"] - x) ** 2).sum() + ((count["sex"] - table.sum(axis=1)) ** 2).sum()
-        return -(value + ((count["age"] - table.sum(axis=0)) ** 2).sum()) / 4
+        value += ((count["age"] - table.sum(axis=0)) ** 2).sum()
+        if not counted:
+            value += (count["total"][0] - x.sum()) ** 2
+        return -value / (2 * scale)
 
     here, draws = log_likelihood(x), np.empty(proposals, dtype=int)
     for step in range(proposals):
-        person, kind = rng.integers(people), rng.integers(8)
-        other = x.copy()
-        other[kinds[person]] -= 1
-        other[kind] += 1
+        other, up, down = x.copy(), True, True
+        if not counted and rng.random() < 0.25:
+            up = rng.random() < 0.5
+            down = not up
+        person, kind = int(rng.random() * len(kinds)), rng.integers(8)
+        if (down and not kinds) or (up and not down and len(kinds) == 3 * people):
+            draws[step] = x[0]
+            continue
+        other[kind] += up
+        if down:
+            other[kinds[person]] -= 1
         there = log_likelihood(other)
         if math.log(rng.random()) < there - here:
-            kinds[person], x, here = kind, other, there
+            x, here = other, there
+            if up and down:
+                kinds[person] = kind
+            elif up:
+                kinds.append(kind)
+            else:
+                kinds[person] = kinds[-1]
+                kinds.pop()
         draws[step] = x[0]
     return draws
 
 
-def test_proposals(compare):
-    people, draws, slow = 40, 1000, 20_000
-    release, prior = noisy_block(people)
-    asked = [RecordQuestion({"sex": [0], "age": [0]})]
+@pytest.mark.parametrize(
+    ("what", "scale", "counted"),
+    [("rho 1", 2, True), ("rho 0.0992", 20, True), ("an unknown number of people", 2, False)],
+)
+def test_effective_draws(compare, what, scale, counted):
+    """Whether a tenth of the people of a block are of a kind: draws worth as much, each second."""
+    people, slow, rounds = 40, 20_000, 3
+    release, prior = noisy_block(people, scale, counted=counted)
+    asked = [RecordQuestion({"sex": [0], "age": [0]}, at_least=people // 10)]
     common = {"level": "block", "place": "1", "prior": prior, "engine": "people"}
 
     def ours():
-        return microdata_posterior(
-            release, asked, **common, rng=1, draws=draws, chains=2, doublings=0
-        )
+        run = {"rng": 1, "draws": 1000, "chains": 2, "doublings": 0}
+        return microdata_posterior(release, asked, **common, **run)
 
-    assert ours().answers["status"].tolist() == ["sampled"]
+    def theirs():
+        rng = np.random.default_rng(1)
+        return plain_chain(release, people, slow, rng, scale, counted=counted)
+
+    hits, answer = (theirs() >= people // 10).astype(float), ours().answers.iloc[0]
+    worth = effective_size(hits[None])
+    spread = math.hypot(hits.std() / math.sqrt(worth), answer["error"])
+    assert abs(hits.mean() - answer["posterior"]) < 5.0 * spread
+    drawn = ours().samples.counts[:, :, 0] >= people // 10
     compare(
         ours,
+        theirs,
+        aims={f"effective draws of a block of 40, {what}, beside a plain chain": faster(10)},
+        ours_units=effective_size(drawn.astype(float)),
+        twin_units=worth,
+        rounds=rounds,
+    )
+
+
+def block_chain(people):
+    """Return a chain over the people of a block of three noisy tables, which has moved."""
+    release, prior = noisy_block(people)
+    system = system_of(release, level="block", place="1", prior=prior)
+    chain = PeopleChain.begin(people_model(system), np.random.default_rng(1), 1000)
+    chain.advance(10)
+    return release, chain
+
+
+def test_proposals(compare):
+    people, sweeps, slow = 40, 1000, 20_000
+    release, chain = block_chain(people)
+    compare(
+        lambda: chain.advance(sweeps),
         lambda: plain_chain(release, people, slow, np.random.default_rng(1)),
         aims={"a chain over the people of a block of 40": a_second(3e6, "proposals")},
-        ours_units=2 * 2 * draws * 1000,
+        ours_units=sweeps * chain.sweep_size,
         twin_units=slow,
         rounds=3,
     )

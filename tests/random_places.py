@@ -12,11 +12,14 @@ from bayesrisk.tables import Attribute, Geography, Table
 
 GEOGRAPHY = Geography("towns", ("tract", "block"), (1, 3))
 KINDS = ("exact", "noisy", "rounded", "withheld", "mixed")
+#: Noise from near-exact to strong, rounding and exact tables; numbers of people with gaps.
+WIDE = "wide"
+SCALES = ("1/1000", "1/100", "1/10", 1, 5, 30)
 
 
 def place(seed, kind, n_places=1):
     """Return a release of one tract, its prior, what the oracle needs, and the truth."""
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    rng = np.random.default_rng([seed, (*KINDS, WIDE).index(kind)])
     sizes = [(2, 2), (2, 3), (4,), (2, 2, 2)][int(rng.integers(4 if n_places == 1 else 3))]
     n_cells = math.prod(sizes)
     names = ("sex", "age", "race")[: len(sizes)]
@@ -25,6 +28,9 @@ def place(seed, kind, n_places=1):
     )
     most = 4 if n_places == 1 else 2
     size = rng.dirichlet(np.ones(most + 1))
+    if kind == WIDE:
+        size *= rng.random(most + 1) < 0.7
+        size = size / size.sum() if size.any() else np.eye(most + 1)[most]
     shares = rng.dirichlet(np.ones(n_cells))
     if n_cells > 3:
         shares[int(rng.integers(n_cells))] = 0.0  # a structural zero
@@ -78,6 +84,11 @@ def _table(rng, schema, sizes, name):
 
 
 def _law(rng, kind):
+    if kind == WIDE and rng.random() < 0.6:
+        law = ("discrete-gaussian", "discrete-laplace")[int(rng.integers(2))]
+        return NoiseSpec(law, SCALES[int(rng.integers(len(SCALES)))])
+    if kind == WIDE:
+        kind = ("exact", "rounded", "withheld")[int(rng.choice(3, p=[0.4, 0.5, 0.1]))]
     if kind == "mixed":
         kind = ("exact", "noisy", "rounded", "withheld")[int(rng.integers(4))]
     if kind == "noisy":

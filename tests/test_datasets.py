@@ -14,15 +14,15 @@ from bayesrisk import datasets as samples
 def damaged(tmp_path, monkeypatch):
     """Return a copy of the samples, whose files a test may change."""
     folder = tmp_path / "samples"
-    shutil.copytree(samples._folder(), folder)
-    monkeypatch.setattr(samples, "_folder", lambda: folder)
+    shutil.copytree(samples.folder(), folder)
+    monkeypatch.setattr(samples, "folder", lambda: folder)
     return folder
 
 
 @pytest.mark.parametrize("name", samples.names())
 def test_every_sample(name):
     file = samples.path(name)
-    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    catalogue = json.loads((samples.folder() / "catalogue.json").read_text(encoding="utf-8"))
     known = catalogue[name]["sha256"]
     if file.is_dir():
         found = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in file.iterdir()}
@@ -47,7 +47,7 @@ def test_every_sample(name):
 
 def test_every_file_is_in_the_catalogue():
     listed = {samples.path(name).name for name in samples.names()}
-    files = {f.name for f in samples._folder().iterdir()} - {"README.md", "catalogue.json"}
+    files = {f.name for f in samples.folder().iterdir()} - {"README.md", "catalogue.json"}
     assert files == listed
 
 

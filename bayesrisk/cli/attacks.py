@@ -476,8 +476,8 @@ class AuditOptions:
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="How they conclude: posterior, reconstruction, majority or claims; may be "
-            "repeated [posterior]."
+            help="How they conclude: posterior, reconstruction, majority, claims or (of "
+            "households) occupancy; may be repeated [posterior]."
         ),
     ] = None
     known: Annotated[
@@ -495,7 +495,27 @@ class AuditOptions:
     only: Annotated[list[str] | None, typer.Option(help="Table to publish [all].")] = None
     schema: SchemaOption = None
     targets: Annotated[
-        int | None, typer.Option(help="People who are asked about, drawn at random [200].")
+        int | None,
+        typer.Option(
+            help="People who are asked about, drawn at random [everybody of up to 2000, else 200]."
+        ),
+    ] = None
+    releases: Annotated[
+        int | None, typer.Option(help="Most releases of each randomised protection [20].")
+    ] = None
+    half_width: Annotated[
+        float | None,
+        typer.Option(
+            help="Half-width of the interval of every gain, in points, that is enough: fewer "
+            "releases are made then [0.5]."
+        ),
+    ] = None
+    prior_from: Annotated[
+        Path | None,
+        typer.Option(
+            help="Public records that adversaries take their prior from, such as a sample or an "
+            "earlier census [the other places of the population]."
+        ),
     ] = None
     concentration: Annotated[
         str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
@@ -629,12 +649,19 @@ def _study(population: Path | dict[str, Any], document: dict[str, Any]) -> "Audi
         adversaries=_adversaries(document.get("attack"), known),
         stated=stated,
         schema=schema,
-        targets=document.get("targets", 200),
+        targets=document.get("targets"),
+        releases=document.get("releases", 20),
+        half_width=document.get("half_width", 0.5) / 100.0,
+        prior_from=_public(document.get("prior_from")),
         concentration=optional_number(document.get("concentration"), "concentration"),
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
     )
+
+
+def _public(given: str | Path | None) -> Path | None:
+    return None if given is None else record_path(Path(given))
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":

@@ -102,7 +102,16 @@ class AuditFile(Section):
     schema_: Annotated[str, TEXT] | None = Field(
         None, alias="schema", description="Schema of a file of records; that of the tables."
     )
-    targets: Count | None = Field(None, description="People who are asked about.")
+    targets: Count | None = Field(
+        None, description="People who are asked about; everybody of up to 2000 if left out."
+    )
+    releases: Count | None = Field(None, description="Most releases of each randomised protection.")
+    half_width: Annotated[float, Field(ge=0.0)] | None = Field(
+        None, description="Half-width of the interval of every gain that is enough, in points."
+    )
+    prior_from: Annotated[str, TEXT] | None = Field(
+        None, description="Public records that adversaries take their prior from."
+    )
     concentration: Annotated[str, TEXT] | None = Field(
         None, description="How alike people of one place are, in records; fitted if left out."
     )

@@ -1,100 +1,139 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
-#: Attacks whose name says how the release was read.
-_NAMES = ("reconstruction", "majority", "claims")
+#: Readings by an adversary's best model, which need no name beside the protection's, and attacks
+#: whose name says how the release was read.
+_BEST = ("likelihood", "swap-aware", "working-error")
+_NAMES = ("reconstruction", "majority", "claims", "occupancy")
 _THREE = (
-    ("right_prior", "before any release", "o", "none"),
-    ("right_without", "without their own record", "s", "none"),
-    ("right_posterior", "after the release", "D", None),
+    ("believed_prior", "before any release", "o", "none"),
+    ("believed_without", "without their own record", "s", "none"),
+    ("believed_posterior", "after the release", "D", None),
 )
+_KEYS = ("protection", "attack", "adversary")
 
 
 @canvas.styled
 def plot_audit(
-    summary: pd.DataFrame,
-    errors: pd.Series,
+    measures: pd.DataFrame,
+    costs: pd.DataFrame,
+    comparisons: pd.DataFrame | None = None,
     *,
-    curves: Sequence[Sequence[str]] = (),
     ax: Where = None,
 ) -> Panels:
-    """Draw what is learned from people's own records against the error of the tables.
+    """Draw what adversaries gain from people's own records against the error of the tables.
 
     Parameters
     ----------
-    summary : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit_summary` gives them.
-    errors : pandas.Series
-        Mean absolute error of a published count, by the name of the protection.
-    curves : sequence of sequences of str, optional
-        Names of protections whose points a line joins, in order: one mechanism along a parameter.
+    measures : pandas.DataFrame
+        Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
+    costs : pandas.DataFrame
+        ``error``, the mean absolute error of a count, for each ``protection``.
+    comparisons : pandas.DataFrame, optional
+        As :func:`~bayesrisk.risk.compare` gives them.  A line joins two protections where their
+        order was told and no third one lies between them; without comparisons nothing is joined.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
 
     Returns
     -------
     array of matplotlib.axes.Axes
-        A panel for each adversary, a point with its interval for each protection and reading.
+        A panel for each adversary, a point with its interval for each protection and reading.  A
+        band is what 95 in 100 single releases of a randomised protection would show.
     """
-    needed = ("protection", "attack", "adversary", "own", "own_lower", "own_upper")
-    canvas.require(summary, needed, "summary")
-    who = summary["adversary"].unique().tolist()
-    order = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
+    gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
+    canvas.require(measures, (*_KEYS, *gains), "measures")
+    canvas.require(costs, ("protection", "error"), "costs")
+    error = costs.set_index("protection")["error"]
+    who = measures["adversary"].unique().tolist()
+    order = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below has two columns; beyond three rows it would take the panels' place.
     height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
-    every = canvas.panels(ax, len(who), (1.4 + 2.4 * len(who), height), sharey=True)
+    every = canvas.panels(ax, len(who), (2.0 + 2.4 * len(who), height), sharey=True)
     for axes, adversary in zip(every, who, strict=True):
-        rows = summary[summary["adversary"] == adversary]
+        rows = measures[measures["adversary"] == adversary]
         axes.axhline(0.0, color="0.6", linewidth=0.8)
-        _join(axes, rows, errors, curves)
+        _join(axes, rows, error, comparisons)
         for _, row in rows.iterrows():
-            own, low, high = (100.0 * row[f"own{end}"] for end in ("", "_lower", "_upper"))
+            look = canvas.point(order.index(_name(row)))
+            gain, low, high = (100.0 * row[f"gain{end}"] for end in ("", "_lower", "_upper"))
+            at, spread = error[row["protection"]], 100.0 * one_release(row)
+            if spread > 0.0:
+                axes.vlines(
+                    at, gain - spread, gain + spread,
+                    color=look["color"], alpha=0.25, linewidth=7.0, zorder=1.5,
+                )  # fmt: skip
+            # An interval as wide as all that could be says nothing, and would hide the others.
+            reach = canvas.reach([gain], [low], [high]) if high - low < 100.0 else None
             axes.errorbar(
-                [errors[row["protection"]]], [own], yerr=canvas.reach([own], [low], [high]),
-                **canvas.point(order.index(_name(row))), capsize=2.5, linestyle="none",
-                label=_name(row),
-            )  # fmt: skip
+                [at], [gain], yerr=reach, **look, capsize=2.5, linestyle="none", label=_name(row)
+            )
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
-        axes.set_xlabel("mean absolute error of a count")
-    every[0].set_ylabel("learned from own record,\nmore people guessed right (points)")
+        axes.set_xlabel("cost: mean absolute error of a count")
+        axes.margins(x=0.08)
+    every[0].set_ylabel("gain from own record (points)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
 
 
+def one_release(row: Mapping[Any, Any]) -> float:
+    """Return the distance from the mean gain that one more release keeps 95 times of 100.
+
+    With the standard error s of the mean of m releases it is t s sqrt(m + 1), t the quantile of
+    Student's law with m - 1 degrees of freedom; NaN of a single one, 0 of what is not randomised.
+    """
+    number = int(row["releases"])
+    if not row["randomised"]:
+        return 0.0
+    return float(stdtrit(number - 1, 0.975) * row["error_releases"] * math.sqrt(number + 1.0))
+
+
 def _join(
-    axes: Axes, rows: pd.DataFrame, errors: pd.Series, curves: Sequence[Sequence[str]]
+    axes: Axes, rows: pd.DataFrame, error: pd.Series, comparisons: pd.DataFrame | None
 ) -> None:
-    """Draw a line through the points of every curve, for each reading of its releases."""
-    for names in curves:
-        for _, read in rows.groupby("attack", sort=False):
-            own = read.set_index("protection")["own"]
-            there = [name for name in names if name in own.index]
-            if len(there) < 2:
-                continue
+    """Join the points of protections whose order was told, unless a third one lies between."""
+    if comparisons is None:
+        return
+    best = rows[rows["attack"].isin(_BEST)]
+    best = (rows if best.empty else best).drop_duplicates("protection")
+    gain = best.set_index("protection")["gain"]
+    mine = comparisons["adversary"].isin(rows["adversary"])
+    mine &= comparisons["attack"].isin([*best["attack"], "posterior"])
+    told = comparisons[mine & comparisons["verdict"].isin(["less", "more"])]
+    pairs = {
+        (row["protection"], row["against"])[:: 1 if row["verdict"] == "less" else -1]
+        for _, row in told.iterrows()
+    }
+    pairs = {pair for pair in pairs if gain.index.isin(pair).sum() == 2}
+    for low, high in sorted(pairs):
+        if not any({(low, name), (name, high)} <= pairs for name in gain.index):
             axes.plot(
-                [errors[name] for name in there], [100.0 * own[name] for name in there],
+                error[[low, high]], 100.0 * gain[[low, high]],
                 color="0.7", linewidth=1.2, zorder=1,
             )  # fmt: skip
 
 
 @canvas.styled
-def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw how often every adversary is right: before, without the target's record, and after.
+def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
+    """Draw the beliefs in the truth: before, without the target's record, and after.
 
     Parameters
     ----------
-    summary : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit_summary` gives them.
+    measures : pandas.DataFrame
+        Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
 
@@ -103,16 +142,14 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         A panel for each adversary, a line for each protection and reading.
     """
-    canvas.require(
-        summary, ("protection", "attack", "adversary", *(c for c, *_ in _THREE)), "summary"
-    )
-    who = summary["adversary"].unique().tolist()
-    lines = list(dict.fromkeys(_name(row) for _, row in summary.iterrows()))
+    canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
+    who = measures["adversary"].unique().tolist()
+    lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below is one row, wider than one panel.
     size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
     every = canvas.panels(ax, len(who), size, sharey=True)
     for axes, adversary in zip(every, who, strict=True):
-        rows = summary[summary["adversary"] == adversary]
+        rows = measures[measures["adversary"] == adversary]
         at = [len(lines) - 1 - lines.index(_name(row)) for _, row in rows.iterrows()]
         low = 100.0 * rows[[c for c, *_ in _THREE]].min(axis=1)
         high = 100.0 * rows[[c for c, *_ in _THREE]].max(axis=1)
@@ -124,7 +161,7 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
                 edgecolors=colour, facecolors=colour if face is None else face,
             )  # fmt: skip
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
-        axes.set_xlabel("people guessed right (%)")
+        axes.set_xlabel("probability of the truth (%)")
         axes.set_xlim(0.0, 103.0)
     every[0].set_yticks(range(len(lines)), lines[::-1])
     every[0].set_ylim(-0.6, len(lines) - 0.4)
@@ -135,7 +172,7 @@ def plot_beliefs(summary: pd.DataFrame, *, ax: Where = None) -> Panels:
 def _name(row: pd.Series) -> str:
     """Return the name of a point: the protection, and how it is read where that needs saying."""
     protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
-    if attack == "likelihood":
+    if attack in _BEST:
         return protection
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
 

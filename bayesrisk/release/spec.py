@@ -46,10 +46,17 @@ class Likelihood:
         Name of the kind in ``_release.json``.
     exact : bool
         Whether a count that is published is the true one.
+    random : bool
+        Whether another release of the same records may publish another count.
     """
 
     kind: ClassVar[str] = ""
     exact: ClassVar[bool] = False
+
+    @property
+    def random(self) -> bool:
+        """Whether chance has a part in what is published."""
+        return not self.exact
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray | None:
         """Return P(released | true count) of one cell, where it has a closed form.
@@ -201,6 +208,11 @@ class RoundingSpec(Likelihood):
         base = check.integer(self.base, "base", lower=1, upper=_MAX_BASE)
         object.__setattr__(self, "base", base)
         check.choice(self.method, "method", _ROUNDINGS)
+
+    @property
+    def random(self) -> bool:
+        """Whether a count may be rounded up or down by chance."""
+        return self.method == "random"
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
         """Return P(released | true count), as :func:`rounding_probability`, exact to rounding."""

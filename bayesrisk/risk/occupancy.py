@@ -14,11 +14,13 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.inference import RecordPrior
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
+from bayesrisk.tables import Schema
 
 # -----------------------------------------------------------------------------
 # The confidential households that occupancy attacks are held against.
@@ -81,6 +83,71 @@ def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> IntArray:
         if name in key:
             code += frame[name].to_numpy(np.int64)
     return code
+
+
+# -----------------------------------------------------------------------------
+# The law of a household of a block, given that a subsidised one there is over the limit.
+
+
+#: Attributes that decide whether a household is over its occupancy limit.
+LIMITED = ("size", "bedrooms", "subsidised")
+
+
+def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
+    """Return which cells of a schema are subsidised households, and which of these over the limit.
+
+    Examples
+    --------
+    >>> subsidised, over = occupancy_cells(Schema.named("household-occupancy"))
+    >>> int(subsidised.sum()), int(over.sum())
+    (2744, 784)
+    """
+    index = schema.indices(np.arange(schema.size, dtype=np.int64))
+    code = {name: index[name] + schema.attribute(name).first for name in LIMITED}
+    subsidised = code["subsidised"] == 1
+    return subsidised, subsidised & occupancy_violation(code["size"], code["bedrooms"])
+
+
+def none_over(prior: RecordPrior, households: int, within: int = 0) -> float:
+    r"""Return the probability that none of some subsidised households is over the limit.
+
+    .. math:: \prod_{i=0}^{m-1} \frac{A \theta_N + w + i}{A \theta_S + w + i}
+
+    for m households, of whose block w others are known to be within the limit; S are the subsidised
+    ones of the composition, N those of them within the limit.  Without a concentration A every
+    factor is :math:`\theta_N / \theta_S`.
+    """
+    subsidised, over = occupancy_cells(prior.schema)
+    shares = prior.shares_of_cells
+    every, least = float(shares[subsidised].sum()), float(shares[subsidised & ~over].sum())
+    if prior.concentration is None:
+        return float((least / every) ** households)
+    known = within + np.arange(households)
+    a = prior.concentration
+    return float(np.prod((a * least + known) / (a * every + known)))
+
+
+def household_weights(prior: RecordPrior, households: int, subsidised: int) -> FloatArray:
+    """Return the law of one household of a block where a subsidised one is over the limit.
+
+    A weight for each cell of the schema, with sum P(one is over the limit); ``households`` live in
+    the block, ``subsidised`` of them in subsidised units.
+    """
+    helped, over = occupancy_cells(prior.schema)
+    shares = prior.shares_of_cells
+    found = np.zeros(shares.size)
+    # The household is subsidised with n of N, and then of cell c with theta_c / theta_S.  One over
+    # the limit is enough; else it is up to the n - 1 others; of one without subsidy to all n.
+    for cells, part, others, within in (
+        (helped, subsidised, subsidised - 1, 1),
+        (~helped, households - subsidised, subsidised, 0),
+    ):
+        whole = float(shares[cells].sum())
+        if part > 0 and whole > 0:
+            rest = 1.0 - none_over(prior, others, within) if shares[helped].any() else 0.0
+            chance = np.where(over, 1.0, rest)
+            found[cells] = (part / households * shares * chance / whole)[cells]
+    return found
 
 
 # -----------------------------------------------------------------------------

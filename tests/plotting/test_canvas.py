@@ -114,7 +114,7 @@ GIVEN = {
     "plot_claims": lambda frame: (frame, {"prior": frame}),
     "plot_postprocessing": lambda frame: (frame, frame),
     "plot_tradeoff": lambda frame: ({"curve": frame},),
-    "plot_audit": lambda frame: (frame, pd.Series(dtype=float)),
+    "plot_audit": lambda frame: (frame, frame),
 }
 ASKED = {
     "plot_occupancy_linkage": {"key": "hud", "unique": True},

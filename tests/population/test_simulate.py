@@ -64,7 +64,7 @@ def test_everybody_in_group_quarters_or_nobody():
 
 
 def test_the_sample_can_be_made_again():
-    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    catalogue = json.loads((samples.folder() / "catalogue.json").read_text(encoding="utf-8"))
     recipe = catalogue["synthetic-county"]["recipe"]
     spec = population_spec(recipe["preset"], **recipe["changes"])
     made, stored = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import betainc
+from scipy.special import bdtr, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
@@ -24,12 +24,16 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.mechanisms.registry import mechanism_dial
-from bayesrisk.risk.audit import audit_quantiles, audit_targets
+from bayesrisk.risk.audit import audit_targets, costs
 from bayesrisk.risk.statements.claims import ratio_of
 
 _RANGE = ".."
 _DIGITS = 3  # significant ones of a value that is tried
 _MAX_STEPS = 20
+_TAIL = 0.025
+#: Fresh releases of a chosen setting, the share of them that must keep to the goal, and how many
+#: settings are put to that proof, one after the other.
+FRESH, PROVED, PROOFS = 20, 0.9, 3
 
 
 @displayed
@@ -166,142 +170,296 @@ def _decimal(value: float) -> str:
     return np.format_float_positional(float(f"{value:.{_DIGITS}g}"), trim="-")
 
 
-def worst_quantile(statements: pd.DataFrame, goal: ProtectionGoal) -> dict[str, Any]:
-    """Return the quantile of one setting, of the worst adversary and population of the goal."""
-    targets = _targets(statements, goal)
-    # All adversaries at once, so that what holds for each holds for the worst of them.
-    level = 1.0 - 0.05 / targets.groupby(_attackers(targets)).ngroups
-    quantiles = by_population(
-        targets, lambda rows: audit_quantiles(rows, quantile=goal.quantile, confidence=level)
-    )
-    worst = quantiles.iloc[int(quantiles["ratio"].fillna(np.inf).argmax())]
-    line = {n: worst[n] for n in (*_attackers(quantiles), "targets", "undecided", "ratio")}
-    line |= {"lower": quantiles["lower"].max(), "upper": quantiles["upper"].max()}
-    # Without any posterior there is no ratio, and the goal is not met.
-    return line | {"met": bool(line["ratio"] <= goal.target_ratio)}
+# Whether a setting keeps to a goal: its worst quantile in each of several releases.
 
 
-def _targets(statements: pd.DataFrame, goal: ProtectionGoal) -> pd.DataFrame:
-    """Return the targets of all adversaries that the goal is about."""
-    targets = by_population(statements, audit_targets)
-    return targets if goal.against is None else targets[targets["adversary"] == goal.against]
+def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float) -> pd.DataFrame:
+    """Return a row for each release of one setting: the worst quantile of all who ask.
 
-
-def _attackers(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that name adversary, reading and population."""
-    return [name for name in (POPULATION, "attack", "adversary") if name in frame]
-
-
-def tried_settings(
-    settings: Sequence[tuple[Protection, Search | None, float | None, Protection]],
-    statements: pd.DataFrame,
-    errors: pd.DataFrame,
-    goal: ProtectionGoal,
-) -> pd.DataFrame:
-    """Return a row for each setting that was tried, with its worst quantile and its cost.
-
-    A setting is a protection, its search, and the value and the protection that were tried.
+    Where a ``share`` of people less than 1 was asked about, ``upper`` is the order statistic that
+    the quantile of all people exceeds with a chance of 1 in 40 at most; targets without a
+    posterior count as infinite there.
     """
+    targets = by_population(statements, audit_targets)
+    if goal.against is not None:
+        targets = targets[targets["adversary"] == goal.against]
+    names = [name for name in (POPULATION, "attack", "adversary") if name in targets]
     lines = []
-    by_name = dict(list(statements.groupby("protection", sort=False)))
-    of_tables = errors.groupby("protection", sort=False)
-    cost, withheld = of_tables["mean_absolute_loss"].mean(), of_tables["withheld"].mean()
-    for protection, search, value, setting in settings:
-        name = setting.name
+    for key, rows in targets.groupby(["release", *names], sort=False):
+        ratio = ratio_of(*(rows[f"truth_{n}"].to_numpy(float) for n in ("posterior", "without")))
+        known, n = np.sort(ratio[~np.isnan(ratio)]), ratio.size
+        whole = np.concatenate([known, np.full(n - known.size, np.inf)])
+        index = int(np.ceil(goal.quantile * n)) - 1
+        if share < 1.0:  # the k-th least of n exceeds the quantile unless Bin(n, q) >= k
+            index = int(np.searchsorted(bdtr(np.arange(n + 1), n, goal.quantile), 1.0 - _TAIL))
+        value = known[int(np.ceil(goal.quantile * known.size)) - 1] if known.size else np.inf
+        about = dict(zip(("release", *names), key, strict=True))
+        upper = float(whole[index]) if index < n else np.inf
         line = {
-            "protection": protection.name,
-            "parameter": "" if search is None else search.dial.name,
-            "value": value,
-            "setting": name,
+            "targets": n,
+            "undecided": n - known.size,
+            "ratio": float(value),
+            "upper": upper,
+            "randomised": bool(rows["randomised"].iloc[0]),
         }
-        line |= worst_quantile(by_name[name], goal)
-        lines.append(line | {"cost": cost[name], "withheld": withheld[name]})
-    return pd.DataFrame(lines)
+        lines.append(about | line)
+    frame = pd.DataFrame(lines)
+    most = frame.groupby("release", sort=False)["upper"].transform("max")
+    worst = frame[frame["upper"] == most].drop_duplicates("release")
+    return worst.sort_values("release").reset_index(drop=True)
+
+
+def setting_bound(worst: pd.DataFrame, goal: ProtectionGoal, *, tries: int) -> dict[str, Any]:
+    r"""Return the bound for one more release of a setting, and whether it keeps to the goal.
+
+    With the logarithms :math:`w_r` of the worst quantiles of m releases it is
+    :math:`\bar w + t_{m - 1} s \sqrt{1 + 1 / m}`, at 5 % for all ``tries`` of a search together;
+    of a setting that has no other release its quantile itself.  Infinite where m is 1.
+    """
+    value = np.log(worst["upper"].to_numpy())
+    whose = worst.iloc[int(worst["upper"].argmax())]
+    m, bound = value.size, float(value.max())
+    if np.isfinite(value).all() and worst["randomised"].any():
+        spread = float(value.std(ddof=1)) if m > 1 else np.inf
+        reach = float(stdtrit(max(m - 1, 1), 1.0 - 2.0 * _TAIL / tries))
+        bound = float(value.mean()) + reach * spread * math.sqrt(1.0 + 1.0 / m)
+    line = {
+        n: whose[n]
+        for n in (POPULATION, "attack", "adversary", "targets", "undecided")
+        if n in whose
+    }
+    line |= {"releases": m, "ratio": float(np.exp(value.mean())), "upper": float(np.exp(bound))}
+    return line | {"met": bool(line["upper"] <= goal.target_ratio)}
 
 
 def chosen_settings(
     searches: Mapping[str, Search | None],
     tried: pd.DataFrame,
-    statements: pd.DataFrame,
+    proofs: Mapping[str, tuple[int, int]],
     goal: ProtectionGoal,
 ) -> pd.DataFrame:
-    """Return a row for each protection: the chosen setting, whether it is enough, and its cost.
+    """Return a row for each protection: the chosen setting, its proof and its cost.
 
-    ``searches`` are by the name of a protection, ``tried`` as :func:`tried_settings` gives them,
-    ``statements`` those of all settings.
+    It is the weakest that keeps to the goal, as all stronger ones that were tried do, also in fresh
+    releases.  ``searches`` are by the name of a protection; ``tried`` has a row for each setting,
+    with its bound and cost; ``proofs`` are by the name of a setting: in how many of how many fresh
+    releases the goal was met.
     """
     lines = []
     for name, rows in tried.groupby("protection", sort=False):
-        search, chosen, monotone = searches[str(name)], rows.iloc[[0]], True
+        search = searches[str(name)]
         if search is not None:
             rows = rows.set_index("value", drop=False).loc[search.ordered(rows["value"])]
-            value = search.chosen(dict(zip(rows["value"], rows["met"].map(bool), strict=True)))
-            chosen = rows.loc[[search.strongest if value is None else value]]
-            monotone = _monotone(rows["setting"].tolist(), statements, goal)
-        lines.append(chosen.iloc[0].to_dict() | {"tried": len(rows), "monotone": monotone})
+        records = rows.to_dict("records")
+        met = list(itertools.takewhile(lambda row: bool(row["met"]), records))
+        proved = [row for row in met if is_proved(proofs.get(row["setting"]))]
+        chosen = proved[-1] if proved else (met or records)[0] | {"met": False}
+        kept, fresh = proofs.get(chosen["setting"], (0, 0))
+        lines.append(chosen | {"tried": len(rows), "fresh_met": kept, "fresh": fresh})
     choice = pd.DataFrame(lines)
-    choice["sure"] = choice["upper"] <= goal.target_ratio
-    met = choice["met"].to_numpy(np.bool_)
-    least = choice.loc[met, "cost"].min() if met.any() else np.nan
-    choice["cheapest"] = met & (choice["cost"] == least)
+    enough = choice["met"].to_numpy(np.bool_)
+    least = choice.loc[enough, "cost"].min() if enough.any() else np.nan
+    choice["cheapest"] = enough & (choice["cost"] == least).to_numpy(np.bool_)
     choice["answer"] = [
         _sentence(row, searches[row["protection"]], goal) for row in choice.to_dict("records")
     ]
     return choice
 
 
-def _monotone(settings: Sequence[str], statements: pd.DataFrame, goal: ProtectionGoal) -> bool:
-    """Test that no stronger setting lets significantly more targets exceed the ratio.
-
-    Places vote: those with more such targets under the stronger setting against those with fewer,
-    by a sign test at 5 % for all pairs of settings, adversaries and readings together.
-    """
-    targets = _targets(statements[statements["protection"].isin(settings)], goal)
-    ratio = ratio_of(*(targets[f"truth_{n}"].to_numpy() for n in ("posterior", "without")))
-    over = np.where(np.isnan(ratio), np.nan, ratio > goal.target_ratio)
-    targets = targets.assign(over=over)
-    pairs = list(itertools.combinations(settings, 2))
-    groups = list(targets.groupby(_attackers(targets), sort=False))
-    for _, rows in groups:
-        table = rows.pivot(index=["place", "target"], columns="protection", values="over")
-        for stronger, weaker in pairs:  # undecided under one of both: no change, as it is a NaN
-            change = (table[stronger] - table[weaker]).groupby("place").sum()
-            more, fewer = int((change > 0).sum()), int((change < 0).sum())
-            level = 0.05 / (len(pairs) * len(groups))
-            # P(Bin(more + fewer, 1/2) >= more), which is 1 where none are more.
-            if more and betainc(more, fewer + 1, 0.5) < level:
-                return False
-    return True
+def is_proved(proof: tuple[int, int] | None) -> bool:
+    """Return True where a goal was met in nine of ten fresh releases, or there are no others."""
+    return proof is not None and proof[0] >= PROVED * proof[1]
 
 
 def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoal) -> str:
     """Return the answer about a protection, in words."""
     people = f"{100.0 * goal.quantile:.4g} % of people"
     who = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
-    upper = f"{row['upper']:.3g}"
-    if np.isinf(row["upper"]) and np.isfinite(row["ratio"]):
-        upper = "no bound"
-    ratio = f"{row['ratio']:.3g} ({row['lower']:.3g} to {upper}; {who})"
-    if search is None:
-        done = "meets" if row["met"] else "does not meet"
-        text = (
-            f"{row['setting']}, as stated, {done} the target: for {people} the ratio is at most "
-            f"{ratio}"
-        )
-    elif row["met"]:
-        end = ", the weakest that was to be tried" if row["value"] == search.weakest else ""
-        text = f"{row['setting']}{end} meets the target: for {people} the ratio is at most {ratio}"
+    upper = f"{row['upper']:.3g}" if np.isfinite(row["upper"]) else "no bound"
+    ratio = f"{row['ratio']:.3g} (in one more release at most {upper}; {who})"
+    fresh = f"{row['fresh_met']} of {row['fresh']} fresh releases met it"
+    if row["met"]:
+        weakest = search is not None and row["value"] == search.weakest
+        end = ", the weakest that was to be tried," if weakest else ""
+        text = f"{row['setting']}{end} meets the target: for {people} the ratio is {ratio}"
+        text += f"; {fresh}" if row["fresh"] else ""
+    elif search is None:
+        text = f"{row['setting']}, as stated, does not meet the target: for {people} the ratio is "
+        text += ratio + (f"; {fresh}" if row["fresh"] else "")
     else:
         text = (
-            f"{row['protection']}: no {search.dial.name} from {_decimal(search.strongest)} to "
-            f"{_decimal(search.weakest)} meets the target; at {_decimal(search.strongest)} the "
-            f"ratio for {people} is at most {ratio}"
+            f"{row['protection']}: no setting that was tried, with {search.dial.name} from "
+            f"{_decimal(search.strongest)} to {_decimal(search.weakest)}, meets the target; under "
+            f"{row['setting']} the ratio for {people} is {ratio}"
         )
-    if row["met"] and not row["sure"]:
-        text += "; so few targets do not rule out a larger one"
-    if not row["monotone"]:
-        text += (
-            "; but a stronger setting let more be learned than a weaker one, "
-            "so that this search may mislead"
-        )
+        text += f", and {fresh}" if row["fresh"] else ""
     return text + f"; error of a count {row['cost']:.3g}"
+
+
+# The settings that are tried for a goal, one step after the other.
+
+PROOF = 1000  # the first step that is a proof
+Reader = Callable[[int, int], pd.DataFrame]
+
+
+class Trial(NamedTuple):
+    """Releases of one setting of a protection, of which a search may have chosen the value."""
+
+    protection: Protection
+    value: float | None
+    releases: range
+
+
+class Trials:
+    """The settings of protections that are tried for a goal, and their proofs.
+
+    Parameters
+    ----------
+    goal : ProtectionGoal
+        Bound that they shall keep.
+    protections : sequence of Protection
+        As they are stated, with a range, or with nothing of the dial.
+    releases : int
+        Releases of each setting of a randomised protection.
+    randomised : callable
+        Whether another release of a protection may be another one.
+    share : float
+        Share of the people who are asked about.
+
+    Notes
+    -----
+    A step of a protection is a setting that is tried, and after those the proof of what seems to be
+    enough.  What is tried next depends on the statements of the steps before, which ``read`` gives
+    for the number of a protection and a step.
+    """
+
+    def __init__(
+        self,
+        goal: ProtectionGoal,
+        protections: Sequence[Protection],
+        *,
+        releases: int,
+        randomised: Callable[[Protection], bool],
+        share: float,
+    ) -> None:
+        self._goal, self._protections, self._share = goal, protections, share
+        self._releases, self._randomised = releases, randomised
+        self._searches = [search_of(one) for one in protections]
+        self._first = [[] if one is None else one.first() for one in self._searches]
+        self._trials: dict[tuple[int, int], Trial | None] = {}
+        self._bounds: dict[tuple[int, int], dict[str, Any]] = {}
+
+    @property
+    def stages(self) -> list[list[tuple[int, int]]]:
+        """By stages, the number of a protection and its step."""
+        numbers = range(len(self._protections))
+        stages = [[(n, step) for n in numbers for step in range(max(len(self._first[n]), 1))]]
+        searched = [n for n, search in enumerate(self._searches) if search is not None]
+        for step in range(self._goal.steps if searched else 0):
+            stages.append([(n, len(self._first[n]) + step) for n in searched])
+        return [*stages, *([(n, PROOF + step) for n in numbers] for step in range(PROOFS))]
+
+    def trial(self, number: int, step: int, read: Reader) -> Trial | None:
+        """Return the setting and the releases of a step; None where there is nothing to do."""
+        key = number, step
+        if key not in self._trials:
+            self._trials[key] = self._proof(*key, read) if step >= PROOF else self._try(*key, read)
+        return self._trials[key]
+
+    def _try(self, number: int, step: int, read: Reader) -> Trial | None:
+        """Return the setting that a step tries."""
+        search, first = self._searches[number], self._first[number]
+        if search is None:
+            one = self._protections[number]
+            return Trial(one, None, self._numbers(one))
+        value: float | None = first[step] if step < len(first) else None
+        if step >= len(first):
+            value = search.following(self._met(number, range(step), read))
+        if value is None:
+            return None
+        setting = search.setting(value)
+        return Trial(setting, value, self._numbers(setting))
+
+    def _numbers(self, setting: Protection) -> range:
+        return range(self._releases if self._randomised(setting) else 1)
+
+    def _met(self, number: int, steps: Iterable[int], read: Reader) -> dict[float, bool]:
+        """Return whether each value that was tried keeps to the goal; 0 of a stated setting."""
+        met = {}
+        for step in steps:
+            if (trial := self.trial(number, step, read)) is not None:
+                met[trial.value or 0.0] = bool(self._bound(number, step, read)["met"])
+        return met
+
+    def _tries(self, number: int) -> range:
+        """Return the steps at which settings of a protection are tried."""
+        more = 0 if self._searches[number] is None else self._goal.steps
+        return range(max(len(self._first[number]), 1) + more)
+
+    def _bound(self, number: int, step: int, read: Reader) -> dict[str, Any]:
+        key = number, step
+        if key not in self._bounds:
+            worst = worst_quantiles(read(*key), self._goal, self._share)
+            tries = len(self._tries(number))
+            self._bounds[key] = setting_bound(worst, self._goal, tries=tries)
+        return self._bounds[key]
+
+    def _proof(self, number: int, step: int, read: Reader) -> Trial | None:
+        """Return fresh releases of the weakest setting that is enough and not yet refuted."""
+        refuted = set()
+        for earlier in range(PROOF, step):
+            trial = self.trial(number, earlier, read)
+            if trial is None or is_proved(self._fresh_met(number, earlier, read)):
+                return None
+            refuted.add(trial.value or 0.0)
+        met = self._met(number, self._tries(number), read)
+        search = self._searches[number]
+        order = list(met) if search is None else search.ordered(met)
+        left = [v for v in itertools.takewhile(met.__getitem__, order) if v not in refuted]
+        trials = (self.trial(number, k, read) for k in self._tries(number))
+        for one in trials:
+            if one is not None and left and (one.value or 0.0) == left[-1]:
+                first = one.releases.stop
+                more = FRESH if self._randomised(one.protection) else 0
+                return one._replace(releases=range(first, first + more))
+        return None
+
+    def _fresh_met(self, number: int, step: int, read: Reader) -> tuple[int, int]:
+        """Return in how many of how many fresh releases a setting kept to the goal."""
+        trial = self.trial(number, step, read)
+        if trial is None or not len(trial.releases):
+            return 0, 0
+        worst = worst_quantiles(read(number, step), self._goal, self._share)["upper"]
+        return int((worst <= self._goal.target_ratio).sum()), len(worst)
+
+    def results(
+        self, read: Reader, errors: pd.DataFrame
+    ) -> tuple[pd.DataFrame, pd.DataFrame, list[Trial]]:
+        """Return the chosen settings, all that were tried, and what results are about.
+
+        That are the releases that prove a chosen setting, where there are any.
+        """
+        lines, proofs = [], {}
+        cost = costs(errors).set_index("protection")[["error", "withheld"]]
+        made: dict[str, Trial] = {}
+        for number, step in sorted(itertools.chain(*self.stages)):
+            if (trial := self.trial(number, step, read)) is None:
+                continue
+            setting, search = trial.protection.name, self._searches[number]
+            if step >= PROOF:
+                proofs[setting] = self._fresh_met(number, step, read)
+                made[setting] = trial if len(trial.releases) else made[setting]
+                continue
+            made[setting] = trial
+            about = {
+                "protection": self._protections[number].name,
+                "parameter": "" if search is None else search.dial.name,
+                "value": trial.value,
+                "setting": setting,
+            }
+            spent = dict(zip(("cost", "withheld"), cost.loc[setting], strict=True))
+            lines.append(about | self._bound(number, step, read) | spent)
+        settings = pd.DataFrame(lines)
+        searches = {p.name: s for p, s in zip(self._protections, self._searches, strict=True)}
+        choice = chosen_settings(searches, settings, proofs, self._goal)
+        return choice, settings, [made[name] for name in choice["setting"]]

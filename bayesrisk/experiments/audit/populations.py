@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files
+from bayesrisk import _files, datasets
 from bayesrisk import _validation as check
 from bayesrisk import population as simulated
 from bayesrisk._files.text import shown, toml_document
@@ -36,14 +36,17 @@ from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
-from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, spot_comparisons
 from bayesrisk.risk.audit.adversaries import (
+    READINGS,
     Surroundings,
     drawn_targets,
     fit_place_concentration,
     sampled_places,
 )
-from bayesrisk.risk.audit.population import mean_errors
+from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
+from bayesrisk.risk.audit.release_checks import DIFFERENCES, release_differences
+from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
@@ -205,6 +208,17 @@ class SimulatedPopulation:
 
 Source = str | Path | SimulatedPopulation
 
+#: People of a population of whom everybody is asked about, and how many are of a larger one.
+MOST_TARGETS, USUAL_TARGETS = 2000, 200
+_KEPT = 24  # releases of so small a population
+
+
+def is_made_up(source: Source) -> bool:
+    """Return True for a synthetic population, and for the samples that come with the package."""
+    if isinstance(source, SimulatedPopulation):
+        return True
+    return check.path(source, "population").resolve().is_relative_to(datasets.folder())
+
 
 def named_sources(population: Source | Mapping[str, Source]) -> dict[str, Source]:
     """Return populations by name; a single one without a name is called by an empty text."""
@@ -304,6 +318,7 @@ class PopulationInParts:
         seed: int,
         targets: int | None,
         known: Survey | None = None,
+        prior_from: str | Path | None = None,
     ) -> None:
         self.source, self.question, self.schema, self.seed = source, question, schema, seed
         self._index, self.level = None, None
@@ -320,10 +335,12 @@ class PopulationInParts:
         self._digest = "" if self._index is None else self._index.digest
         if known is not None:
             self._digest = known.digest  # of when the study began
+        self._public = None if prior_from is None else self._public_prior(prior_from)
         self._part = functools.lru_cache(maxsize=1)(self._read)
         self.known = self._survey(targets) if known is None else known
         self.usual = Usual(question.workload, question.stated, self.known.households)
-        self._released: tuple[str, int, Mechanism, Release] | None = None
+        self._mechanisms: dict[str, Mechanism] = {}
+        self._released: dict[tuple[str, int, int], Release] = {}
 
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
@@ -341,7 +358,21 @@ class PopulationInParts:
         data = self._microdata(number)
         if not len(data.for_schema(self.question.workload.schema)):
             return None
-        return AuditedPopulation(data, self.question, seed=self.seed, around=around)
+        return AuditedPopulation(
+            data, self.question, seed=self.seed, around=around, public=self._public
+        )
+
+    def _public_prior(self, source: str | Path) -> PublicPrior:
+        """Return the prior that public records give."""
+        path = check.path(source, "prior_from")
+        data = Microdata.read(path) if path.is_dir() else Records.read(path, schema=self.schema)
+        public = AuditedPopulation(data, self.question, seed=self.seed)
+        return PublicPrior(public.composition, public.largest, public.concentration)
+
+    @property
+    def people(self) -> int:
+        """Number of records."""
+        return int(self.known.rows[-1])
 
     def part(self, number: int) -> AuditedPopulation:
         """Return a part, the last one kept."""
@@ -366,6 +397,8 @@ class PopulationInParts:
             households |= part.data.persons is not None and part.data.households is not None
         if not rows[-1]:
             raise ArgumentError("population must hold at least one record, got none")
+        if targets is None and rows[-1] > MOST_TARGETS:
+            targets = USUAL_TARGETS
         chosen = drawn_targets(self.seed, rows[-1], targets)
         sampled = sampled_places(self.seed, places[-1])
         concentration = question.concentration
@@ -400,7 +433,7 @@ class PopulationInParts:
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""
-        mechanism = protection.make(self.usual)
+        mechanism = self.mechanism(protection)
         if self.level is not None:
             instead = "audit them as one folder of microdata, not by place"
             check_reach(mechanism, self.question.workload, self.level, whole=instead)
@@ -422,31 +455,75 @@ class PopulationInParts:
         numbers = np.searchsorted(self.known.rows, np.unique(rows), side="right") - 1
         return [int(number) for number in np.unique(numbers)]
 
-    def release(self, number: int, protection: Protection, part: int) -> tuple[Mechanism, Release]:
-        """Return a protection and its release of a part, made once while both are the last ones."""
-        kept = self._released
-        if kept is None or kept[:2] != (protection.name, part):
-            mechanism = protection.make(self.usual)
-            if isinstance(mechanism, BaseMechanism):  # released anew without each target
-                mechanism = mechanism.for_neighbours()
-            made = self.part(part).release(number, mechanism)
-            self._released = kept = protection.name, part, mechanism, made
-        return kept[2:]
+    def mechanism(self, protection: Protection) -> Mechanism:
+        """Return the mechanism of a protection of this population, made once."""
+        if protection.name not in self._mechanisms:
+            made = protection.make(self.usual)
+            if isinstance(made, BaseMechanism):  # released anew without each target
+                made = made.for_neighbours()
+            self._mechanisms[protection.name] = made
+        return self._mechanisms[protection.name]
 
-    def errors(self, number: int, protection: Protection) -> pd.DataFrame:
-        """Return the errors of every table under a protection, in the parts where targets live."""
-        sums = []
-        for part in self.parts_of(self.known.targets):
-            release = self.release(number, protection, part)[1]
-            sums.append(self.part(part).error_sums(release))
-        return mean_errors(pd.concat(sums, ignore_index=True))
+    def release(self, protection: Protection, number: int, part: int) -> tuple[Mechanism, Release]:
+        """Return a protection and its release of a number of a part, the last ones kept."""
+        key, mechanism = (protection.name, number, part), self.mechanism(protection)
+        if key not in self._released:
+            while len(self._released) >= (_KEPT if self.people <= MOST_TARGETS else 1):
+                self._released.pop(next(iter(self._released)))
+            made = self.part(part).release(protection.mechanism, number, mechanism)
+            self._released[key] = made
+        return mechanism, self._released[key]
 
-    def statements(self, number: int, protection: Protection, rows: IntArray) -> pd.DataFrame:
-        """Return the statements about targets, as :meth:`AuditedPopulation.statements` does."""
+    def randomised(self, protection: Protection) -> bool:
+        """Return True where another release of a protection may be another one."""
+        return randomised(self.mechanism(protection).spec, self.question.workload)
+
+    def counts(self, protection: Protection, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return errors of the tables of a release, and differences, where targets live."""
+        sums, differences = [], []
+        for number_of_part in self.parts_of(self.known.targets):
+            release = self.release(protection, number, number_of_part)[1]
+            part = self.part(number_of_part)
+            sums.append(part.error_sums(release))
+            differences.append(release_differences(release, part.truth))
+        errors = mean_errors(pd.concat(sums, ignore_index=True))
+        whole = pd.concat(differences, ignore_index=True)
+        whole = whole.groupby(DIFFERENCES, sort=False)["cells"].sum().reset_index()
+        for frame in (errors, whole):
+            frame.insert(0, "release", number)
+        return errors, whole
+
+    def spots(
+        self, protection: Protection, number: int, statements: pd.DataFrame, targets: int
+    ) -> pd.DataFrame:
+        """Return some statements under a release beside what the plain way finds."""
+        row = statements["target"].to_numpy(np.int64)
+        mine = statements[statements["release"] == number]
+        row = row[statements["release"] == number]
+        frames = [NO_SPOTS]
+        for part in self.parts_of(row):
+            start, stop = self.known.rows[part : part + 2]
+            asked = mine[(row >= start) & (row < stop)]
+            audited, made = self.part(part), self.release(protection, number, part)
+            for method in audited.methods(protection.mechanism, number, *made):
+                some = asked[asked["attack"] == method.reading.name]
+                if len(some) and method.reading.name in READINGS:
+                    read = method.reading, method.counterfactual
+                    frames.append(spot_comparisons(audited, some, *read, targets=targets))
+        return pd.concat(frames, ignore_index=True)
+
+    def statements(
+        self, protection: Protection, numbers: Iterable[int], rows: IntArray
+    ) -> pd.DataFrame:
+        """Return the statements about targets under some releases, those of a part together."""
         frames, rows = [], np.sort(rows)
         for part in self.parts_of(rows):
             start, stop = np.searchsorted(rows, self.known.rows[part : part + 2])
             own = rows[start:stop] - self.known.rows[part]
-            made = self.release(number, protection, part)
-            frames.append(self.part(part).statements(protection.name, number, *made, own))
+            for number in numbers:
+                made = self.release(protection, number, part)
+                asked = self.part(part).statements(
+                    protection.name, protection.mechanism, number, *made, own
+                )
+                frames.append(asked)
         return pd.concat(frames, ignore_index=True)

@@ -6,10 +6,10 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,14 @@ from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.choosing import (
+    PROOF,
     ProtectionGoal,
+    Reader,
     Search,
-    chosen_settings,
+    Trial,
+    Trials,
     is_range,
     search_of,
-    tried_settings,
-    worst_quantile,
 )
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
@@ -38,84 +39,66 @@ from bayesrisk.experiments.audit.populations import (
     Source,
     Survey,
     about_population,
-    by_population,
+    is_made_up,
     named_sources,
     of_population,
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
+from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
 from bayesrisk.risk.audit import (
     Adversary,
     AuditQuestion,
+    audit_calibration,
     audit_checks,
-    audit_summary,
+    audit_measures,
     audit_targets,
+    compare,
+    constructions,
+    costs,
 )
+from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
+from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES
+from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Schema, Workload
 
 LAYOUT = Layout(
     "run of an audit",
-    kinds=("errors", "statements"),
-    merged=("errors", "statements"),
+    kinds=("differences", "errors", "spots", "statements"),
+    merged=("differences", "errors", "spots", "statements"),
     confidential=True,  # all of it is computed from confidential records
 )
-_BRIEF = 5  # lines
-_OF_PROCESS = ("_populations", "_shards", "_tried")  # made anew in every process
+_FIRST = 8  # releases, before it is asked whether they are enough
+_SPOTS = 20  # targets of each protection whose beliefs are found once more
+_OF_PROCESS = ("_populations", "_shards", "_trials", "_widths")  # of every process
 
 
 def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the statements of a complete audit in a folder, and their summary.
+    """Return the statements of a complete audit in a folder, and its measures.
 
     Returns
     -------
-    (statements, summary) : (pandas.DataFrame, pandas.DataFrame)
-        Rows as in :class:`Statements`, which takes them as they are, of all settings that were
-        tried, with ``without_error`` and ``posterior_error`` (Monte Carlo standard errors, 0 where
-        calculated), ``engine``, ``place``, ``place_size``, ``alike`` (people of the place with what
-        is known of the target) and ``nonmodal``; and rows as in ``summary.csv``.  Where
-        populations have names, both have them in a column ``population``.
+    (statements, measures) : (pandas.DataFrame, pandas.DataFrame)
+        Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
+        that were tried, with ``release``, ``without_error`` and ``posterior_error`` (Monte Carlo
+        standard errors, 0 where calculated), ``engine``, ``place``, ``place_size``, ``alike``
+        (people of the place with what is known of the target) and ``nonmodal``; and rows as in
+        ``measures.csv`` (:func:`audit_measures`).  Where populations have names, both have them in
+        a column ``population``.
     """
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
-    shown_ = statements
-    if store.config.get("target_ratio") is not None:
-        chosen = _csv(store.result("choice.csv"))["setting"]
-        shown_ = statements[statements["protection"].isin(chosen)]
-    return statements, by_population(shown_, lambda rows: audit_summary(audit_targets(rows)))
+    return statements, _csv(store.result("measures.csv"))
 
 
 def _csv(file: Path) -> pd.DataFrame:
     """Return a table in which a protection may be called "None" or "1"."""
-    return pd.read_csv(file, keep_default_na=False, dtype={"setting": str}).map(own_text)
-
-
-def _brief(chosen: list[str], answers: list[str], everybody: pd.DataFrame) -> list[str]:
-    """Return the answers where they are few; else those of the adversaries that learn most."""
-    lines = chosen or answers
-    if not chosen and len(answers) > _BRIEF:
-        # Answers are in the order of the rows, of which populations and protections are one each.
-        rows = everybody.reset_index(drop=True)
-        keys = [name for name in (POPULATION, "protection") if name in rows]
-        most = rows["own"].groupby([rows[name] for name in keys], sort=False).idxmax()
-        first = f"Who learns most from people's own records ({len(answers)} answers in the report):"
-        lines = [first, *(answers[number] for number in most)]
-    if len(lines) > _BRIEF:
-        lines = [*lines[: _BRIEF - 1], f"and {len(lines) - _BRIEF + 1} more in the report"]
-    return lines
-
-
-def _answer(row: Mapping[Any, Any]) -> str:
-    population = f"{row[POPULATION]}, " if POPULATION in row else ""
-    return (
-        f"{population}{row['protection']}, {row['attack']}, {row['adversary']}: right about "
-        f"{row['right_posterior']:.1%}; {row['right_without']:.1%} without their own records; "
-        f"{row['right_prior']:.1%} before; own records {100.0 * row['own']:+.1f} points "
-        f"({100.0 * row['own_lower']:+.1f} to {100.0 * row['own_upper']:+.1f})"
-    )
+    texts = dict.fromkeys((POPULATION, "protection", "against", "setting"), str)
+    return pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=texts).map(own_text)
 
 
 @dataclass(frozen=True)
@@ -124,14 +107,12 @@ class AuditStudy(Study):
 
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
-    ``targets.csv``, ``summary.csv``, ``calibration.csv``, ``certain.csv``, ``checks.csv`` and
-    ``report.html``.  All of it is computed from the confidential records, so that only its owner
-    may read the folder (0700).
+    ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``, ``calibration.csv``,
+    ``checks.csv`` and ``report.html``.  All of it is computed from the confidential records, so
+    that only its owner may read the folder (0700).
 
-    Facts of a complete run are the numbers of ``statements`` and ``targets``, ``answers`` (a
-    sentence for each protection that was to be chosen, and of everybody one for each population,
-    protection, reading and adversary), ``brief`` (five lines of them) and ``checks`` (how many
-    hold).
+    Facts of a complete run are the numbers of ``statements``, ``targets`` and ``releases``,
+    ``brief`` (the answer in a few lines) and ``checks`` (how many hold).
 
     Parameters
     ----------
@@ -151,6 +132,15 @@ class AuditStudy(Study):
     targets : int, optional
         Number of people of each population who are asked about, drawn without replacement;
         everybody by default.
+    releases : int, default 20
+        Most releases of a randomised protection, of the same people; one of any other.
+    half_width : float, default 0.005
+        Half-width of the 95 % interval of every gain at which there are releases enough; with 0
+        there are as many as there may be.
+    prior_from : path-like, optional
+        Public records, of the tables' schema, that adversaries take their prior from, such as a
+        sample or an earlier census; by default the composition of all other places of the
+        population itself.
     concentration : float, optional
         Dirichlet concentration of the prior; fitted by default (:class:`AuditQuestion`).
     methods : sequence of str, default ("posterior",)
@@ -183,6 +173,9 @@ class AuditStudy(Study):
     stated: Sequence[str]
     schema: Schema | None = None
     targets: int | None = None
+    releases: int = 20
+    half_width: float = 0.005
+    prior_from: str | Path | None = None
     concentration: float | None = None
     methods: Sequence[str] = ("posterior",)
     seed: int = 1
@@ -206,6 +199,10 @@ class AuditStudy(Study):
             "protections": [_plain(one) for one in self.protections],
             "adversaries": [asdict(one) | {"known": [*one.known]} for one in question.adversaries],
             "targets": self.targets,
+            "releases": self.releases,
+            "half_width": self.half_width,
+            "prior_from": None if self.prior_from is None else source_digest(self.prior_from),
+            "made_up": all(map(is_made_up, self._sources.values())),
             "concentration": self.concentration,
             "methods": list(question.methods),
             "seed": self.seed,
@@ -221,6 +218,8 @@ class AuditStudy(Study):
     def _check_numbers(self) -> None:
         if self.targets is not None:
             check.integer(self.targets, "targets", lower=1)
+        check.integer(self.releases, "releases", lower=1, upper=10_000)
+        check.scalar(self.half_width, "half_width", lower=0.0, upper=1.0)
         check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
         check.integer(self.seed, "seed", lower=0)
 
@@ -281,6 +280,7 @@ class AuditStudy(Study):
                     seed=self.seed,
                     targets=self.targets,
                     known=known,
+                    prior_from=self.prior_from,
                 )
             populations[name], self._surveys[name] = made, made.known
         return populations
@@ -315,137 +315,210 @@ class AuditStudy(Study):
         return [None] * len(self.protections)
 
     @functools.cached_property
+    def _batches(self) -> list[range]:
+        """Numbers of the releases of a protection, as they are made until there are enough."""
+        stops = [min(_FIRST, self.releases)]
+        while stops[-1] < self.releases and self.goal is None:
+            stops.append(min(stops[-1] + max(4, stops[-1] // 2), self.releases))
+        return list(itertools.starmap(range, itertools.pairwise([0, *stops])))
+
+    @functools.cached_property
     def _slots(self) -> list[list[tuple[int, int]]]:
-        """By stages, the number of a protection and of its setting, in the order of shards."""
-        first = [1 if s is None else len(s.first()) for s in self._searches]
-        stages = [[(number, k) for number, size in enumerate(first) for k in range(size)]]
-        searched = [n for n, search in enumerate(self._searches) if search is not None]
-        for step in range(self.goal.steps if self.goal and searched else 0):
-            stages.append([(n, first[n] + step) for n in searched])
-        return stages
+        """By stages, the number of a protection and its step, in the order of shards.
+
+        A step is a batch of releases, or with a goal what :class:`Trials` say.
+        """
+        if self._trials is not None:
+            return self._trials.stages
+        everyone = range(len(self.protections))
+        return [[(number, step) for number in everyone] for step in range(len(self._batches))]
+
+    @functools.cached_property
+    def _trials(self) -> Trials | None:
+        """The settings that are tried where there is a goal."""
+        if self.goal is None:
+            return None
+        populations = self._populations.values()
+        return Trials(
+            self.goal,
+            self.protections,
+            releases=self._batches[0].stop,
+            randomised=self._randomised,
+            share=sum(p.known.targets.size for p in populations)
+            / sum(p.people for p in populations),
+        )
+
+    @functools.cached_property
+    def _order(self) -> list[tuple[int, int]]:
+        return list(itertools.chain(*self._slots))
 
     @property
     def stages(self) -> Sequence[range]:
-        """Shards in stages: a bisection reads the statements of the settings before."""
-        ends = np.cumsum([0, *map(len, self._slots)]) * len(self._shards)
-        return [range(a, b) for a, b in itertools.pairwise(ends.tolist())]
+        """Shards in stages: what is done next depends on the statements so far."""
+        stops = np.cumsum([0, *map(len, self._slots)]) * len(self._shards)
+        return [range(a, b) for a, b in itertools.pairwise(stops.tolist())]
 
-    def _slot(self, shard: int) -> tuple[int, int]:
-        """Return the number of a protection and the step of its search that a shard is part of."""
-        return list(itertools.chain(*self._slots))[shard // len(self._shards)]
+    def _trial(self, number: int, step: int, folder: RunFolder | None) -> Trial | None:
+        """Return the setting and the releases of a step; None where there is nothing to do."""
+        if folder is None and self._order.index((number, step)) >= len(self._slots[0]):
+            raise ArgumentError(f"shard must be of the first stage, got step {step}")
+        if self._trials is not None:
+            return self._trials.trial(number, step, self._reader(folder))
+        protection = self.protections[number]
+        if self._randomised(protection):
+            return Trial(protection, None, self._batches[step])
+        return None if step else Trial(protection, None, range(1))
+
+    def _reader(self, folder: RunFolder | None) -> Reader:
+        """Return the function that reads the statements of a step."""
+
+        def read(number: int, step: int) -> pd.DataFrame:
+            if folder is None:
+                raise ArgumentError(f"shard must be of the first stage, got step {step}")
+            slot, size = self._order.index((number, step)), len(self._shards)
+            return folder.frame("statements", range(slot * size, (slot + 1) * size))
+
+        return read
+
+    def _randomised(self, protection: Protection) -> bool:
+        return any(one.randomised(protection) for one in self._populations.values())
+
+    def _enough(self, step: int, name: str, folder: RunFolder) -> bool:
+        """Return True where the batches before a step tell all gains of a population well enough.
+
+        Each population has as many releases as it would have alone.
+        """
+        if not step or not self.half_width or self.goal is not None:
+            return False
+        if self._enough(step - 1, name, folder):
+            return True
+        if (step, name) not in self._widths:
+            size, before = len(self._shards), sum(map(len, self._slots[:step]))
+            mine = [i for i, (one, *_) in enumerate(self._shards) if one == name]
+            shards = [slot * size + i for slot in range(before) for i in mine]
+            targets = audit_targets(folder.frame("statements", shards))
+            share = targets["target"].nunique() / self._populations[name].people
+            self._widths[step, name] = widest_interval(targets, share=share)
+        return self._widths[step, name] <= self.half_width
 
     @functools.cached_property
-    def _tried(self) -> dict[int, dict[int, tuple[float | None, bool] | None]]:
-        """Of a protection, by step: the value and whether it is enough; None for no value."""
+    def _widths(self) -> dict[tuple[int, str], float]:
+        """Largest half-width of a gain before each step, by population."""
         return {}
-
-    def _setting(
-        self, number: int, step: int, folder: RunFolder | None
-    ) -> tuple[float | None, Protection] | None:
-        """Return the value and the protection that are tried at a step; None after the last."""
-        search = self._searches[number]
-        if search is None or self.goal is None:
-            return None, self.protections[number]
-        first = search.first()
-        if step < len(first):
-            return first[step], search.setting(first[step])
-        if folder is None:
-            raise ArgumentError(f"shard must be of the first stage, got step {step}")
-        known = self._tried.setdefault(number, {})
-        for k in range(step):
-            if k not in known:
-                before = self._setting(number, k, folder)
-                known[k] = before and (before[0], self._met(number, k, folder, self.goal))
-        earlier = (one for one in map(known.__getitem__, range(step)) if one is not None)
-        value = search.following({value: met for value, met in earlier if value is not None})
-        return None if value is None else (value, search.setting(value))
-
-    def _met(self, number: int, step: int, folder: RunFolder, goal: ProtectionGoal) -> bool:
-        """Return True where a setting that was tried keeps to the goal."""
-        slot, size = list(itertools.chain(*self._slots)).index((number, step)), len(self._shards)
-        statements = folder.frame("statements", range(slot * size, (slot + 1) * size))
-        return bool(worst_quantile(statements, goal)["met"])
 
     # Statements of a shard, and what all of them come to.
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
         """Return the statements of some targets under one protection; of the first stage."""
-        setting = self._setting(*self._slot(shard), None)
-        return {} if setting is None else self._statements(shard, setting[1])
+        return self._statements(shard, None)
 
     def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, pa.Table]:
-        """Return the statements of some targets under one setting of a protection."""
-        setting = self._setting(*self._slot(shard), folder)
-        if setting is None:  # nothing is left to try
-            return {k: folder.read_part(0, k).schema.empty_table() for k in self.layout.kinds}
-        return self._statements(shard, setting[1])
+        """Return the statements of some targets under some releases of a protection."""
+        return self._statements(shard, folder)
 
-    def _statements(self, shard: int, protection: Protection) -> Mapping[str, pa.Table]:
+    def _statements(self, shard: int, folder: RunFolder | None) -> Mapping[str, pa.Table]:
         """Return errors of the tables, with the first targets, and statements."""
-        number, _ = self._slot(shard)
+        number, step = self._order[shard // len(self._shards)]
+        trial = self._trial(number, step, folder)
         name, rows, first = self._shards[shard % len(self._shards)]
+        if folder is not None and (
+            trial is None or not len(trial.releases) or self._enough(step, name, folder)
+        ):  # nothing is left to do
+            return {k: folder.read_part(0, k).schema.empty_table() for k in self.layout.kinds}
+        trial = cast(Trial, trial)  # each step of the first stage has one
         population = self._populations[name]
-        frame = population.statements(number, protection, rows)
-        errors = population.errors(number, protection) if first else NO_ERRORS.copy()
-        errors.insert(0, "protection", protection.name)
+        frame = population.statements(trial.protection, trial.releases, rows)
+        counts = [(NO_ERRORS, NO_DIFFERENCES)]
+        if first:
+            counts = [population.counts(trial.protection, one) for one in trial.releases]
+        errors, differences = (
+            pd.concat(part, ignore_index=True) for part in zip(*counts, strict=True)
+        )
+        for one in (errors, differences):
+            one.insert(0, "protection", trial.protection.name)
+        # Some statements once more by a plain way: under the first release that results are about.
+        spots = NO_SPOTS.copy()
+        if (not step and self.goal is None) or step >= PROOF:
+            number_of_shards = sum(one == name for one, *_ in self._shards)
+            some = -(-_SPOTS // number_of_shards)
+            spots = population.spots(trial.protection, trial.releases[0], frame, some)
+        frames = {"differences": differences, "errors": errors, "spots": spots, "statements": frame}
         if name:
-            frame["target"] = f"{name}:" + frame["target"].astype(str)
-            for one in (frame, errors):
+            for one in (frame, spots):
+                one["target"] = f"{name}:" + one["target"].astype(str)
+            for one in frames.values():
                 one.insert(0, POPULATION, name)
-        return {"errors": arrow_table(errors), "statements": arrow_table(frame)}
+        return {kind: arrow_table(one) for kind, one in frames.items()}
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return summaries and report of a complete run."""
-        statements, errors = folder.frame("statements"), folder.frame("errors")
-        if self.goal is None:
-            checks = self.checks(statements, self.protections)
-            return audit_files(statements, errors, self.config, checks)
-        tried = []
-        for number, step in sorted(itertools.chain(*self._slots)):
-            setting = self._setting(number, step, folder)
-            if setting is not None:
-                tried.append((self.protections[number], self._searches[number], *setting))
-        settings = tried_settings(tried, statements, errors, self.goal)
-        searches = {p.name: s for p, s in zip(self.protections, self._searches, strict=True)}
-        choice = chosen_settings(searches, settings, statements, self.goal)
-        names = set(choice["setting"])
-        statements, errors = (f[f["protection"].isin(names)] for f in (statements, errors))
-        checks = self.checks(statements, [made for *_, made in tried if made.name in names])
-        return audit_files(
-            statements, errors, self.config, checks, choice=choice, settings=settings
+        """Return measures, comparisons and report of a complete run."""
+        statements, errors, differences, spots = (
+            folder.frame(kind) for kind in ("statements", "errors", "differences", "spots")
         )
-
-    def checks(self, statements: pd.DataFrame, protections: Iterable[Protection]) -> pd.DataFrame:
-        """Return the rows of :func:`audit_checks` about statements under protections.
-
-        Each population has its own.
-        """
-        made, parts = list(protections), []
-        for name, population in self._populations.items():
-            specs = {one.name: one.make(population.usual).spec for one in made}
-            part = audit_checks(
-                of_population(statements, name), question=self._question, specs=specs
+        more: dict[str, pd.DataFrame] = {}
+        protections = list(self.protections)
+        if self._trials is not None:
+            choice, settings, made = self._trials.results(self._reader(folder), errors)
+            more = {"choice": choice, "settings": settings}
+            first = {one.protection.name: one.releases.start for one in made}
+            protections = [one.protection for one in made]
+            statements, errors, differences, spots = (
+                _since(frame, first) for frame in (statements, errors, differences, spots)
             )
-            if name:
-                part.insert(0, POPULATION, name)
-            parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+        parts: dict[str, list[pd.DataFrame]] = {}
+        for name, population in self._populations.items():
+            frames = self._frames(
+                of_population(statements, name),
+                of_population(differences, name),
+                of_population(spots, name),
+                population,
+                protections,
+            )
+            for kind, frame in (frames | {"costs": costs(of_population(errors, name))}).items():
+                if name:
+                    frame.insert(0, POPULATION, name)
+                parts.setdefault(kind, []).append(frame)
+        frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
+        return audit_files(statements, errors, self.config, **frames, **more)
+
+    def _frames(
+        self,
+        statements: pd.DataFrame,
+        differences: pd.DataFrame,
+        spots: pd.DataFrame,
+        population: PopulationInParts,
+        protections: Sequence[Protection],
+    ) -> dict[str, pd.DataFrame]:
+        """Return the tables of one population's results."""
+        specs = {one.name: one.make(population.usual).spec for one in protections}
+        targets, people = audit_targets(statements), population.people
+        pairs = constructions(specs, self.workload)
+        return {
+            "targets": targets,
+            "measures": audit_measures(targets, people=people),
+            "comparisons": compare(targets, people=people, constructions=pairs),
+            "calibration": audit_calibration(statements),
+            "checks": audit_checks(
+                statements,
+                question=self._question,
+                specs=specs,
+                differences=differences,
+                spots=spots,
+            ),
+        }
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return numbers, answers and checks of a complete run."""
         if not complete:
-            return {"statements": 0, "targets": 0, "answers": (), "brief": (), "checks": ""}
-        statements, summary = read_audit(folder.path)
-        everybody = summary[summary["group"] == "everybody"]
-        answers = [_answer(row) for row in everybody.to_dict(orient="records")]
-        chosen: list[str] = []
-        if self.goal is not None:
-            chosen = _csv(folder.result("choice.csv"))["answer"].tolist()
+            return {"statements": 0, "targets": 0, "releases": 0, "brief": (), "checks": ""}
+        statements, measures = read_audit(folder.path)
+        names = ("comparisons", "costs") + (("choice",) if self.goal is not None else ())
+        frames = {name: _csv(folder.result(f"{name}.csv")) for name in names}
         return {
             "statements": len(statements),
             "targets": int(statements["target"].nunique()),
-            "answers": (*chosen, *answers),
-            "brief": tuple(_brief(chosen, answers, everybody)),
+            "releases": int(measures["releases"].max()),
+            "brief": tuple(audit_brief(measures, **frames)),
             "checks": check_totals(_csv(folder.result("checks.csv"))),
         }
 
@@ -464,3 +537,10 @@ def _plain(protection: Protection) -> dict[str, Any]:
         name = protection.name
         raise ArgumentError(f"parameters of {name!r} must be plain values: {error}") from error
     return plain
+
+
+def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
+    """Return the rows of some protections, from the first release of each on."""
+    names, numbers = frame["protection"].astype(object), frame["release"]
+    kept = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
+    return frame[np.array(kept, np.bool_)]

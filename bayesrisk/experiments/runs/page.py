@@ -11,7 +11,7 @@ import platform
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,18 @@ class PageTable(NamedTuple):
     caption: str
     heads: list[str]
     rows: list[list[str]]
+
+
+class Sorted(str):
+    """A cell whose text says more than the value that it is sorted by."""
+
+    sort: object
+
+    def __new__(cls, text: object, sort: object) -> Self:
+        """Return the text with its value."""
+        cell = super().__new__(cls, text)
+        cell.sort = sort
+        return cell
 
 
 def render(template: str, **values: Any) -> str:

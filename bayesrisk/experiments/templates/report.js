@@ -28,6 +28,8 @@ function compare(a, b, numeric, down) {
   return down ? -order : order;
 }
 
+// What a cell is sorted by: the number it was made of, or its text.
+const keyOf = (cell) => cell.dataset.sort ?? cell.textContent;
 const cellsOf = (row) => Array.from(row.cells, (cell) => cell.textContent);
 
 // A field of CSV (RFC 4180): in quotes where it must be, and no formula but numbers and intervals.
@@ -48,7 +50,7 @@ function sortable(table) {
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       let order = rows;
       if (next !== null) {
-        const text = new Map(rows.map((row) => [row, row.cells[at].textContent]));
+        const text = new Map(rows.map((row) => [row, keyOf(row.cells[at])]));
         const numeric = rows.every((r) => NOTHING.has(text.get(r)) || numberOf(text.get(r)) !== null);
         const down = next === "descending";
         order = [...rows].sort((a, b) => compare(text.get(a), text.get(b), numeric, down));

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
-from bayesrisk.inference.microdata.people_moves import sweep
+from bayesrisk.inference.microdata.people_moves import draw_counts, sweep
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -29,6 +29,7 @@ from bayesrisk.inference.sampling.chains import (
 LEAST_ESS, MOST_R_HAT = 400.0, 1.01
 _EQUAL = 1e-9  # relative: what differs by less is equal
 _EVERYBODY = np.zeros(0, np.int64)  # no slots in particular
+_STATES = 2**20  # counts of the states that are held at a time
 _COUNTS = 8  # that are looked at in the time of a proposal
 
 
@@ -72,6 +73,13 @@ class PeopleChain:
         """Return the counts of all classes and the log likelihood of the state."""
         return self.state.x.ravel(), float(self.state.density[0])
 
+    def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
+        """Return the counts of all classes and the log likelihood after every so many sweeps."""
+        counts, density = np.empty((draws, *self.state.x.shape), np.int64), np.empty(draws)
+        about = self.rng, self.model.arrays, self.state, sweeps * self.sweep_size, _EVERYBODY
+        draw_counts(*about, counts, density)
+        return counts.reshape(draws, -1), density
+
 
 def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> ChainState:
     """Return a state drawn from the prior, with numbers of people as ``PeopleModel.sizes``."""
@@ -100,11 +108,11 @@ class Chain(Protocol):
     def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
 
-    def snapshot(self) -> tuple[IntArray, float]:
-        """Return the counts and the log density of the state."""
+    def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
+        """Return the counts and the log density after every so many sweeps."""
 
 
-#: Is called with the number of the chain and the counts of every state that is kept.
+#: Is called with the number of the chain and the counts of the states that are kept, a row each.
 Observer = Callable[[int, IntArray], None]
 
 
@@ -139,13 +147,19 @@ def draw(
     doublings: int,
     enough: Callable[[Draws], bool] = lambda _: True,
     observer: Callable[[], Observer] = no_observer,
+    together: bool = False,
 ) -> Draws:
-    """Return draws of chains that agree, or the last ones."""
+    """Return draws of chains that agree, or the last ones.
+
+    An observer sees many states ``together``, or each while the chain is in it.
+    """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for again in range(doublings + 1):
         counts = room_for(draws, len(chains), functions.shape[0])
         seen = np.zeros((3, len(chains), draws))  # log density and projections
-        begin = _steps(chains, functions, directions, thin << again, seen, observer())
+        observe = observer()
+        room = _STATES // max(functions.shape[1], 1) if together or observer is no_observer else 1
+        begin = _steps(chains, functions, directions, thin << again, seen, observe, max(room, 1))
         run_chains(begin, counts, 0 if again else draws, None)
         found = Draws(counts, [chain_numbers(v) for v in moving(seen)], thin << again)
         if found.agreed and enough(found):
@@ -160,6 +174,7 @@ def _steps(
     thin: int,
     seen: FloatArray,
     observe: Observer,
+    room: int,
 ) -> Callable[[int], Step]:
     """Return the maker of a chain's step, which fills rows with functions of its states."""
 
@@ -169,14 +184,15 @@ def _steps(
         def step(discard: int, out: IntArray) -> None:
             nonlocal done
             chain.advance(discard * thin)
-            for row in out:
-                chain.advance(thin)
-                x, density = chain.snapshot()
-                row[:] = functions @ x
-                seen[0, number, done] = density
-                seen[1:, number, done] = directions @ x
+            for start in range(0, len(out), room):
+                x, density = chain.record(min(room, len(out) - start), thin)
+                end = done + len(x)
+                out[start : start + len(x)] = (functions @ x.T).T
+                seen[0, number, done:end] = density
+                # Row by row: a product of matrices may round otherwise in pieces of other sizes
+                seen[1:, number, done:end] = [(x * d).sum(axis=1) for d in directions]
                 observe(number, x)
-                done += 1
+                done = end
 
         return step
 

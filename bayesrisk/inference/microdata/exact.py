@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,11 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
+from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, Sums
 from bayesrisk.inference.microdata.knowledge import Classes
-from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem
+from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem, log_size
+from bayesrisk.release import Likelihood, NoiseSpec, RoundingSpec
 
 # The exact law of a small system: its rows as sums with a least and a largest value, contracted.
 #
@@ -30,6 +33,8 @@ from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem
 
 
 _REACH, _LEFT_OUT = 60.0, 30.0  # tau at first; -log of the share that may be left out
+_FIRST_REACH = 20.0  # where a first look is cheap and says how far is far enough
+_CLASSES, _NUMBERS = 2**12, 2**12  # of a place, and values of one of its sums, that are for boxes
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,130 @@ def _sums(
     return Sums(matrix, np.array(low, np.int64), tuple(weights), priors)
 
 
+# The exact law of one place without more knowledge, where its sums have few values: on boxes.  What
+# depends on the tables or the noise alone is made once.
+
+
+class PlaceLaw(NamedTuple):
+    """Groups of the unknowns of a place, and the mean number of records of each."""
+
+    group: IntArray  # group of every unknown, -1 where there is nobody, and its share of the group
+    weight: FloatArray
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    mean: FloatArray
+
+
+def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
+    """Return the exact law of a place on boxes; None where it has too many values for them.
+
+    ``limit`` is the number of pairs of weights that may be looked at for one law.
+    """
+    prior, known = system.prior, system.known
+    if len(system.places) > 1 or prior.size is None or known.partly or known.exactly:
+        return None
+    if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
+        return None
+    mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
+    told = [np.flatnonzero(~layer.hidden[0]) for layer in system.layers]
+    full = np.concatenate(
+        [layer.weights.toarray()[t] for layer, t in zip(system.layers, told, strict=True)]
+    )
+    group, matrix = _merged(full.tobytes(), (mass > 0.0).tobytes())
+    total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
+    weight = np.where(group >= 0, mass / total[group], 0.0)
+    cells = [
+        (layer.likelihoods[c], int(layer.given[0, c]), int(layer.off[0, c]))
+        for layer, own in zip(system.layers, told, strict=True)
+        for c in own.tolist()
+    ]
+    noisy = any(isinstance(law, NoiseSpec) for law, _, _ in cells)
+    of_number = log_size(np.arange(prior.size.size), prior)
+    reach, needed = _FIRST_REACH if noisy else _REACH, 0.0
+    while True:
+        sums = [_sum_weights(*cell, reach) for cell in cells]
+        if not all(own.size for _, own in sums):
+            return None  # too many, or none
+        low = np.array([*(least for least, _ in sums), 0], np.int64)
+        rows = [*(own for _, own in sums), of_number]
+        high = low + np.array([own.size - 1 for own in rows], np.int64)
+        top = int(
+            np.max(np.min(np.where(matrix > 0, high[:, None] // matrix.clip(1), high[-1]), 0))
+        )
+        priors = _group_priors(total, top, prior.concentration)
+        found = box_laws(matrix, low, rows, priors, limit)
+        if found is None:
+            if reach >= _REACH:
+                return None
+            reach = _REACH
+            continue
+        if noisy:
+            # All points have at most weight 1 under the prior.
+            peaks = [_noise(law, reach).max() for law, _, _ in cells if isinstance(law, NoiseSpec)]
+            needed = math.log(len(peaks)) + float(sum(peaks)) + _LEFT_OUT - found[0]
+        if needed <= reach:
+            return PlaceLaw(group, weight, total, found[1] @ np.arange(top + 1))
+        reach = 5.0 * math.ceil(needed / 5.0 + 0.2)  # few different ones: noise is weighed once
+
+
+@lru_cache(maxsize=256)
+def _merged(matrix: bytes, alive: bytes) -> tuple[IntArray, IntArray]:
+    """Return the group of every class, by its column, and the columns of groups and of all."""
+    there = np.frombuffer(alive, np.bool_)
+    full = np.frombuffer(matrix, np.int64).reshape(-1, there.size)
+    columns, first, inverse = np.unique(
+        full[:, there], axis=1, return_index=True, return_inverse=True
+    )
+    group = np.full(there.size, -1, np.int64)
+    group[there] = np.argsort(np.argsort(first))[inverse.ravel()]
+    merged = np.vstack([columns[:, np.argsort(first)], np.ones((1, first.size), np.int64)])
+    return group, merged
+
+
+@lru_cache(maxsize=256)
+def _noise(law: NoiseSpec, reach: float) -> FloatArray:
+    """Return the log weights of errors -h to h, those within ``reach`` of the largest; or none."""
+    noise, h = law.to_law(), 1
+    while float(noise.logpmf(h)) >= float(noise.logpmf(0)) - reach:
+        h *= 2
+        if h > _NUMBERS:
+            return np.zeros(0)
+    weights: FloatArray = np.asarray(noise.logpmf(np.arange(-h, h + 1)), dtype=float)
+    near: FloatArray = weights[weights >= weights[h] - reach]
+    return near
+
+
+@lru_cache(maxsize=4096)
+def _rounded(law: RoundingSpec, given: int) -> FloatArray:
+    """Return the log weights of all counts that rounding can have led to, from ``given`` - base."""
+    with np.errstate(divide="ignore"):
+        counts = np.arange(given - law.base, given + law.base + 1)
+        found = np.log(law.probability(given, np.maximum(counts, 0)))
+    return np.where(counts >= 0, found, -np.inf)
+
+
+def _sum_weights(law: Likelihood, given: int, off: int, reach: float) -> tuple[int, FloatArray]:
+    """Return the least sum that a published count allows, and the log weights from there on."""
+    if law.exact:
+        return given, np.zeros(1)
+    if isinstance(law, NoiseSpec):
+        weights = _noise(law, reach)
+        least = given - weights.size // 2
+    elif isinstance(law, RoundingSpec) and law.base <= _NUMBERS:
+        weights, least = _rounded(law, given + off), given - law.base
+    else:
+        return 0, np.zeros(0)
+    return max(least, 0), weights[max(-least, 0) :]
+
+
+def _group_priors(mass: FloatArray, top: int, concentration: float | None) -> FloatArray:
+    """Return the log weights (groups, top + 1) of 0, 1, ... records of every group."""
+    j = np.arange(top)
+    step = mass[:, None] + j if concentration is not None else np.tile(mass[:, None], (1, top))
+    found = np.zeros((mass.size, top + 1))
+    np.cumsum(np.log(step) - np.log1p(j), axis=1, out=found[:, 1:])
+    return found
+
+
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 
@@ -223,19 +352,19 @@ class Tally:
         found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
         return found
 
-    def add(self, chain: int, x: IntArray) -> None:
-        """Count the records of a state of a chain."""
-        self._draws[chain] += 1
-        self._total[chain] += x
-        seen, at, k = self._seen[chain], np.flatnonzero(x), 0
-        values = x[at]
+    def add(self, chain: int, counts: IntArray) -> None:
+        """Count the records of states of a chain, (states, unknowns)."""
+        self._draws[chain] += len(counts)
+        self._total[chain] += counts.sum(axis=0)
+        seen, at, k = self._seen[chain], np.flatnonzero(counts.any(axis=0)), 0
+        values = counts[:, at]
         while at.size and k < self._most:
             if k == len(seen):
                 seen.append(np.zeros(self.size, np.int32))
-            seen[k][at] += 1
+            seen[k][at] += (values > k).sum(axis=0, dtype=np.int32)
             k += 1
-            more = values > k
-            at, values = at[more], values[more]
+            more = (values > k).any(axis=0)
+            at, values = at[more], values[:, more]
 
     def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
         """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ class Classes:
     schema: Schema  # what the records are
     bins: Mapping[str, IntArray]  # for each attribute the bin of every code, numbered from 0
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of bins of each attribute."""
         return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
@@ -272,6 +273,8 @@ def knowledge_of(
 ) -> Knowledge:
     """Return known records by class."""
     shape = (len(places), classes.size)
+    if not known:
+        return _nothing_known(*shape)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
     partly, exactly = [], []
     for item in known:
@@ -299,6 +302,12 @@ def knowledge_of(
             partly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
     named, others = (_counted(entries[full], shape) for full in (True, False))
     return Knowledge(sp.csr_array(named + others), named, tuple(partly), tuple(exactly))
+
+
+@lru_cache(maxsize=16)
+def _nothing_known(places: int, classes: int) -> Knowledge:
+    nobody = _counted([], (places, classes))
+    return Knowledge(nobody, nobody)
 
 
 def _position(place: str, places: Iterable[str]) -> int:

@@ -295,6 +295,14 @@ class LatticeChain:
         density += self.lattice.soft[self.lattice.soft_ptr[self.soft] + self.sums[self.soft]].sum()
         return self.x, float(density)
 
+    def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
+        """Return the counts and the log density after every so many sweeps."""
+        counts, density = np.empty((draws, self.x.size), np.int64), np.empty(draws)
+        for d in range(draws):
+            self.advance(sweeps)
+            counts[d], density[d] = self.snapshot()
+        return counts, density
+
 
 def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Return solutions at the ends of random directions, checked in whole numbers.

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from bayesrisk._numba import lean_kernel
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import (
     BIRTH,
     EXCHANGE,
@@ -471,3 +471,22 @@ def sweep(rng: Rng, model: ModelArrays, state: ChainState, proposals: int, slots
         if slots.size == 0:
             state.tally[kind, 0] += 1
             state.tally[kind, 1] += accepted
+
+
+@lean_kernel
+def draw_counts(
+    rng: Rng,
+    model: ModelArrays,
+    state: ChainState,
+    proposals: int,
+    slots: IntArray,
+    counts: IntArray,
+    density: FloatArray,
+) -> None:
+    """Fill in the counts (draws, parts, classes) and the log likelihood after every sweep."""
+    for d in range(counts.shape[0]):
+        sweep(rng, model, state, proposals, slots)
+        density[d] = state.density[0]
+        for p in range(counts.shape[1]):
+            for c in range(counts.shape[2]):
+                counts[d, p, c] = state.x[p, c]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from bayesrisk.inference.microdata.exact import (
     GroupLaws,
     Tally,
     expected_of,
+    place_law,
     weigh,
 )
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
@@ -59,7 +61,9 @@ from bayesrisk.release import Release
 # The law of the records of a place itself: means, draws, and what one record less would change.
 
 
-_FEWEST_DRAWS = 500  # proposals between draws: to come back to Python costs about so many
+# Proposals between draws: to begin with, where Python sees many draws together, and where it sees
+# each of them, which costs about so many.
+_FEWEST_TOGETHER, _FEWEST = 25, 1000
 _MOST_DOUBLINGS = 5
 _PAIRS = 2 * 10**7
 _CERTAIN = 1.0 - 1e-9
@@ -98,6 +102,8 @@ def record_law(
     An exact law has means alone.  Where the prior gives every number of records the same weight, it
     is taken only if that number is certain: else means are not enough for who uses it.
     """
+    if (place := place_law(system, max_pairs)) is not None:
+        return RecordLaw(*place, None, "exact")
     people = suits(system)
     if not people or system.size <= _MAX_EXACT:
         one = np.ones((1, system.classes.size), np.int64)
@@ -115,8 +121,11 @@ def record_law(
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)
+    doublings = _MOST_DOUBLINGS
     if people:
-        begun: Sequence[Chain] = _people(system, generators[:-1], _FEWEST_DRAWS)
+        starts = _people(system, generators[:-1], _FEWEST_TOGETHER)
+        begun: Sequence[Chain] = starts
+        doublings += _first_doublings(starts)
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
@@ -124,7 +133,7 @@ def record_law(
         begun = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
-    drawn = draw(begun, identity, draws, thin=1, doublings=_MOST_DOUBLINGS)
+    drawn = draw(begun, identity, draws, thin=1, doublings=doublings)
     mean, engine = drawn.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, drawn.counts, engine, drawn.agreed)
 
@@ -137,10 +146,14 @@ def _people(
     return [PeopleChain.begin(model, g, fewest, i / chains) for i, g in enumerate(generators)]
 
 
+def _first_doublings(chains: Sequence[PeopleChain]) -> int:
+    """Return the number of doublings, not counted, until short sweeps are of the usual length."""
+    return max(0, math.ceil(math.log2(_FEWEST / chains[0].sweep_size)))
+
+
 ENGINES = ("auto", "exact", "people", "lattice")
 _MAX_PAIRS = 10**8
 _MAX_EXACT = 2**16
-_FEWEST = 1000  # proposals between draws: to come back to Python costs about so many
 _MAX_SAMPLES = 2**25
 
 
@@ -222,10 +235,11 @@ def microdata_posterior(
     Exact laws have a relative error of about 1e-12, of which at most 1e-13 is weight of noisy
     counts that is left out, and the error of a mean of draws is its Monte
     Carlo standard error, from the effective number of draws. A sweep is about one proposal for each
-    person, or one step for each move. An answer has status ``undecided`` unless the log density and
-    two random projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and
-    tail effective sizes of at least 400, and the answer's own mean has a split R-hat of at most
-    1.01 and an effective size of at least 400. For a probability p of error s that is also at most
+    person, or one step for each move; of sweeps that begin with few proposals the first doublings
+    are not counted. An answer has status ``undecided`` unless the log density and two random
+    projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and tail
+    effective sizes of at least 400, and the answer's own mean has a split R-hat of at most 1.01
+    and an effective size of at least 400. For a probability p of error s that is also at most
     p (1 - p) / s**2: draws in which nobody can be the target do not count.
 
     Where the law of the number of people has gaps, chains start on every side of them, if there are
@@ -366,13 +380,17 @@ def _people_chains(
     of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
     expected = ExpectedCounts(system, asked, functions, starts, how.draws)
+    together = not expected.possible.any()
+    if together:  # nothing is asked of the chain in each state
+        starts = _people(system, generators, _FEWEST_TOGETHER)
+        how = how._replace(doublings=how.doublings + _first_doublings(starts))
 
     def observer() -> Observer:
         tallies[:] = [Tally(how.chains, model.cell_of.size)]
         expected.reset()
 
-        def observe(chain: int, x: IntArray) -> None:
-            tallies[0].add(chain, x)
+        def observe(chain: int, counts: IntArray) -> None:
+            tallies[0].add(chain, counts)
             expected.record(chain)
 
         return observe
@@ -381,7 +399,9 @@ def _people_chains(
         return expected.extend_chains(expected.answer_undecided(frame, drawn), drawn)
 
     leap = int(model.arrays.leap.max(initial=1))
-    drawn, frame = _drawn(starts, of_state, asked, functions, how, (observer, answer, leap))
+    drawn, frame = _drawn(
+        starts, of_state, asked, functions, how, (observer, answer, leap, together)
+    )
     reason = "counts are noisy"
     if expected.used:
         reason += f"; {expected.used:,} answers are from what one more person would change"
@@ -424,13 +444,19 @@ def _drawn(
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     how: _Settings,
-    special: tuple[Callable[[], Observer], _Answer, int] = (no_observer, lambda frame, _: frame, 1),
+    special: tuple[Callable[[], Observer], _Answer, int, bool] = (
+        no_observer,
+        lambda frame, _: frame,
+        1,
+        True,
+    ),
 ) -> tuple[Draws, pd.DataFrame]:
     """Return draws that answer all questions, or the last ones, and the answers.
 
-    ``special`` are an observer of the states, further answers, and how far a number may leap.
+    ``special`` are an observer of the states, further answers, how far a number may leap, and
+    whether the observer sees many states together.
     """
-    observer, answer, leap = special
+    observer, answer, leap, together = special
     frames: list[pd.DataFrame] = []
 
     def enough(drawn: Draws) -> bool:
@@ -446,6 +472,7 @@ def _drawn(
         doublings=how.doublings,
         enough=enough,
         observer=observer,
+        together=together,
     )
     drawn = replace(found, leap=leap)
     return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)

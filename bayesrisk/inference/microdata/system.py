@@ -192,16 +192,13 @@ def system_of(
         bottom = check.choice(finest, "finest", workload.levels)
     if geography.rank(bottom) < geography.rank(level):
         raise ArgumentError(f"finest must not be coarser than level {level!r}, got {shown(bottom)}")
-    levels = [
-        other
-        for other in workload.levels
-        if geography.rank(level) <= geography.rank(other) <= geography.rank(bottom)
-    ]
+    top, low = geography.rank(level), geography.rank(bottom)
+    levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
     places = _inside(tables.geoids[bottom], place)
     shared = _Shared(workload)
     apart = [*apart, *(t for item in known for t in item.tables(schema))]
     told = _classes(shared, tuple(levels))
-    classes = refined(told, apart)
+    classes = refined(told, apart) if apart else told
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
@@ -256,13 +253,13 @@ def _layer(
     given, hidden, laws, names = [], [], [], []
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
-        if not law.exact and law.probability(0, 0) is None:
+        if not _has_likelihood(law):
             raise ArgumentError(
                 f"release must have a likelihood in closed form for every table, got "
                 f"{law.kind!r} for table {name!r} at level {level!r}"
             )
-        given.append(tables.counts[level, name][at, :].toarray())
-        hidden.append(tables.hidden(level, name)[at, :].toarray())
+        given.append(_dense(tables.counts[level, name], at))
+        hidden.append(_dense(tables.hidden(level, name), at))
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(given, axis=1).astype(np.int64)
@@ -271,6 +268,21 @@ def _layer(
     layer = Layer(level, geoids, around, weights, *counts, tuple(laws), tuple(names))
     _check_true(layer.given, layer)
     return layer
+
+
+@lru_cache(maxsize=256)
+def _has_likelihood(law: Likelihood) -> bool:
+    return law.exact or law.probability(0, 0) is not None
+
+
+def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:
+    """Return rows of a matrix, written out: of one row, without the detour of a new matrix."""
+    if rows.size != 1:
+        return np.asarray(matrix[rows, :].toarray())
+    found = np.zeros((1, matrix.shape[1]), matrix.dtype)
+    part = slice(matrix.indptr[rows[0]], matrix.indptr[rows[0] + 1])
+    np.add.at(found[0], matrix.indices[part], matrix.data[part])
+    return found
 
 
 def _check_true(counts: IntArray, layer: Layer) -> None:

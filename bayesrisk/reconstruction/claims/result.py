@@ -18,6 +18,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import CodeArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
@@ -43,7 +44,7 @@ STATUS = {
 
 @displayed
 @dataclass(frozen=True)
-class Claims:
+class Claims(AttackResult):
     """Claims about places, and what is proved of each.
 
     Attributes

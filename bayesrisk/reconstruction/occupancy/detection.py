@@ -22,6 +22,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, occupancy_statistics
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
@@ -82,7 +83,7 @@ _CLOSED = (_Case(_NOTHING, (), ()),)
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyDetection:
+class OccupancyDetection(AttackResult):
     """Blocks with a household above the occupancy limit, by Eq. 1: the answer for every block.
 
     Attributes

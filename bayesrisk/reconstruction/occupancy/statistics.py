@@ -20,7 +20,8 @@ from bayesrisk.tables.published import PublishedTables, assumed_true
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
 HUD_GROUP = np.array([0, 1, 2, 3, 3, -1, 4, *[5] * 7])
-_TABLES = {
+#: Published tables behind the statistics.
+TABLES = {
     "households": "H3",
     "population": "P1",
     "sizes": "H13",
@@ -93,7 +94,7 @@ class OccupancyStatistics:
     def __post_init__(self) -> None:
         """Check shapes and signs."""
         n = check.text_array(self.geoids, "geoids").size
-        for name in (*_TABLES, *_MOST):
+        for name in (*TABLES, *_MOST):
             given = getattr(self, name)
             values = check.as_array(getattr(self, _MOST[name]) if given is None else given, name)
             if n:
@@ -124,7 +125,7 @@ class OccupancyStatistics:
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
         return OccupancyStatistics(
-            self.geoids[index], *(getattr(self, name)[index] for name in (*_TABLES, *_MOST))
+            self.geoids[index], *(getattr(self, name)[index] for name in (*TABLES, *_MOST))
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -178,7 +179,7 @@ class OccupancyStatistics:
 
 def _columns() -> dict[str, list[str]]:
     """Return the columns of a file for each attribute."""
-    widths = {**dict.fromkeys(_TABLES, 1), **_WIDTH, "hud_children": 2}
+    widths = {**dict.fromkeys(TABLES, 1), **_WIDTH, "hud_children": 2}
     widths |= {name: widths[least] for name, least in _MOST.items()}
     return {
         name: [name] if width == 1 else [f"{name}_{i}" for i in range(1, width + 1)]
@@ -249,10 +250,10 @@ def occupancy_statistics(
     """
     check.instance(tables, PublishedTables, "tables")
     check.choice(hud, "hud", _READINGS)
-    keys = [(check.text(level, "level"), table) for table in _TABLES.values()]
+    keys = [(check.text(level, "level"), table) for table in TABLES.values()]
     assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
-    counts = {name: _counts(tables, level, table) for name, table in _TABLES.items()}
-    for name in _TABLES:
+    counts = {name: _counts(tables, level, table) for name, table in TABLES.items()}
+    for name in TABLES:
         if name not in _WIDTH:
             counts[name] = counts[name][:, 0]
     whole = counts["hud_households"][:, None]
@@ -271,7 +272,7 @@ def _counts(tables: PublishedTables, level: str, table: str) -> IntArray:
     if (level, table) not in tables.counts:
         raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
     values: IntArray = tables.counts[level, table].toarray()
-    width = _WIDTH.get(next(n for n, t in _TABLES.items() if t == table), 1)
+    width = _WIDTH.get(next(n for n, t in TABLES.items() if t == table), 1)
     if values.shape[1] != width:
         raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
     hidden = tables.hidden(level, table)

@@ -16,6 +16,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
 from bayesrisk.reconstruction.records.problem import (
@@ -45,7 +46,7 @@ from bayesrisk.tables.published import PublishedTables
 
 @displayed
 @dataclass(frozen=True)
-class Reconstruction:
+class Reconstruction(AttackResult):
     """Histograms that fit published tables, block by block, and what is proved about each.
 
     Attributes

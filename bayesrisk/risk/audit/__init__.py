@@ -1,15 +1,13 @@
 """Every attack under every protection on one scale: prior, without the record, and posterior."""
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, Reading, readings
-from bayesrisk.risk.audit.checks import CHECKS, audit_checks
-from bayesrisk.risk.audit.population import METHODS, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.summary import (
-    audit_calibration,
-    audit_certain,
-    audit_quantiles,
-    audit_summary,
-    audit_targets,
-)
+from bayesrisk.risk.audit.attacks import METHODS
+from bayesrisk.risk.audit.checks import CHECKS, audit_checks, constructions
+from bayesrisk.risk.audit.comparisons import compare
+from bayesrisk.risk.audit.measures import audit_calibration, audit_measures, audit_targets, costs
+from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit.release_checks import release_differences
+from bayesrisk.risk.audit.spot_checks import spot_comparisons
 
 __all__ = [
     "ADVERSARIES",
@@ -20,10 +18,13 @@ __all__ = [
     "AuditedPopulation",
     "Reading",
     "audit_calibration",
-    "audit_certain",
     "audit_checks",
-    "audit_quantiles",
-    "audit_summary",
+    "audit_measures",
     "audit_targets",
+    "compare",
+    "constructions",
+    "costs",
     "readings",
+    "release_differences",
+    "spot_comparisons",
 ]

@@ -293,11 +293,11 @@ class Reading:
     """A release as an adversary takes it."""
 
     # ``likelihood``: as its spec says; ``as-true``: as if nothing had been protected; ``swap-
-    # aware``: as true, but the target's household is from elsewhere with the public probability;
+    # aware``: as true, but the target's record is counted elsewhere with the public probability;
     # ``working-error``: true counts with independent errors of the public variance
     name: str
     release: Release  # With a likelihood in closed form for every table
-    moved: float = 0.0  # Probability that a record of a place is from elsewhere
+    moved: float = 0.0  # Probability that a record of a place is counted elsewhere
 
 
 def is_additive(spec: MechanismSpec) -> bool:
@@ -350,7 +350,7 @@ CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided",
 class AuditTarget:
     """A target: its record, the question, and the others whose records an insider knows."""
 
-    row: int  # Row in the population
+    row: int  # Row in the population of a record like it, which counterfactuals leave out
     cell: int  # Cell of its record in the schema
     question: TargetQuestion
     others: IntArray  # Cells of the known records of others; empty for an adversary who knows none
@@ -402,16 +402,27 @@ def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[Targe
             yield TargetBeliefs(target.row, start, start, start, "none", UNSTATED)
 
 
+@dataclass(frozen=True)
+class _Rest:
+    """The law of the records of a place that are not known."""
+
+    prior: RecordPrior
+    of_others: RecordPrior  # of these records without the target's
+    system: MicrodataSystem
+    law: RecordLaw
+
+
 class PlaceLaws:
-    """Laws of the records of a place, each found once."""
+    """Laws of the records of a place, and shares of what is asked about, each found once."""
 
     def __init__(self, place: PlaceReading) -> None:
         self._place = place
         self._system = self._read(place.release.release)
         self._position = int(np.searchsorted(self._system.places, place.code))
         # Whoever knows all others of a place of one person knows no record, and still its size.
-        self._laws: dict[tuple[bytes, bool], tuple[MicrodataSystem, RecordLaw]] = {}
+        self._laws: dict[tuple[bytes, bool], _Rest] = {}
         self._laws_without: dict[tuple[bytes, int], RecordLaw] = {}
+        self._asked: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
@@ -419,69 +430,80 @@ class PlaceLaws:
 
     def beliefs(self, target: AuditTarget) -> TargetBeliefs:
         """Return the beliefs about a target."""
-        prior = prior_of_rest(self._place.prior, target)
-        start = prior_belief(prior, target.question)
-        system, law = self._law(target, prior)
-        if not law.decided:
+        rest = self._rest(target)
+        start, shares = self._before(target, rest)
+        if not rest.law.decided:
             nothing = TargetBelief.exact(np.zeros(target.question.values))
-            return TargetBeliefs(target.row, start, nothing, nothing, law.engine, UNDECIDED)
-        shares = target.question.shares(system.classes, prior.shares_of_cells)
-        posterior = posterior_belief(law, self._position, shares)
+            return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
+        posterior = posterior_belief(rest.law, self._position, shares)
         without = start
-        status = CALCULATED if law.draws is None else SAMPLED
-        if not target.all_others and prior.concentration is not None:
-            other, without = self._without(target, prior, system, law, shares)
+        status = CALCULATED if rest.law.draws is None else SAMPLED
+        if not target.all_others and rest.prior.concentration is not None:
+            other, without = self._without(target, rest, shares)
             if other.draws is not None:
                 status = SAMPLED
             if not other.decided:
                 status = UNDECIDED
         if np.isnan(posterior.probability).any():  # the tables have no record of its kind
             posterior, without, status = start, start, UNSTATED
-        if moved := self._place.release.moved:
-            posterior, without = (_mixed(moved, start, one) for one in (posterior, without))
-        return TargetBeliefs(target.row, start, without, posterior, law.engine, status)
+        if (moved := self._place.release.moved) and status != UNSTATED:
+            # Who is counted elsewhere is one more of those who live here, (A theta + x) / (A + n);
+            # whoever knows all the others has nothing to learn from the tables about that one.
+            elsewhere = start
+            if not target.all_others:
+                elsewhere = belief_without_record(
+                    rest.law, self._position, shares, rest.prior, target.question
+                )
+            posterior = _mixed(moved, elsewhere, posterior)
+        return TargetBeliefs(target.row, start, without, posterior, rest.law.engine, status)
 
-    def _law(self, target: AuditTarget, prior: RecordPrior) -> tuple[MicrodataSystem, RecordLaw]:
+    def _rest(self, target: AuditTarget) -> _Rest:
+        """Return the law of the records that are not known, the target's among them."""
         key = target.others.tobytes(), target.all_others
         if key not in self._laws:
+            prior = prior_of_rest(self._place.prior, target)
             system = replace(self._system, prior=prior)
             if target.others.size:
-                system = system.without_records(
-                    self._position, self._classes(system, target.others)
-                )
-            self._laws[key] = system, self._found(system, 0)
+                known = self._classes(system, target.others)
+                system = system.without_records(self._position, known)
+            of_others = prior if target.all_others else prior_of_others(prior)
+            self._laws[key] = _Rest(prior, of_others, system, self._found(system, 0))
         return self._laws[key]
 
+    def _before(self, target: AuditTarget, rest: _Rest) -> tuple[TargetBelief, FloatArray]:
+        """Return the belief before the release, and the shares of all values in every class."""
+        question = target.question
+        key = target.others.tobytes(), question.possible.tobytes(), question.value.tobytes()
+        if key not in self._asked:
+            cells = rest.prior.shares_of_cells
+            shares = question.shares(rest.system.classes, cells)
+            self._asked[key] = prior_belief(rest.prior, question), shares
+        return self._asked[key]
+
     def _without(
-        self,
-        target: AuditTarget,
-        prior: RecordPrior,
-        system: MicrodataSystem,
-        law: RecordLaw,
-        shares: FloatArray,
+        self, target: AuditTarget, rest: _Rest, shares: FloatArray
     ) -> tuple[RecordLaw, TargetBelief]:
-        record = int(system.classes.of_cells(np.array([target.cell]))[0])
+        prior, question = rest.prior, target.question
+        record = int(rest.system.classes.of_cells(np.array([target.cell]))[0])
         if self._place.additive:
-            belief = reweighted_belief(law, self._position, shares, prior, target.question, record)
+            belief = reweighted_belief(rest.law, self._position, shares, prior, question, record)
             if belief is not None:
-                return law, belief
+                return rest.law, belief
         key = (target.others.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._laws_without:
-            self._laws_without[key] = self._found(self._counterfactual(target, system, record), 1)
+            self._laws_without[key] = self._found(self._counterfactual(target, rest, record), 1)
         other = self._laws_without[key]
-        return other, belief_without_record(other, self._position, shares, prior, target.question)
+        return other, belief_without_record(other, self._position, shares, prior, question)
 
-    def _counterfactual(
-        self, target: AuditTarget, system: MicrodataSystem, record: int
-    ) -> MicrodataSystem:
+    def _counterfactual(self, target: AuditTarget, rest: _Rest, record: int) -> MicrodataSystem:
         """Return the system of the release without the record of a target."""
-        prior = prior_of_others(system.prior)
         if self._place.additive:
-            one = np.zeros(system.classes.size, np.int64)
+            one = np.zeros(rest.system.classes.size, np.int64)
             one[record] = 1
-            return replace(system, prior=prior).without_records(self._position, one)
+            others = replace(rest.system, prior=rest.of_others)
+            return others.without_records(self._position, one)
         other = self._read(self._place.counterfactual(target.row).release)
-        other = replace(other, prior=prior)
+        other = replace(other, prior=rest.of_others)
         if target.others.size:
             other = other.without_records(self._position, self._classes(other, target.others))
         return other
@@ -498,10 +520,10 @@ class PlaceLaws:
 
 
 def _mixed(moved: float, elsewhere: TargetBelief, here: TargetBelief) -> TargetBelief:
-    """Mix the beliefs for swapped and unswapped records, for an adversary who knows of swapping."""
+    """Mix beliefs about a record that is counted elsewhere, and about one that is counted here."""
     return TargetBelief(
         moved * elsewhere.probability + (1.0 - moved) * here.probability,
-        (1.0 - moved) * here.error,
+        moved * elsewhere.error + (1.0 - moved) * here.error,  # of the same draws
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of an audit: calibration, ordering, privacy bounds and agreement with proofs."""
+"""Checks of an audit: the release against its law, and beliefs against truth, theory and proofs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,30 +15,31 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
+from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit.adversaries import READINGS, is_readable
-from bayesrisk.risk.audit.population import AuditQuestion
-from bayesrisk.risk.audit.summary import (
+from bayesrisk.risk.audit.measures import (
     BINS,
     FLOOR,
     KEYS,
     THREE,
-    audit_targets,
     clustered_mean,
     empty_frame,
     log_score,
     place_numbers,
     whole_columns,
 )
+from bayesrisk.risk.audit.population import AuditQuestion
+from bayesrisk.risk.audit.release_checks import DIFFERENCES, USUALLY, Row, law_checks
+from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN
 from bayesrisk.tables import Workload
 
 #: What is checked, in the order of the rows.
-CHECKS = ("calibration", "ordering", "theory", "agreement")
+CHECKS = ("law", "spot", "calibration", "ordering", "theory", "agreement")
 _COLUMNS = [
-    "check", "protection", "against", "attack", "adversary", "compared", "failed",
-    "value", "lower", "upper", "bound", "lost", "lost_before", "verdict",
+    "check", "protection", "against", "attack", "adversary", "belief", "compared", "failed",
+    "value", "lower", "upper", "bound", "lost", "lost_before", "power", "power_unit", "verdict",
 ]  # fmt: skip
 _LIKELIHOOD = READINGS[0]
 _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for another
@@ -49,8 +49,11 @@ _BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
 #: Scales s and t add up to noise whose law is off by a relative 1e-6 at most where s t / (s + t) is
 #: this or more: of thousands of counts together that is less than a score can show.
 _SMOOTH = math.log(2.0 / 1e-6) / (2.0 * math.pi**2)
-_SHARED = ["adversary", "target", "statement"]
-Row = dict[str, Any]
+_SHARED = ["adversary", "release", "target", "statement"]
+_LEVELS = 4  # kinds of checks that chance could fail share what a valid audit may fail
+_BATCHES = 20  # that the error of an estimate is from
+_AGAIN = 1e-6  # two exact ways differ by less
+_LEAK = 0.1  # share of targets about whom the truth leaks, for the power of spot checks
 
 
 def audit_checks(
@@ -58,9 +61,11 @@ def audit_checks(
     *,
     question: AuditQuestion | None = None,
     specs: Mapping[str, MechanismSpec] | None = None,
-    confidence: float = 0.95,
+    differences: pd.DataFrame | None = None,
+    spots: pd.DataFrame | None = None,
+    confidence: float = 0.99,
 ) -> pd.DataFrame:
-    r"""Return the checks of an audit: calibration, ordering, privacy bounds and proofs.
+    r"""Return the checks of an audit, each with what it would have seen.
 
     Parameters
     ----------
@@ -70,35 +75,43 @@ def audit_checks(
         What was published, and who asked.
     specs : mapping of str to MechanismSpec, optional
         How each protection protects, by its name; goes with the question.  Without both only
-        calibration and agreement are checked, which need no more than the statements.
-    confidence : float, default 0.95
-        Of each calibration curve's band as a whole, and of all intervals of the ordering together;
-        places are the units of both.
+        calibration, agreement and spots are checked.
+    differences : pandas.DataFrame, optional
+        Published less true counts (:func:`~bayesrisk.risk.audit.release_differences`), with a
+        column ``protection``; needs ``specs``.
+    spots : pandas.DataFrame, optional
+        Statements beside what the plain way finds
+        (:func:`~bayesrisk.risk.audit.spot_comparisons`).
+    confidence : float, default 0.99
+        Probability that no check fails by chance in an audit whose data are drawn from its prior.
 
     Returns
     -------
     pandas.DataFrame
         ``check``, ``protection``, ``against`` (what it is held against), ``attack``,
-        ``adversary``, ``compared`` (how many), ``failed`` (how many of them, or of the parts of a
-        curve, are not as they should be), ``value`` with ``lower`` and ``upper``, ``bound``, and
-        ``verdict``.
+        ``adversary``, ``belief``, ``compared`` (how many), ``failed`` (how many of them, or of the
+        parts of a curve, are not as they should be), ``value`` with ``lower`` and ``upper``,
+        ``bound``, ``power`` (the least of its ``power_unit`` that would have been seen, mostly in
+        nine audits of ten), and ``verdict``.
 
-        - ``calibration``: ``compared`` statements; ``value`` is the mean of probability less truth
-          of statements held probable (over 1/2), and of truth less probability of the others:
-          above 0 where statements promise too much.  ``lost`` is the mean absolute difference of
-          probability and share of true statements over the parts of the curve, weighed by their
-          statements, and ``lost_before`` that of the prior.  ``inside`` or ``outside``.
-        - ``ordering``: the mean log score under a protection less that under one that can be made
-          from it (``against``; discrete Gaussian noise only where the rest is so large that the sum
-          has the law of the other within a relative 1e-6), of the same ``compared`` targets.
-          ``in order``, or ``reversed`` where even ``upper`` is below 0.
+        - ``law``: counts of a table.  ``value`` is the variance (Laplace: the mean distance) of
+          noise over the stated one, or the share of counts that cannot be as published.
+        - ``spot``: targets, of whom ``failed`` have a belief that the plain way does not find,
+          estimates within Student's errors; ``value`` is the largest distance.
+        - ``calibration``: statements; ``value`` is the mean of probability less truth of those held
+          probable (over 1/2), and of truth less probability of the others: above 0 where they
+          promise too much.  ``lost`` is the mean absolute difference of probability and share of
+          true statements over the parts of the curve, weighed by their statements, and
+          ``lost_before`` that of the prior.  Places are the units, for any number of releases.
+        - ``ordering``: the mean log score of targets, averaged over releases, less that under a
+          protection that can be made from it (``against``, see ``constructions``); reversed
+          where even ``upper`` is below 0.
         - ``theory``: ``value`` is the largest logarithm, either way, of the odds of a statement
           after the release over those without the target's record, less four standard errors where
-          they are estimates; ``bound`` is what pure differential privacy allows, and ``failed``
-          statements exceed it.  ``kept`` or ``broken``; ``no bound`` of other noise.
-        - ``agreement``: ``compared`` statements, ``failed`` of which disagree with what is proved:
-          posteriors of 0 and 1 with the truth; posteriors with ``claims`` and with unique
-          ``reconstruction`` where the audit has them.  ``agree`` or ``disagree``.
+          they are estimates; ``bound`` is what pure differential privacy allows.
+        - ``agreement``: statements that disagree with what is proved: posteriors of 0 and 1 with
+          the truth; posteriors with ``claims`` and with unique ``reconstruction`` where the audit
+          has them.
 
     Notes
     -----
@@ -112,7 +125,7 @@ def audit_checks(
     Examples
     --------
     >>> rows = pd.DataFrame({
-    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider",
+    ...     "protection": "none", "attack": "likelihood", "adversary": "outsider", "release": 0,
     ...     "target": ["7", "7"], "statement": ["a", "b"], "prior": [0.5, 0.5],
     ...     "without": [0.4, 0.6], "posterior": [1.0, 0.0], "correct": [False, True],
     ...     "without_error": 0.0, "posterior_error": 0.0,
@@ -123,17 +136,25 @@ def audit_checks(
     ['agreement', 'truth', 2, 2, 'disagree']
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    alpha = (1.0 - level) / _LEVELS
     _check_published(question, specs)
     texts = (*KEYS, "target", "statement", "status", "place")
-    numbers = (*THREE, "without_error", "posterior_error", "correct")
+    numbers = (*THREE, "without_error", "posterior_error", "correct", "release")
     whole = whole_columns(statements, "statements", texts, numbers)
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
-    rows = list(_calibration(decided, level))
+    rows: list[Row] = []
+    if differences is not None:
+        check.frame(differences, "differences", ["protection", *DIFFERENCES, "cells"])
+        rows += law_checks(differences, specs or {}, alpha=alpha)
+    if spots is not None:
+        check.frame(spots, "spots", SPOTS)
+        rows += _spots(spots, alpha)
+    rows += _calibration(decided, alpha)
     exact: set[str] = set()
     if question is not None and specs is not None:
         published = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
-        rows += _ordering(statements, published, question.workload, level)
+        rows += _ordering(decided, published, question.workload, alpha)
         exact = {n for n, spec in published.items() if _exact(spec, question.workload)}
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
         rows += _theory(decided, published, question.workload, informed)
@@ -168,26 +189,52 @@ def _check_published(
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
 
 
-def _calibration(decided: pd.DataFrame, level: float) -> Iterator[Row]:
+def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
+    """Yield whether statements agree with the plain way, estimates within Student's errors."""
+    error = spots["error"].to_numpy(np.float64)
+    reach = float(stdtrit(_BATCHES - 1, 1.0 - alpha / 2.0 / max((error > 0.0).sum(), 1)))
+    off = np.abs(spots["stated"].to_numpy(np.float64) - spots["again"].to_numpy(np.float64))
+    # One with an error of 0 is exact; an estimate is never that exact by luck.
+    wrong = ~(off <= max(reach, _SURE) * error + _AGAIN)
+    for key, rows in spots.assign(off=off, wrong=wrong).groupby(KEYS, sort=False):
+        by = rows.groupby("target", sort=False)
+        failed, drawn = int(by["wrong"].any().sum()), int(by["drawn"].any().sum())
+        yield dict(zip(KEYS, key, strict=True)) | {
+            "check": "spot", "against": "plain way", "compared": by.ngroups, "failed": failed,
+            "value": float(rows["off"].max()), "bound": 0.0,
+            "power": 1.0 - (1.0 - _LEAK) ** drawn,
+            "power_unit": f"chance to see what leaks about {_LEAK:.0%} of targets",
+            "verdict": "disagree" if failed else "agree",
+        }  # fmt: skip
+
+
+def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
     kept = decided[decided[list(THREE)].max(axis=1) >= FLOOR]
-    for key, rows in kept.groupby(KEYS, sort=False):
-        lost, outside, parts = _curve(rows, "posterior", level)
-        promise, low, high = _promise(rows, 1.0 - (1.0 - level) / (parts + 1))
-        failed = outside + int(low > 0.0 or high < 0.0)
-        yield dict(zip(KEYS, key, strict=True)) | {
-            "check": "calibration",
-            "against": "truth",
-            "compared": len(rows),
-            "failed": failed,
-            "value": promise,
-            "lower": low,
-            "upper": high,
-            "bound": 0.0,
-            "lost": lost,
-            "lost_before": _curve(rows, "prior", level)[0],
-            "verdict": "outside" if failed else "inside",
-        }
+    groups = list(kept.groupby(KEYS, sort=False))
+    level = 1.0 - alpha / max(2 * len(groups), 1)
+    for key, rows in groups:
+        before = _curve(rows, "prior", level)[0]
+        for belief in ("posterior", "without"):
+            lost, outside, parts = _curve(rows, belief, level)
+            promise, low, high, power = _promise(rows, belief, 1.0 - (1.0 - level) / (parts + 1))
+            failed = outside + int(low > 0.0 or high < 0.0)
+            yield dict(zip(KEYS, key, strict=True)) | {
+                "check": "calibration",
+                "against": "truth",
+                "belief": belief,
+                "compared": len(rows),
+                "failed": failed,
+                "value": promise,
+                "lower": low,
+                "upper": high,
+                "bound": 0.0,
+                "lost": lost,
+                "lost_before": before,
+                "power": power,
+                "power_unit": "promised more or less than is true",
+                "verdict": "outside" if failed else "inside",
+            }
 
 
 def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, int]:
@@ -210,41 +257,42 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
     return lost / q.size, outside, parts.size
 
 
-def _promise(rows: pd.DataFrame, level: float) -> tuple[float, float, float]:
-    """Return the mean excess of promised over true statements, with an interval.
+def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, float, float, float]:
+    """Return the mean excess of promised over true statements, its interval, and what it can show.
 
     Its variance is that between places, and never less than what it is where all is calibrated.
     """
-    q = rows["posterior"].to_numpy()
+    q = rows[belief].to_numpy()
     sign = np.sign(q - 0.5)
     off = sign * (q - rows["correct"].to_numpy())
     mean, places = float(off.mean()), place_numbers(rows["place"])
     number = int(places.max()) + 1
     if number < 2:
-        return mean, -math.inf, math.inf
-    target = place_numbers(rows["target"])
-    expected = np.bincount(target, q) - np.bincount(target, sign * q) ** 2
+        return mean, -math.inf, math.inf, math.inf
+    # sum_v a_v (q_v - y_v) of one target, whose y are one in all releases; Var = E a**2 - (E a)**2
+    by = rows.assign(q=q, sign=sign).groupby(["target", "statement"], sort=False)
+    a, p = by["sign"].sum(), by["q"].mean()
+    moments = pd.DataFrame({"square": a**2 * p, "mean": a * p}).groupby("target").sum()
+    expected = np.maximum(moments["square"] - moments["mean"] ** 2, 0.0).sum()
     between = np.bincount(places, off - mean)
-    variance = max((between**2).sum() * number / (number - 1), np.maximum(expected, 0.0).sum())
-    reach = float(stdtrit(number - 1, 0.5 + level / 2.0) * np.sqrt(variance)) / q.size
-    return mean, mean - reach, mean + reach
+    error = math.sqrt(max((between**2).sum() * number / (number - 1), expected)) / q.size
+    reach = float(stdtrit(number - 1, 0.5 + level / 2.0)) * error
+    return mean, mean - reach, mean + reach, reach + USUALLY * error
 
 
 def _ordering(
-    statements: pd.DataFrame, specs: Mapping[str, MechanismSpec], workload: Workload, level: float
+    decided: pd.DataFrame, specs: Mapping[str, MechanismSpec], workload: Workload, alpha: float
 ) -> list[Row]:
-    read = statements[statements["attack"].astype("str") == _LIKELIHOOD]
-    if read.empty:
-        return []
-    targets = audit_targets(read)
-    targets["score"] = log_score(targets)
+    true = decided[(decided["attack"] == _LIKELIHOOD) & (decided["correct"] == 1.0)]
+    true = true.assign(score=log_score(true.rename(columns={"posterior": "truth_posterior"})))
+    scores = true.groupby(["protection", "adversary", "target", "place"], sort=False)["score"]
+    targets = scores.mean().reset_index()
     by = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
     found = []
-    for clear, faint in _pairs(specs, workload):
+    for clear, faint in _neighbours(constructions(specs, workload)):
         for adversary in dict.fromkeys(targets["adversary"]):
             if (clear, adversary) in by and (faint, adversary) in by:
                 both = by[clear, adversary].merge(by[faint, adversary], on=["target", "place"])
-                both = both[~both["status_x"].isin(OPEN) & ~both["status_y"].isin(OPEN)]
                 if len(both):
                     found.append((clear, faint, adversary, both))
     lines = []
@@ -252,45 +300,68 @@ def _ordering(
         one, other = both["score_x"].to_numpy(), both["score_y"].to_numpy()
         with np.errstate(invalid="ignore"):
             gain = np.where(one == other, 0.0, one - other)  # even where both are infinite
-        mean, low, high = clustered_mean(
-            gain, place_numbers(both["place"]), 1.0 - (1.0 - level) / len(found), bound=np.inf
-        )
+        places = place_numbers(both["place"])
+        mean, low, high = clustered_mean(gain, places, 1.0 - alpha / len(found), bound=np.inf)
         reversed_ = mean == -np.inf or high < 0.0
         lines.append(
             _row("ordering", clear, faint, _LIKELIHOOD, adversary)
             | {
                 "compared": len(both), "failed": int(reversed_), "value": mean, "lower": low,
                 "upper": high, "bound": 0.0, "verdict": "reversed" if reversed_ else "in order",
+                "power": high - mean if np.isfinite(mean) else math.inf,
+                "power_unit": "of the mean log score, reversed, in one audit of two",
             }
         )  # fmt: skip
     return lines
 
 
-def _pairs(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple[str, str]]:
-    """Return the pairs of protections the second of which can be made from the first.
+def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple[str, str]]:
+    """Return the pairs of protections of which the second can be made from the first.
 
-    From true counts that is whatever has a likelihood given these, and from noise the same noise
-    with larger scales, where it is that of the first and more.  From counts some of which are
-    withheld nothing can be made.  Of a row of such pairs only neighbours are held against each
-    other.
+    From true counts that is whatever has a likelihood given these, and what withholds some; from
+    noise the same noise with larger scales, where it is that of the first and more; from a table
+    whose cells are protected one by one that table.  From counts some of which are withheld nothing
+    can be made: what is withheld depends on all of them.
+
+    Parameters
+    ----------
+    specs : mapping of str to MechanismSpec
+        How each protection protects, by its name.
+    workload : Workload
+        Published tables.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import make_mechanism
+    >>> specs = {"rounded": make_mechanism("rounding", base=3, method="random").spec,
+    ...          "none": make_mechanism("identity").spec}
+    >>> constructions(specs, Workload.named("sf1-block"))
+    [('none', 'rounded')]
     """
-    more: set[tuple[str, str]] = set()
+    found = []
     for clear, faint in itertools.permutations(specs, 2):
         laws = [
             (specs[clear].likelihood(*key), specs[faint].likelihood(*key))
             for key in workload.tables
         ]
-        noisier = all(
-            (isinstance(a, TrueCounts) and is_readable(b))
-            or (isinstance(a, NoiseSpec) and isinstance(b, NoiseSpec) and _adds_noise(a, b))
-            for a, b in laws
-        )
-        if noisier and any(a != b for a, b in laws):
-            more.add((clear, faint))
-    return [
-        (a, b) for a, b in sorted(more, key=lambda p: [*map(list(specs).index, p)])
-        if not any((a, c) in more and (c, b) in more for c in specs)
-    ]  # fmt: skip
+        if all(_made(a, b) for a, b in laws) and any(a != b for a, b in laws):
+            found.append((clear, faint))
+    return found
+
+
+def _made(less: Likelihood, more: Likelihood) -> bool:
+    """Return True if a table can be made from one that is protected less."""
+    if isinstance(less, TrueCounts):
+        return is_readable(more)
+    if isinstance(less, NoiseSpec) and isinstance(more, NoiseSpec):
+        return _adds_noise(less, more)
+    return isinstance(less, RoundingSpec) and less == more
+
+
+def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the pairs without those that follow from two others."""
+    names = {name for pair in pairs for name in pair}
+    return [(a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in names)]
 
 
 def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
@@ -326,10 +397,11 @@ def _theory(
         for adversary, rows in read[read["protection"] == name].groupby("adversary", sort=False):
             bound = epsilon if adversary in informed else 2.0 * epsilon
             ratio = _sure_log_odds(rows)
-            failed = int((ratio > bound * (1.0 + 1e-9)).sum())
+            failed, most = int((ratio > bound * (1.0 + 1e-9)).sum()), float(ratio.max())
             yield _row("theory", name, "without", _LIKELIHOOD, str(adversary)) | {
-                "compared": len(rows), "failed": failed, "value": float(ratio.max()),
-                "bound": bound, "verdict": "broken" if failed else "kept",
+                "compared": len(rows), "failed": failed, "value": most, "bound": bound,
+                "power": bound / most if most else math.inf, "power_unit": "times what is spent",
+                "verdict": "broken" if failed else "kept",
             }  # fmt: skip
 
 
@@ -387,6 +459,8 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
                     continue
                 yield _row("agreement", name, against, _LIKELIHOOD, str(adversary)) | {
                     "compared": compared, "failed": failed, "bound": 0.0,
+                    "power": 1.0 - 0.1 ** (1.0 / compared) if compared else 1.0,
+                    "power_unit": "share of statements that disagree",
                     "verdict": "disagree" if failed else "agree" if compared else "nothing proved",
                 }  # fmt: skip
 

@@ -3,338 +3,51 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
 from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior
-from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.interfaces import Mechanism
-from bayesrisk.reconstruction import Status, reconstruct, verify_claims
-from bayesrisk.release import Release
+from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk.audit.adversaries import (
     CHAINS,
     INSIDERS,
     MECHANISM,
-    UNSTATED,
     Adversary,
     AuditTarget,
     PlaceReading,
-    Reading,
     Surroundings,
-    TargetBelief,
     TargetBeliefs,
     TargetQuestion,
     audit_rng,
     drawn_targets,
     fit_place_concentration,
-    infer,
     is_additive,
+    is_readable,
     known_others,
-    prior_belief,
-    prior_of_rest,
-    readings,
     sampled_places,
 )
-from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
+from bayesrisk.risk.audit.attacks import (
+    METHODS,
+    OVER_LIMIT,
+    POSTERIOR,
+    InferenceMethod,
+    check_occupancy,
+    inference_methods,
+    stated_values,
+)
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
-
-# -----------------------------------------------------------------------------
-# Three attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
-# for many targets weights of the values of a statement, or None where it says nothing.
-
-
-_ROUNDING = 1e-9  # of least squares over counts
-
-
-class TableAttack(Protocol):
-    """An attack on tables that are taken as true."""
-
-    engine: str  # how it found its answer
-    proof: bool  # whether nothing else fits the tables
-
-    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return weights of the values, of which one at least is positive, or None."""
-
-
-def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
-    """Return the tables of one place, less records that are known."""
-    workload = tables.workload.select(levels=[level])
-    row = tables.row(level, code)
-    counts, hidden = {}, {}
-    for name, table in workload.at(level).items():
-        key = level, name
-        own = np.asarray(table.incidence(workload.schema, off).sum(axis=1), np.int64)
-        hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
-        left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
-        counts[key] = sparse.csr_array(left)
-    laws = {key: law for key, law in tables.laws.items() if key in counts}
-    return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
-
-
-class RecordsAttack:
-    """Records that fit the tables, or deviate least where none fit, taken at their word."""
-
-    def __init__(self, tables: PublishedTables) -> None:
-        level = tables.workload.levels[-1]
-        found = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
-        space = found.problem.space
-        self.engine = str(found.status[0])
-        self.proof = found.status[0] == Status.UNIQUE
-        self._cells = Classes(space.schema, space.bins)
-        self._count = found.histogram().toarray()[0]
-
-    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the numbers of reconstructed records of each value, of those like the target."""
-        found: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
-        return found if found.sum() > 0 else None
-
-
-class MajorityAttack:
-    """Numbers of people of the place with each value, by published counts of these values alone.
-
-    Nothing is linked, and nothing used that is known of the target but the place: what a stranger
-    would guess.  Counts are put together by least squares, and what they leave open is shared as in
-    the prior.  Where a place has none, the next larger one that has counts.
-    """
-
-    engine = "margins"
-    proof = False
-
-    def __init__(self, nearest_first: Iterable[PublishedTables], prior: RecordPrior) -> None:
-        self._places, self._prior = nearest_first, prior
-        self._found: FloatArray | None = None
-
-    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the numbers of people of every value: the same whoever is asked about."""
-        if self._found is None:
-            shares = self._prior.shares_of_cells
-            scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
-            self._found = np.zeros(question.values)
-            for tables in self._places:
-                self._found = _margins(tables, question, scale)
-                if self._found.any():
-                    break
-        return self._found if self._found.any() else None
-
-
-class RefutationAttack:
-    """Statements that must be true of everybody like the target, if the tables are true."""
-
-    engine = "claims"
-    proof = True
-
-    def __init__(self, tables: PublishedTables) -> None:
-        self._tables = tables
-        self._refuted: dict[bytes, BoolArray | None] = {}
-
-    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the prior of the values that nobody like the target is proved not to have."""
-        key = question.possible.tobytes()
-        if key not in self._refuted:
-            self._refuted[key] = self._found(question)
-        refuted = self._refuted[key]
-        if refuted is None:
-            return None
-        left = np.where(refuted, 0.0, question.sums(prior.shares_of_cells))
-        # Everything refuted: the tables have nobody like the target.
-        return left if left.any() and refuted.any() else None
-
-    def _found(self, question: TargetQuestion) -> BoolArray | None:
-        """Return which values the tables, taken as true, leave to nobody like the target."""
-        workload = self._tables.workload
-        level = workload.levels[-1]
-        frame: dict[str, object] = {level: str(self._tables.geoids[level][0]), "multiplicity": 0}
-        for name, (low, high) in _codes(workload.schema, question, question.possible).items():
-            codes = pd.array(low, dtype="Int64")
-            codes[low < high] = pd.NA
-            frame[name] = codes
-        values = np.unique(question.value[question.possible])
-        claims = pd.DataFrame(frame, index=np.arange(question.values)).loc[values]
-        found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
-        if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
-            return None
-        refuted = np.ones(question.values, np.bool_)
-        refuted[values] = (found.claims["status"] == Status.VERIFIED).to_numpy()
-        return refuted
-
-
-def _codes(
-    schema: Schema, question: TargetQuestion, possible: BoolArray
-) -> dict[str, tuple[IntArray, IntArray]]:
-    """Return the least and the greatest code of each attribute among the cells of every value."""
-    cells = np.flatnonzero(possible)
-    value, found = question.value[cells], {}
-    for name, index in schema.indices(cells).items():
-        code = index + schema.attribute(name).first
-        low = np.full(question.values, np.iinfo(np.int64).max)
-        high = np.full(question.values, np.iinfo(np.int64).min)
-        np.minimum.at(low, value, code)
-        np.maximum.at(high, value, code)
-        found[name] = low, high
-    return found
-
-
-def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
-    """Return the numbers of people of every value, at least 0, by least squares.
-
-    ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
-    those that deviate least, in its units, from nobody.
-    """
-    workload: Workload = tables.workload
-    level, schema = workload.levels[-1], workload.schema
-    everybody = np.ones(schema.size, np.bool_)
-    codes = _codes(schema, question, everybody)
-    free = [name for name, (low, high) in codes.items() if (low < high).any()]
-    first = np.unique(question.value, return_index=True)[1]
-    rows, counts = [], []
-    for name, table in workload.at(level).items():
-        visible = ~tables.hidden(level, name).toarray()[0]
-        for other in free:
-            if other in table.factors:
-                visible &= np.ptp(np.asarray(table.factors[other]), axis=1) == 0
-        rows.append(table.incidence(schema, first).toarray()[visible])
-        counts.append(tables.count(level, name, str(tables.geoids[level][0]))[visible])
-    matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
-    if not matrix.any():
-        return np.zeros(question.values)
-    found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
-    return np.where(found > _ROUNDING, found, 0.0)
-
-
-# -----------------------------------------------------------------------------
-
-
-POSTERIOR = "posterior"
-#: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
-METHODS = (POSTERIOR, "reconstruction", "majority", "claims")
-PROVED, BELIEVED = "proved", "believed"
-_NOBODY: IntArray = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class InferenceMethod:
-    """A method of inference from a reading of a release."""
-
-    reading: Reading
-    counterfactual: Callable[[int], Reading]  # reading of the release without the record of a row
-    infer: Callable[[PlaceReading, Iterable[AuditTarget]], Iterator[TargetBeliefs]]
-    number: int  # of the reading, which random numbers depend on
-
-
-def inference_methods(
-    methods: Iterable[str],
-    release: Release,
-    release_without: Callable[[int], Release],
-    errors: Mapping[tuple[str, str], float],
-) -> Iterator[InferenceMethod]:
-    """Yield the inference of each method: the posterior has one for each reading of the release."""
-
-    def read_again(number: int, row: int) -> Reading:
-        return readings(release_without(row), errors)[number]
-
-    def as_true(method: str, row: int) -> Reading:
-        return Reading(method, release_without(row))
-
-    for method in methods:
-        if method == POSTERIOR:
-            for number, reading in enumerate(readings(release, errors)):
-                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
-        else:
-            again = functools.partial(as_true, method)
-            yield InferenceMethod(
-                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
-            )
-
-
-def infer_by_attack(
-    method: str, place: PlaceReading, targets: Iterable[AuditTarget]
-) -> Iterator[TargetBeliefs]:
-    """Yield the beliefs that an attack leads to about each target, in order.
-
-    Counts are taken as true, however they came about.  Known records of others are taken off the
-    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
-    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
-    release, so that the prior stands; else ``believed``.
-    """
-    attacks = _Attacks(method, place)
-    for target in targets:
-        yield attacks.beliefs(target)
-
-
-class _Attacks:
-    """The attacks of one method on a place, each made once."""
-
-    def __init__(self, method: str, place: PlaceReading) -> None:
-        self._method, self._place = method, place
-        self._made: dict[tuple[int | None, bytes], TableAttack] = {}
-        release = place.release.release
-        self._true = all(
-            release.spec.likelihood(place.level, name).exact
-            for name in release.tables.workload.at(place.level)
-        )
-
-    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
-        """Return the beliefs about a target."""
-        place = self._place
-        prior = prior_of_rest(place.prior, target)
-        others = _NOBODY if self._method == "majority" else target.others
-        start = prior_belief(prior, target.question)
-        attack = self._attack(None, others)
-        posterior = _belief(attack, target, prior)
-        if place.additive:
-            other = self._attack(None, np.append(others, target.cell))
-        else:
-            other = self._attack(target.row, others)
-        without = _belief(other, target, prior) or start
-        if posterior is None:
-            return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
-        sure = self._method != "claims" or posterior.probability.max() == 1.0
-        status = PROVED if self._true and attack.proof and sure else BELIEVED
-        return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
-
-    def _attack(self, without: int | None, off: IntArray) -> TableAttack:
-        """Return the attack on the release, or on one without a row, less known records."""
-        off = np.sort(off)
-        key = without, off.tobytes()
-        if key not in self._made:
-            read = self._place.release if without is None else self._place.counterfactual(without)
-            self._made[key] = self._make(read.release, off)
-        return self._made[key]
-
-    def _make(self, release: Release, off: IntArray) -> TableAttack:
-        place = self._place
-        if self._method == "majority":
-            return MajorityAttack(_around(release, place.code, off), place.prior)
-        tables = tables_of(release.tables, place.level, place.code, off)
-        return (
-            RecordsAttack(tables) if self._method == "reconstruction" else RefutationAttack(tables)
-        )
-
-
-def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
-    weights = attack.weights(target.question, prior)
-    return None if weights is None else TargetBelief.exact(weights)
-
-
-def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:
-    """Yield the tables of a place, and of those around it, the nearest first."""
-    workload = release.tables.workload
-    geography = workload.schema.geography
-    for level in reversed(workload.levels):
-        around = str(geography.ancestors(np.array([code]), level)[0])
-        yield tables_of(release.tables, level, around, off)
-
 
 # -----------------------------------------------------------------------------
 # What an audit asks: of which tables, by whom, and which statements about a target.
@@ -353,7 +66,8 @@ class AuditQuestion:
     workload : Workload
         Published tables; targets live in places of its finest level.
     stated : tuple of str
-        Attributes that a statement gives: "the target has race 2 and is not Hispanic".
+        Attributes that a statement gives: "the target has race 2 and is not Hispanic".  Of tables
+        of households also ``over_limit``: whether it is over its occupancy limit.
     adversaries : tuple of Adversary
         Who asks, each of another name.
     concentration : float, optional
@@ -365,7 +79,8 @@ class AuditQuestion:
         impossible.
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, ``reconstruction``,
-        ``majority`` or ``claims``, which take published counts as true.
+        ``majority``, ``claims`` or, of tables of households, ``occupancy``, which take published
+        counts as true.
     """
 
     workload: Workload
@@ -385,7 +100,8 @@ class AuditQuestion:
         if len(set(names)) < len(names):
             raise ArgumentError(f"adversaries must have different names, got {shown(names)}")
         for name in (*stated, *(a for one in people for a in one.known)):
-            schema.attribute(name)
+            if name != OVER_LIMIT:
+                schema.attribute(name)
         for one in people:
             both = sorted({*one.known} & {*stated})
             if both:
@@ -398,6 +114,8 @@ class AuditQuestion:
         methods = check.texts(self.methods, "methods")
         for method in methods:
             check.choice(method, "methods", METHODS)
+            if method == "occupancy":
+                check_occupancy(self.workload, "methods")
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(
                 f"methods must be at least one, each of them once, got {shown(list(methods))}"
@@ -414,26 +132,12 @@ class AuditQuestion:
     @functools.cached_property
     def values(self) -> list[str]:
         """The statements, in words."""
-        schema = self.workload.schema
-        texts = [""]
-        for name in self.stated:
-            attribute = schema.attribute(name)
-            labels = attribute.labels or [
-                f"{name} {code}" for code in range(attribute.first, attribute.last + 1)
-            ]
-            texts = [
-                f"{text}, {label}" if text else str(label) for text in texts for label in labels
-            ]
-        return texts
+        return stated_values(self.workload, self.stated)[0]
 
     @functools.cached_property
     def value_of_cell(self) -> IntArray:
         """Which statement is true of a record of every cell of the schema."""
-        schema = self.workload.schema
-        found = np.zeros(schema.size, np.int64)
-        for name in self.stated:
-            found = found * schema.attribute(name).size + self._index[name]
-        return found
+        return stated_values(self.workload, self.stated)[1]
 
     @functools.cached_property
     def _index(self) -> dict[str, IntArray]:
@@ -455,12 +159,26 @@ class AuditQuestion:
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
 _SIZES = 2  # times the size of the largest place is what a place may have
-_ERRORS = ("mean_absolute_error", "mean_squared_error", "withheld", "mean_absolute_loss")
+_ERRORS = ("error", "withheld", "mean_squared_error")
 #: Errors of no table.
 NO_ERRORS = pd.DataFrame(
-    {n: pd.Series(dtype="str") for n in ("level", "table")}
+    {"release": pd.Series(dtype="int64")}
+    | {n: pd.Series(dtype="str") for n in ("level", "table")}
     | {n: pd.Series(dtype="float64") for n in _ERRORS}
 )
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPrior:
+    """Public knowledge of places like those of a population.
+
+    ``composition`` has the records of each cell of the schema, ``largest`` is the number of records
+    of the largest place, ``concentration`` the Dirichlet concentration of people of one place.
+    """
+
+    composition: IntArray
+    largest: int
+    concentration: float
 
 
 class AuditedPopulation:
@@ -478,6 +196,9 @@ class AuditedPopulation:
     around : Surroundings, optional
         Of a part of a larger population, the whole of it: priors, random numbers and numbers of
         places are then those of the whole.
+    public : PublicPrior, optional
+        What everybody knows of such places from elsewhere; by default the composition of all other
+        places of the population, and how alike people of one place are there.
     """
 
     def __init__(
@@ -487,6 +208,7 @@ class AuditedPopulation:
         *,
         seed: int,
         around: Surroundings | None = None,
+        public: PublicPrior | None = None,
     ) -> None:
         self.data, self.question = _with_places(as_microdata(population)), question
         self.seed = check.integer(seed, "seed", lower=0)
@@ -503,7 +225,9 @@ class AuditedPopulation:
         self._order = np.argsort(self.place, kind="stable")
         self._starts = np.searchsorted(self.place[self._order], np.arange(self.codes.size + 1))
         self._all = np.bincount(self.cells, minlength=schema.size)
-        self._around, self._row, self._place = around, 0, 0
+        self._priors: dict[int, RecordPrior] = {}
+        self._alike: dict[int, dict[int, int]] = {}
+        self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
             self._all, self._row, self._place = (
                 around.composition,
@@ -540,6 +264,8 @@ class AuditedPopulation:
         given = self.question.concentration
         if given is not None:
             return float(given)
+        if self._public is not None:
+            return self._public.concentration
         if self._around is not None:
             return self._around.concentration
         if self.codes.size == 1:
@@ -547,16 +273,24 @@ class AuditedPopulation:
         return fit_place_concentration(self.values_at(sampled_places(self.seed, self.codes.size)))
 
     def prior(self, place: int) -> RecordPrior:
-        """Return the public prior of a place: the composition of all others."""
-        here = np.bincount(self.cells[self.rows_of(place)], minlength=self._all.size)
-        return RecordPrior.composition(
-            self.question.workload.schema,
-            self._all - here,
-            concentration=self.concentration,
-            more=self.question.more,
-            size=self._size,
-            name="composition of the other places",
-        )
+        """Return the prior of a place: the composition of all others, or of public records."""
+        if place not in self._priors:
+            here = np.bincount(self.cells[self.rows_of(place)], minlength=self._all.size)
+            public = self._public
+            self._priors[place] = RecordPrior.composition(
+                self.question.workload.schema,
+                self._all - here if public is None else public.composition,
+                concentration=self.concentration,
+                more=self.question.more,
+                size=self._size,
+                name="composition of the other places" if public is None else "public records",
+            )
+        return self._priors[place]
+
+    @property
+    def composition(self) -> IntArray:
+        """Records in each cell of the schema."""
+        return self._all
 
     @property
     def largest(self) -> int:
@@ -566,7 +300,8 @@ class AuditedPopulation:
     @functools.cached_property
     def _size(self) -> FloatArray:
         """Equal chances of all sizes up to twice the largest place: tables may not bound it."""
-        most = _SIZES * (self.largest if self._around is None else self._around.largest)
+        most = self.largest if self._around is None else self._around.largest
+        most = _SIZES * max(most, 0 if self._public is None else self._public.largest)
         return np.full(most + 1, 1.0 / (most + 1))
 
     @functools.cached_property
@@ -575,71 +310,83 @@ class AuditedPopulation:
         return tabulate(self.data, self.question.workload)
 
     def release(
-        self, protection: int, mechanism: Mechanism, *, without_row: int | None = None
+        self, stream: str, number: int, mechanism: Mechanism, *, without_row: int | None = None
     ) -> Release:
-        """Return a release, or one of the data without a record from the same stream."""
+        """Return a release, or one of the data without a record from the same random numbers.
+
+        These belong to a stream, which settings of one mechanism share, and to the number of the
+        release.
+        """
         data = self.data
         if without_row is not None:
             check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
             data = _without(data, self.records, without_row)
-        seed = int(audit_rng(self.seed, MECHANISM, protection).integers(2**63))
+        seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
         rng = seed if self._around is None else named_stream(seed, self._around.code)
         return mechanism.release(data, workload=self.question.workload, rng=rng)
 
     def errors(self, release: Release) -> pd.DataFrame:
-        """Return mean squared and mean absolute error of every table, as an agency states them.
-
-        They are about the published counts; of ``mean_absolute_loss`` a withheld count is as wrong
-        as a published 0.
-        """
+        """Return the errors of every table, as an agency states them (``mean_errors`` over places)."""
         return mean_errors(self.error_sums(release))
 
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
         lines = []
         for key, counts in release.tables.counts.items():
-            off = (counts - self.truth.counts[key]).toarray()
             hidden = release.tables.hidden(*key).toarray()
-            seen = np.where(hidden, 0, off).astype(float)
-            lost = np.where(hidden, self.truth.counts[key].toarray(), off).astype(float)
+            off = (counts - self.truth.counts[key]).toarray()
+            off = off + np.where(hidden, _withheld_value(release), 0.0)
             lines.append(
                 {
                     "level": key[0],
                     "table": key[1],
                     "cells": hidden.size,
                     "seen": int((~hidden).sum()),
-                    "absolute": float(np.abs(seen).sum()),
-                    "squared": float((seen**2).sum()),
-                    "lost": float(np.abs(lost).sum()),
+                    "absolute": float(np.abs(off).sum()),
+                    "squared": float((off[~hidden] ** 2).sum()),
                 }
             )
         return pd.DataFrame(lines)
 
-    def statements(
-        self, name: str, protection: int, mechanism: Mechanism, release: Release, rows: IntArray
-    ) -> pd.DataFrame:
-        """Return a row for each target, adversary, reading and statement worth a thought.
-
-        ``name`` and ``protection`` are the protection's name and number, which its random numbers
-        depend on; targets ``rows`` of one place should come together.  The columns are those of
-        :class:`Statements`, errors, and what is known of the target.
-        """
-        rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
-        table_errors = self.errors(release)
-        keys = zip(
-            table_errors["level"].astype(str), table_errors["table"].astype(str), strict=True
-        )
-        mse = dict(zip(keys, table_errors["mean_squared_error"].astype(float), strict=True))
-        additive = is_additive(release.spec)
+    def methods(
+        self, stream: str, number: int, mechanism: Mechanism, release: Release
+    ) -> Iterator[InferenceMethod]:
+        """Yield the methods of inference from a release, and from those without a record."""
+        squared: dict[tuple[str, str], float] = {}
+        if not all(map(is_readable, release.spec.tables.values())):  # else nobody needs them
+            sums = self.error_sums(release)
+            keys = zip(sums["level"].astype(str), sums["table"].astype(str), strict=True)
+            mean = sums["squared"] / sums["seen"].clip(lower=1)
+            squared = dict(zip(keys, mean.astype(float), strict=True))
         cache: dict[int, Release] = {}
 
         def release_without(row: int) -> Release:
             if row not in cache:
-                cache[row] = self.release(protection, mechanism, without_row=row)
+                cache[row] = self.release(stream, number, mechanism, without_row=row)
             return cache[row]
 
-        frames = []
-        for method in inference_methods(self.question.methods, release, release_without, mse):
+        return inference_methods(self.question.methods, release, release_without, squared)
+
+    def statements(
+        self,
+        name: str,
+        stream: str,
+        number: int,
+        mechanism: Mechanism,
+        release: Release,
+        rows: IntArray,
+    ) -> pd.DataFrame:
+        """Return a row for each target, adversary, reading and statement worth a thought.
+
+        ``name`` is the protection's, ``stream`` and ``number`` are those of the ``release``;
+        targets ``rows`` of one place should come together.  The columns are those of
+        :class:`Statements`, ``release`` and whether it is ``randomised``, errors, and what is known
+        of the target.
+        """
+        rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
+        additive = is_additive(release.spec)
+        parts = []
+        for method in self.methods(stream, number, mechanism, release):
             for place in np.unique(self.place[rows]).tolist():
                 as_read = PlaceReading(
                     method.reading,
@@ -648,77 +395,127 @@ class AuditedPopulation:
                     self.prior(place),
                     additive,
                     method.counterfactual,
-                    (self.seed, CHAINS, protection, method.number, place + self._place),
+                    (self.seed, CHAINS, number, method.number, place + self._place, *name.encode()),
                 )
-                about = {"attack": method.reading.name, "protection": name}
-                asked = self._asked(place, rows[self.place[rows] == place])
-                whose, targets = zip(*asked, strict=True)
-                for adversary, target, beliefs in zip(
-                    whose, targets, method.infer(as_read, targets), strict=True
-                ):
-                    about["adversary"] = adversary.name
-                    frames.append(self._rows(about, place, target, beliefs))
-        return pd.concat(frames, ignore_index=True)
+                own = rows[self.place[rows] == place]
+                whose, targets = self._asked(place, own)
+                # Of people with the same record the same is believed by whoever knows as much.
+                keys = [
+                    (name, target.row, target.others.tobytes())
+                    for name, target in zip(whose, targets, strict=True)
+                ]
+                first = dict(zip(keys, targets, strict=True))
+                told = dict(zip(first, method.infer(as_read, first.values()), strict=True))
+                everybody = np.tile(own, len(self.question.adversaries)).tolist()
+                for row, key, target in zip(everybody, keys, targets, strict=True):
+                    about = (method.reading.name, key[0], name, number, str(row + self._row))
+                    parts.append((*about, *self._beliefs(place, target, told[key])))
+        random = randomised(release.spec, self.question.workload)
+        return _statement_rows(parts, self.question.values, random)
 
-    def _asked(self, place: int, rows: IntArray) -> Iterator[tuple[Adversary, AuditTarget]]:
-        """Yield every adversary and target of a place, with the question and the known records."""
+    def _asked(self, place: int, rows: IntArray) -> tuple[list[str], list[AuditTarget]]:
+        """Return every adversary and target of a place, with the question and known records."""
         everybody = self.rows_of(place)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
+        like = self._first_alike(place)
+        names, targets = [], []
         for which, adversary in enumerate(self.question.adversaries):
             rng = audit_rng(self.seed, INSIDERS, which, place + self._place)
             known = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
                 question = self.question.target_question(adversary, cells[row])
-                yield adversary, AuditTarget(row, cells[row], question, *known[row])
+                names.append(adversary.name)
+                targets.append(AuditTarget(like[row], cells[row], question, *known[row]))
+        return names, targets
 
-    def _rows(
-        self, about: dict[str, str], place: int, target: AuditTarget, beliefs: TargetBeliefs
-    ) -> pd.DataFrame:
-        """Return the statements about a target."""
-        value, there = self.question.value_of_cell, self.cells[self.rows_of(place)]
-        true, mode = int(value[target.cell]), int(np.bincount(value[there]).argmax())
-        three = [beliefs.prior, beliefs.without, beliefs.posterior]
-        most = np.nanmax([b.probability for b in three], axis=0)
+    def _first_alike(self, place: int) -> dict[int, int]:
+        """Return for each row of a place the first one whose record is the same in all columns.
+
+        Without either the same people are left.
+        """
+        if place not in self._alike:
+            rows = self.rows_of(place)
+            frame = _unit(self.data, self.records).table.take(rows).to_pandas()
+            number = frame.groupby(list(frame), dropna=False, sort=False).ngroup().to_numpy()
+            first = rows[np.unique(number, return_index=True)[1]]
+            self._alike[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
+        return self._alike[place]
+
+    def _beliefs(self, place: int, target: AuditTarget, beliefs: TargetBeliefs) -> tuple[Any, ...]:
+        """Return a target, and the values of the statement that are worth a row."""
+        value, cells = self.question.value_of_cell, self.cells[self.rows_of(place)]
+        true, mode = int(value[target.cell]), int(np.bincount(value[cells]).argmax())
+        three = np.array(
+            [b.probability for b in (beliefs.prior, beliefs.without, beliefs.posterior)]
+        )
+        most = np.fmax.reduce(three)
         kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
-        posterior, error = beliefs.posterior.probability[kept], beliefs.posterior.error[kept]
-        found = {
-            "attack": about["attack"],
-            "adversary": about["adversary"],
-            "protection": about["protection"],
-            "target": str(beliefs.row + self._row),
-            "statement": [self.question.values[v] for v in kept],
-            "people": 1,
-            "prior": beliefs.prior.probability[kept],
-            "without": beliefs.without.probability[kept],
-            "posterior": posterior,
-            "lower": np.clip(posterior - _Z * error, 0.0, 1.0),
-            "upper": np.clip(posterior + _Z * error, 0.0, 1.0),
-            "correct": kept == true,
-            "status": beliefs.status,
-            "without_error": beliefs.without.error[kept],
-            "posterior_error": error,
-            "engine": beliefs.engine,
-            "place": str(self.codes[place]),
-            "place_size": there.size,
-            "alike": int(np.count_nonzero(target.question.possible[there])),
-            "nonmodal": true != mode,
+        alike = int(np.count_nonzero(target.question.possible[cells]))
+        return (
+            beliefs.status, beliefs.engine, str(self.codes[place]),
+            cells.size, alike, true != mode, kept, kept == true, *three[:, kept],
+            beliefs.without.error[kept], beliefs.posterior.error[kept],
+        )  # fmt: skip
+
+
+_OF_TARGET = (
+    "attack", "adversary", "protection", "release", "target", "status", "engine", "place",
+    "place_size", "alike", "nonmodal",
+)  # fmt: skip
+_OF_VALUE = (
+    "statement", "correct", "prior", "without", "posterior", "without_error", "posterior_error",
+)  # fmt: skip
+_ORDER = [
+    "attack", "adversary", "protection", "release", "target", "statement", "people", "prior",
+    "without", "posterior", "lower", "upper", "correct", "status", "without_error",
+    "posterior_error", "engine", "place", "place_size", "alike", "nonmodal", "randomised",
+]  # fmt: skip
+
+
+def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: bool) -> pd.DataFrame:
+    """Return the statements of all targets, a row for each value that is told of one."""
+    about = list(zip(*(part[: len(_OF_TARGET)] for part in parts), strict=True))
+    size = np.array([part[len(_OF_TARGET)].size for part in parts])
+    frame = pd.DataFrame(
+        {
+            name: np.repeat(np.array(column), size)
+            for name, column in zip(_OF_TARGET, about, strict=True)
         }
-        return pd.DataFrame(found)
+    )
+    columns = zip(*(part[len(_OF_TARGET) :] for part in parts), strict=True)
+    for name, column in zip(_OF_VALUE, columns, strict=True):
+        frame[name] = np.concatenate(column)
+    frame["statement"] = np.array(values, dtype=object)[frame["statement"].to_numpy()]
+    reach = _Z * frame["posterior_error"]
+    frame["lower"] = (frame["posterior"] - reach).clip(0.0, 1.0)
+    frame["upper"] = (frame["posterior"] + reach).clip(0.0, 1.0)
+    return frame.assign(people=1, randomised=random)[_ORDER]
+
+
+def randomised(spec: MechanismSpec, workload: Workload) -> bool:
+    """Return True where another release of the same records may be another one."""
+    return any(spec.likelihood(*key).random for key in workload.tables)
+
+
+def _withheld_value(release: Release) -> float:
+    """Return the best value of a withheld count: the middle of what the rule withholds, or 0."""
+    threshold = release.spec.parameters.get("threshold")
+    return threshold / 2.0 if isinstance(threshold, int) else 0.0
 
 
 def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of tables from sums over their cells, of all parts (``error_sums``)."""
+    """Return the errors of tables from sums over their cells, of all parts (``error_sums``).
+
+    ``error`` is the mean absolute error of a reader's best value of a count: the published one, and
+    of a withheld count the middle of those that the rule withholds, or 0; ``withheld`` is the share
+    of cells; ``mean_squared_error`` is that of published counts.
+    """
     keys = ["level", "table"]
     total = sums.groupby(keys, sort=False).sum().reset_index()
-    seen, cells = (np.maximum(total[name].to_numpy(), 1) for name in ("seen", "cells"))
-    errors = (
-        total["absolute"] / seen,
-        total["squared"] / seen,
-        (total["cells"] - total["seen"]) / total["cells"].where(total["cells"] > 0),
-        total["lost"] / cells,
-    )
-    found: pd.DataFrame = total[keys].assign(**dict(zip(_ERRORS, errors, strict=True)))
-    return found
+    cells, seen = (total[name].clip(lower=1) for name in ("cells", "seen"))
+    hidden = (total["cells"] - total["seen"]) / cells
+    errors = total["absolute"] / cells, hidden, total["squared"] / seen
+    return total[keys].assign(**dict(zip(_ERRORS, errors, strict=True)))
 
 
 def _with_places(data: Microdata) -> Microdata:
@@ -734,11 +531,18 @@ def _with_places(data: Microdata) -> Microdata:
     return Microdata(data.persons, data.households, blocks)
 
 
+def _unit(data: Microdata, records: Records) -> Records:
+    """Return the persons or households of microdata that records are of, row by row."""
+    for unit in (data.persons, data.households):
+        if unit is not None and len(unit) == len(records):
+            return unit
+    raise DataError("population must have a row for each record that is asked about")
+
+
 def _without(data: Microdata, records: Records, row: int) -> Microdata:
     """Return microdata without one record."""
-    keep = np.arange(len(records)) != row
-    if data.persons is not None and len(data.persons) == len(records):
-        return Microdata(data.persons.take(keep), data.households, data.blocks)
-    if data.households is not None and len(data.households) == len(records):
-        return Microdata(data.persons, data.households.take(keep), data.blocks)
-    raise DataError("population must have a row for each record that is asked about")
+    unit = _unit(data, records)
+    less = unit.take(np.arange(len(records)) != row)
+    if unit is data.persons:
+        return Microdata(less, data.households, data.blocks)
+    return Microdata(data.persons, less, data.blocks)

@@ -22,6 +22,7 @@ from bayesrisk._show import displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import (
     CELLS,
     Guesses,
@@ -466,7 +467,7 @@ def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
 
 @displayed
 @dataclass(frozen=True)
-class MajorityInference:
+class MajorityInference(AttackResult):
     """Majority inference from several releases of one truth, a row for each block.
 
     Attributes

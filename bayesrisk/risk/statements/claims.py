@@ -16,12 +16,9 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import claim_sentences
-from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS, OccupancyDetection
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
-from bayesrisk.risk.occupancy import violating_blocks
 from bayesrisk.tables import Records
 
 # -----------------------------------------------------------------------------
@@ -377,98 +374,6 @@ def claim_precision(
     result["block_share"] = result["all_true"] / result["blocks"]
     lower, upper = binomial_interval(result["all_true"], result["blocks"], confidence=confidence)
     return result.assign(block_lower=lower, block_upper=upper)
-
-
-def statements_of_claims(
-    found: Claims,
-    *,
-    spec: MechanismSpec,
-    records: Records,
-    level: str,
-    readable: str | None = "here",
-    leave_out: bool = False,
-    truth: Records | None = None,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """Return the statements; see :meth:`Statements.of`."""
-    rows = claim_priors(found, records, level=level, readable=readable, leave_out=leave_out)
-    proved = spec.true_counts
-    posterior = np.full(len(rows), 1.0 if proved else np.nan)
-    lower = upper = posterior
-    status = "proved" if proved else "unverified"
-    correct = None
-    if truth is not None:
-        correct = count_claims(found, rows, truth) == rows["multiplicity"].to_numpy()
-    if not proved and correct is not None:
-        lower, upper = posterior.copy(), posterior.copy()
-        place = rows[found.level].to_numpy()
-        for at in rows.reset_index(drop=True).groupby("n_columns").indices.values():
-            posterior[at] = correct[at].mean()
-            lower[at], upper[at] = clustered_interval(correct[at], place[at], confidence=confidence)
-        status = "estimated"
-    statements = rows.drop(columns="ratio").assign(
-        attack="claims",
-        adversary="outsider",
-        protection=spec.mechanism,
-        target=rows[found.level],
-        statement=claim_sentences(found, rows),
-        people=rows["multiplicity"],
-        posterior=posterior,
-        lower=lower,
-        upper=upper,
-        correct=correct,
-        status=status,
-    )
-    kept = [name for name in COLUMNS if name in statements]
-    return statements[[*kept, "n_columns", "baseline"]]
-
-
-# -----------------------------------------------------------------------------
-# What an occupancy attack says of every block with subsidised households.
-
-
-def statements_of_occupancy(
-    found: OccupancyDetection,
-    *,
-    spec: MechanismSpec,
-    prior: float,
-    truth: pd.DataFrame | None = None,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """Return the statements; see :meth:`Statements.of`."""
-    believed = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-    share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    kept = found.subsidised > 0
-    finding = np.array(found.status)[kept]
-    proved = (finding == Status.VIOLATION) & spec.true_counts
-    values = np.where(proved, 1.0, np.nan)
-    lower, upper, status = values.copy(), values.copy(), np.where(proved, "proved", "unverified")
-    true = None
-    if truth is not None:
-        true = violating_blocks(found, truth)[kept]
-        for kind in OCCUPANCY_STATUS:
-            rows = (finding == kind) & ~proved
-            if rows.any():
-                hits, of = int(true[rows].sum()), int(rows.sum())
-                bounds = binomial_interval(hits, of, confidence=share)
-                values[rows], status[rows] = hits / of, "estimated"
-                lower[rows], upper[rows] = bounds
-    columns = {
-        "attack": "occupancy",
-        "adversary": "outsider",
-        "protection": spec.mechanism,
-        "target": [f"block {geoid}" for geoid in found.geoids[kept]],
-        "statement": "a subsidised household above the occupancy limit",
-        "people": found.subsidised[kept],
-        "prior": believed,
-        "posterior": values,
-        "lower": lower,
-        "upper": upper,
-        "correct": true,
-        "status": status,
-        "finding": finding,
-    }
-    return pd.DataFrame(columns)
 
 
 # -----------------------------------------------------------------------------

@@ -5,11 +5,10 @@ what the adversary would have believed anyway (prior), what the attack makes of 
 whether that is proved or estimated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -23,9 +22,9 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
 from bayesrisk._show import page
-from bayesrisk._validation import FloatArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.reconstruction import Claims, Reconstruction, match_records, record_form
+from bayesrisk.reconstruction import Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
     CELLS,
     Persons,
@@ -33,7 +32,7 @@ from bayesrisk.reconstruction.linkage import (
     person_frame,
     race_ethnicity,
 )
-from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.reconstruction.records.system import CellSpace
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import (
@@ -49,10 +48,8 @@ from bayesrisk.risk.statements.claims import (
     OPEN,
     STATUS,
     checked,
-    statements_of_claims,
-    statements_of_occupancy,
 )
-from bayesrisk.tables import Records, Schema
+from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
@@ -76,44 +73,7 @@ def leave_one_out(
     return np.where(others + weight > 0, prior, share)
 
 
-def statements_of_own_records(
-    found: Reconstruction,
-    *,
-    spec: MechanismSpec,
-    weight: float,
-    known: Sequence[str] | None,
-    stated: Sequence[str] | None,
-    truth: object = None,
-) -> pd.DataFrame:
-    """Return the statements; see :meth:`Statements.of`."""
-    about_target, about_it = _attributes(found.problem.space.schema, known, stated)
-    level = found.problem.level
-    place = [level, *about_target]
-    columns = [*place, *about_it]
-    records = record_form(found)[columns]
-    rows = records.groupby(columns, sort=True).size().rename("people").reset_index()
-    rows["posterior"] = rows["people"] / rows.groupby(place)["people"].transform("sum")
-    rows["prior"] = leave_one_out(
-        rows.groupby([level, *about_it])["people"].transform("sum"),
-        rows.groupby(level)["people"].transform("sum"),
-        rows.groupby(about_it)["people"].transform("sum"),
-        len(records),
-        weight,
-    )
-    unique = found.geoids[np.array(found.status) == Status.UNIQUE] if spec.true_counts else []
-    rows["status"] = np.where(rows[level].isin(unique), "proved", "believed")
-    rows["lower"] = rows["upper"] = rows["posterior"]
-    if truth is not None:
-        people = _coarsened(found, check.instance(truth, Records, "truth"))
-        rows["correct"] = agreement(rows, people, place, columns)
-    labelled = found.problem.space.schema.labelled(rows[columns])
-    rows["target"], rows["statement"] = _words(labelled, place), _words(labelled, about_it)
-    by = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
-    order = [*(name for name in COLUMNS if name in rows or name in by), *columns, "baseline"]
-    return rows.assign(**by, baseline=WITHOUT)[order]
-
-
-def _attributes(
+def attributes_asked(
     schema: Schema, known: Sequence[str] | None, stated: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     """Return the attributes known and those stated, checked: of the schema and each once."""
@@ -129,19 +89,13 @@ def _attributes(
     return about_target, about_it
 
 
-def _coarsened(found: Reconstruction, truth: Records) -> pd.DataFrame:
-    """Return the true records with one code for all that the tables do not tell apart."""
-    space = found.problem.space
-    if truth.schema != space.schema:
-        raise ArgumentError(
-            f"truth must be of schema {space.schema.name!r}, got {shown(truth.schema.name)}"
-        )
-    columns: dict[str, NDArray[Any]] = {space.schema.geography.finest: truth.geoids}
-    for name in space.schema.names:
-        first = space.schema.attribute(name).first
-        least = np.unique(space.bins[name], return_index=True)[1]
-        columns[name] = least[space.bins[name][truth.codes(name) - first]] + first
-    return pd.DataFrame(columns)
+def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    """Return codes, given counted from 0, with one for all that the tables do not tell apart."""
+    least = {name: np.unique(space.bins[name], return_index=True)[1] for name in index}
+    return {
+        name: least[name][space.bins[name][at]] + space.schema.attribute(name).first
+        for name, at in index.items()
+    }
 
 
 def agreement(
@@ -160,7 +114,7 @@ def agreement(
     return said.where((as_stated == 0) & (everybody > 0) | (as_stated == everybody))
 
 
-def _words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
+def in_words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
     """Return each row in words, by columns; the one place has no name."""
     columns = [labelled[name].astype("str") for name in names]
     said = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
@@ -175,55 +129,6 @@ def _words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
 PLACE = ["block", "sex", "agebin"]
 ABOUT = [*PLACE, "race", "hisp"]
 RECORDS = ("block", "sex", "age", "race", "hisp")
-
-
-def statements_of_reconstruction(
-    found: Reconstruction,
-    *,
-    spec: MechanismSpec,
-    prior_weight: float,
-    truth: pd.DataFrame | Persons | Records | None = None,
-    rng: Seed | None = None,
-    confidence: float = 0.95,
-    known: Sequence[str] | None = None,
-    stated: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Return the statements; see :meth:`Statements.of`."""
-    weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
-    if known is not None or stated is not None:
-        return statements_of_own_records(
-            found, spec=spec, weight=weight, known=known, stated=stated, truth=truth
-        )
-    if not set(RECORDS[1:]) <= set(found.problem.space.schema.names):
-        raise ArgumentTypeError(
-            "known and stated must name attributes of schema "
-            f"{found.problem.space.schema.name!r}, which is none of persons: got None"
-        )
-    if truth is not None and rng is None:
-        raise ArgumentTypeError("rng must be given with truth, got None")
-    if isinstance(truth, Records):
-        raise ArgumentTypeError("truth must be a DataFrame or Persons without stated, got Records")
-    records = person_frame(record_form(found), columns=RECORDS, source="records")
-    rows = claims_of_records(records, weight)
-    exact = spec.true_counts
-    unique = found.geoids[np.array(found.status) == Status.UNIQUE] if exact else np.array([], str)
-    rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
-    proved = rows["status"] == "proved"
-    rows["posterior"] = (rows["people"] / rows.pop("alike")).where(proved)
-    rows["lower"] = rows["upper"] = rows["posterior"]
-    if truth is not None and rng is not None:
-        people = person_frame(truth, columns=RECORDS, source="truth")
-        rows["correct"] = agreement(rows, people, PLACE, ABOUT)
-        if not proved.all():
-            rates = _confirmed(records, people, unique, rng, confidence)
-            for name in ("posterior", "lower", "upper"):
-                rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
-            # Nothing of the kind was linked anywhere: there is no rate.
-            rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
-    about = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
-    return rows.drop(columns="stratum").assign(**about, baseline=WITHOUT)[
-        [*(name for name in COLUMNS if name in rows or name in about), *ABOUT, "baseline"]
-    ]
 
 
 def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
@@ -288,11 +193,6 @@ def _confirmed(
 GROUP = ["attack", "adversary", "protection"]
 _SHOWN = 6  # rows of the summary that fit into ten lines
 _BRIEF = [*GROUP, "statements", "proved", "prior", "posterior", "ratio_90"]
-_MAKERS: Mapping[type, Callable[..., pd.DataFrame]] = {
-    Reconstruction: statements_of_reconstruction,
-    Claims: statements_of_claims,
-    OccupancyDetection: statements_of_occupancy,
-}
 
 
 def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
@@ -352,45 +252,46 @@ class Statements:
     @classmethod
     def of(
         cls,
-        result: Reconstruction | Claims | OccupancyDetection,
+        result: Reconstruction,
         *,
         spec: MechanismSpec,
-        **options: Any,
+        prior_weight: float,
+        truth: pd.DataFrame | Persons | None = None,
+        rng: Seed | None = None,
+        confidence: float = 0.95,
     ) -> "Statements":
-        r"""Return the statements of an attack on a release, with prior, posterior and their ratio.
+        r"""Return the statements of reconstructed persons, with rates of confirmation.
+
+        What an adversary believes of these, or of the result of any other attack, with and without
+        the target's record, is said by its method ``statements``
+        (:meth:`~bayesrisk.interfaces.AttackResult.statements`).
 
         Parameters
         ----------
-        result : Reconstruction, Claims or OccupancyDetection
-            What the attack returned.
+        result : Reconstruction
+            Of persons.
         spec : MechanismSpec
             How the tables were protected (``release.spec``).  After swapping or noise nothing is
             proved about people, whatever is proved about the tables.
-        **options : object
-            ``truth``, optional, for rates of confirmation and for ``correct``: confidential
-            records ``block, sex, age, race, hisp``, a frame or :class:`Persons`
-            (reconstructions); :class:`Records` (claims); households of ``household-occupancy``, a
-            frame (occupancy).  ``confidence``: of the intervals of estimated posteriors, 0.95 by
-            default.  Reconstructions need ``prior_weight``, the number of records that the
-            composition of the whole area counts for in the prior (>= 0), and ``rng`` with a
-            truth, the source of choices among equal records; those of a schema of one's own need
-            ``known`` and ``stated``, the attributes that the adversary knows of a target and those
-            that are stated, and as truth :class:`Records`.  Claims need ``records``, those of
-            the larger places that priors are from, and ``level`` of these places; and may have
-            ``readable`` and ``leave_out`` (:func:`claim_priors`).  Occupancy needs ``prior``, the
-            share of blocks that the adversary believes to hold a violation, in (0, 1).
+        prior_weight : float
+            Number of records that the composition of the whole area counts for in the prior, >= 0.
+        truth : DataFrame or Persons, optional
+            Confidential records ``block, sex, age, race, hisp``, for rates of confirmation and for
+            ``correct``.
+        rng : Generator, int or other seed, optional
+            With a truth, the source of choices among equal records.
+        confidence : float, default 0.95
+            Of the intervals of estimated posteriors.
 
         Returns
         -------
         Statements
-            With columns of the attack's own: ``block, sex, agebin, race, hisp, baseline``
-            (reconstructions; the prior leaves the own record out); ``n_columns, baseline``
-            (claims); ``finding`` (occupancy).  Of a release that lists places because they have a
-            record also ``places``, ``"occupied"``.
+            With ``block, sex, agebin, race, hisp, baseline``; of a release that lists places
+            because they have a record also ``places``, ``"occupied"``.
 
         Notes
         -----
-        *Reconstructions.*  The target is a person known by block, sex and age bin (adversary
+        The target is a person known by block, sex and age bin (adversary
         ``linker``); the statement a race and Hispanic origin that a reconstructed record of that
         block, sex and bin has.  With ``n`` records in the block, ``c`` of them as stated, the prior
         is ``(c - 1 + w s) / (n - 1 + w)``, ``s`` the share among all other records and ``w`` the
@@ -399,18 +300,7 @@ class Statements:
         records of the block, sex and bin.  Elsewhere it is the rate at which such links are
         confirmed in blocks without proof, by class of block size and apart for the block's mode and
         the rest; blocks are the units of its interval.  ``correct`` is missing where a statement is
-        true of some of the people whom it is about.  With ``known`` and ``stated`` the same holds
-        for these attributes, but where nothing is proved the posterior is the share among the
-        reconstructed records of the place with the same ``known``: status ``believed``.
-
-        *Claims.*  The target is a place, the statement a verified claim (adversary ``outsider``).
-        The posterior is 1 where published counts are true ones; else the share of claims with as
-        many columns that are true.
-
-        *Occupancy.*  The target is a block with subsidised households, the statement that one of
-        them violates the occupancy limit (adversary ``outsider``).  A violation found in true
-        counts is proved; else the posterior is the share of blocks with the same finding that
-        hold one.
+        true of some of the people whom it is about.
 
         A rate of confirmation is right on average over the statements of its kind, and not what an
         adversary should believe of one of them.  :func:`statements_about_people` asks the same of
@@ -430,18 +320,39 @@ class Statements:
         >>> said.frame[["race", "prior", "posterior", "status"]].values.tolist()[-1]
         [2, 0.0, 1.0, 'proved']
         """
-        maker = next((m for kind, m in _MAKERS.items() if isinstance(result, kind)), None)
-        if maker is None:
-            kinds = ", ".join(kind.__name__ for kind in _MAKERS)
-            raise ArgumentTypeError(f"result must be one of {kinds}, got {type(result).__name__}")
+        check.instance(result, Reconstruction, "result")
         check.instance(spec, MechanismSpec, "spec")
-        try:
-            signature(maker).bind(result, spec=spec, **options)
-        except TypeError as error:
-            known = ", ".join(list(signature(maker).parameters)[2:])
-            text = f"options must be those of the attack ({known}): {error}"
-            raise ArgumentTypeError(text) from error
-        rows = maker(result, spec=spec, **options)
+        weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
+        if not set(RECORDS[1:]) <= set(result.problem.space.schema.names):
+            raise ArgumentError(
+                f"result must be of persons, got schema {shown(result.problem.space.schema.name)}: "
+                "its statements(...) take what is known and what is stated"
+            )
+        if truth is not None and rng is None:
+            raise ArgumentTypeError("rng must be given with truth, got None")
+        records = person_frame(record_form(result), columns=RECORDS, source="records")
+        rows = claims_of_records(records, weight)
+        exact = spec.true_counts
+        unique = (
+            result.geoids[np.array(result.status) == Status.UNIQUE] if exact else np.array([], str)
+        )
+        rows["status"] = np.where(rows["block"].isin(unique), "proved", "unverified")
+        proved = rows["status"] == "proved"
+        rows["posterior"] = (rows["people"] / rows.pop("alike")).where(proved)
+        rows["lower"] = rows["upper"] = rows["posterior"]
+        if truth is not None and rng is not None:
+            people = person_frame(truth, columns=RECORDS, source="truth")
+            rows["correct"] = agreement(rows, people, PLACE, ABOUT)
+            if not proved.all():
+                rates = _confirmed(records, people, unique, rng, confidence)
+                for name in ("posterior", "lower", "upper"):
+                    rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
+                # Nothing of the kind was linked anywhere: there is no rate.
+                rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
+        about = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
+        rows = rows.drop(columns="stratum").assign(**about, baseline=WITHOUT)[
+            [*(name for name in COLUMNS if name in rows or name in about), *ABOUT, "baseline"]
+        ]
         return cls(rows.assign(places=spec.places) if spec.places == OCCUPIED else rows)
 
     @classmethod
@@ -633,7 +544,7 @@ def statements_about_people(
     --------
     >>> from bayesrisk.mechanisms import Identity
     >>> from bayesrisk.reconstruction import make_attack
-    >>> from bayesrisk.tables import Schema, Workload
+    >>> from bayesrisk.tables import Records, Schema, Workload
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": 0, "age": [7, 31, 52],
     ...                        "race": [1, 1, 2], "hisp": 0})
     >>> release = Identity().release(Records.from_frame(people, schema=Schema.named("sf1-person")),

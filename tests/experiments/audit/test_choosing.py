@@ -6,7 +6,7 @@ import pytest
 from audits import WORKLOAD, contents
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binom, t
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, PartFileError
 from bayesrisk.experiments import run
@@ -20,8 +20,8 @@ from bayesrisk.experiments.audit import (
 from bayesrisk.experiments.audit.choosing import (
     chosen_settings,
     search_of,
-    tried_settings,
-    worst_quantile,
+    setting_bound,
+    worst_quantiles,
 )
 from bayesrisk.mechanisms import available_mechanisms
 from bayesrisk.mechanisms.registry import REGISTRY, mechanism_dial
@@ -130,100 +130,97 @@ def test_ranges_that_are_none(text, words):
         searched(text)
 
 
-def statements(name, ratios, *, places=None, status="calculated", without=0.01):
-    """Return what one adversary believes of targets, by the ratio of the true statement."""
-    number = len(ratios)
+def statements(name, ratios, *, without=0.01, **about):
+    """Return what one adversary believes of targets, by ratios (releases, targets) of the truth."""
+    ratios = np.atleast_2d(np.asarray(ratios, float))
+    m, number = ratios.shape
     frame = pd.DataFrame(
         {
             "protection": name, "attack": "likelihood", "adversary": "outsider",
-            "target": [str(i) for i in range(number)], "statement": "it", "prior": without,
-            "without": without, "posterior": without * np.asarray(ratios, float), "correct": True,
-            "status": status, "place": [str(i) for i in (places or range(number))],
-            "place_size": 20, "alike": 2, "nonmodal": False,
+            "release": np.repeat(np.arange(m), number), "randomised": m > 1,
+            "target": np.tile(np.arange(number).astype(str), m), "statement": "it",
+            "prior": without, "without": without, "posterior": without * ratios.ravel(),
+            "without_error": 0.0, "posterior_error": 0.0, "correct": True, "status": "calculated",
+            "place": "1", "place_size": 20, "alike": 2, "nonmodal": False,
         }
+        | about
     )  # fmt: skip
     frame.loc[np.isnan(frame["posterior"]), "status"] = "undecided"
     return frame
 
 
-def chosen(search, by_value, goal=GOAL, costs=None):
-    """Return the choice from hand-made ratios of every value that was tried."""
-    asked = search.protection
-    tried = [(asked, search, v, search.setting(v)) for v in by_value]
-    frame = pd.concat([statements(search.setting(v).name, r) for v, r in by_value.items()])
-    errors = pd.DataFrame(
+def bound(frame, goal=GOAL, *, share=1.0, tries=1):
+    return setting_bound(worst_quantiles(frame, goal, share), goal, tries=tries)
+
+
+def test_the_bound_of_one_more_release_is_that_of_a_student_law():
+    quantiles = np.random.default_rng(3).uniform(1.1, 1.3, 8)
+    frame = statements("p", [[q - 0.1] * 9 + [q] * 2 for q in quantiles])
+    logs = np.log(quantiles)
+    for tries in (1, 5):
+        reach = t.ppf(1 - 0.05 / tries, 7) * logs.std(ddof=1) * np.sqrt(1 + 1 / 8)
+        one = bound(frame, tries=tries)
+        assert one["upper"] == pytest.approx(np.exp(logs.mean() + reach))
+        assert one["ratio"] == pytest.approx(np.exp(logs.mean()))
+        assert one["met"] == (one["upper"] <= 1.5)
+    fixed = bound(statements("p", [1.0] * 98 + [9.0] * 2))
+    assert (fixed["upper"], fixed["met"], fixed["releases"]) == (pytest.approx(1.0), True, 1)
+    alone = bound(statements("p", [1.0] * 100, randomised=True))  # one release of many
+    assert (alone["upper"], alone["met"]) == (np.inf, False)
+
+
+def test_in_a_sample_the_quantile_of_all_is_bounded_by_an_order_statistic():
+    """By scipy's binomial law; of few targets nothing bounds it; undecided ones are infinite."""
+    values = np.arange(100.0, 200.0)
+    goal = ProtectionGoal(1.5, 0.9)
+    worst = worst_quantiles(statements("p", values), goal, 0.5).iloc[0]
+    k = next(k for k in range(100) if binom.sf(k, 100, 0.9) <= 0.025)
+    assert (worst["ratio"], worst["upper"]) == (pytest.approx(189), pytest.approx(values[k]))
+    few = worst_quantiles(statements("p", values[:20]), goal, 0.5).iloc[0]
+    assert few["upper"] == np.inf
+    some = worst_quantiles(statements("p", [*values, *[np.nan] * 30]), goal, 1.0).iloc[0]
+    assert (some["undecided"], some["ratio"], some["upper"]) == (30, pytest.approx(189), np.inf)
+
+
+def test_the_worst_adversary_of_each_release_is_taken_unless_one_is_named():
+    linker = statements("p", [[2.0] * 30, [1.1] * 30], adversary="linker")
+    frame = pd.concat([statements("p", [[1.2] * 30] * 2), linker])
+    worst = worst_quantiles(frame, GOAL, 1.0)
+    assert worst["adversary"].tolist() == ["linker", "outsider"]
+    assert bound(frame)["adversary"] == "linker"
+    named = worst_quantiles(frame, ProtectionGoal(1.5, 0.9, against="outsider"), 1.0)
+    assert named["upper"].tolist() == pytest.approx([1.2, 1.2])
+
+
+def chosen(uppers, proofs, goal=GOAL):
+    """Return the choice from bounds of settings by value, and what proofs said."""
+    search = searched("discrete-gaussian:rho=0.01..100")
+    tried = pd.DataFrame(
         {
-            "protection": [made.name for *_, made in tried], "withheld": 0.0,
-            "mean_absolute_loss": costs or 1.0,
+            "protection": search.protection.name, "parameter": "rho", "value": value,
+            "setting": search.setting(value).name, "adversary": "outsider", "attack": "likelihood",
+            "ratio": upper - 0.1, "upper": upper, "met": upper <= goal.target_ratio,
+            "cost": 1 / value, "withheld": 0.0,
         }
+        for value, upper in uppers.items()
     )  # fmt: skip
-    settings_ = tried_settings(tried, frame, errors, goal)
-    return chosen_settings({asked.name: search}, settings_, frame, goal).iloc[0]
+    proofs = {search.setting(value).name: proof for value, proof in proofs.items()}
+    return chosen_settings({search.protection.name: search}, tried, proofs, goal).iloc[0]
 
 
-def test_the_choice_by_hand():
-    search = searched("discrete-gaussian:rho=0.01..100")
-    row = chosen(search, {0.01: [1.0] * 100, 1.0: [1.2] * 98 + [9.0] * 2, 100.0: [3.0] * 100})
-    assert row["setting"] == "discrete-gaussian [rho=1]"
-    assert row[["met", "monotone"]].all()
-    assert (row["ratio"], row["lower"], row["tried"]) == (1.2, 1.2, 3)
-    assert row["sure"]  # of 100 targets 98 are below, where 90 should be
-    assert "rho=1] meets the target: for 90 % of people the ratio is at most 1.2" in row["answer"]
-    few = chosen(search, {0.01: [1.0] * 20, 1.0: [1.2] * 19 + [9.0], 100.0: [3.0] * 20})
-    assert (few["met"], few["sure"], few["upper"]) == (True, False, np.inf)
-    assert "do not rule out a larger one" in few["answer"]
-
-
-def test_it_says_so_if_nothing_in_the_range_is_enough():
-    search = searched("discrete-gaussian:rho=0.01..100")
-    row = chosen(search, {0.01: [2.0] * 50, 1.0: [3.0] * 50, 100.0: [4.0] * 50})
-    assert (row["met"], row["cheapest"], row["monotone"]) == (False, False, True)
-    assert "no rho from 0.01 to 100 meets the target; at 0.01" in row["answer"]
-
-
-def test_it_says_so_if_more_protection_lets_more_be_learned():
-    """Negative control: within error nothing is said."""
-    search = searched("discrete-gaussian:rho=0.01..100")
-    wrong = {0.01: [1.0] * 40 + [2.0] * 20, 1.0: [1.0] * 60, 100.0: [1.0] * 60}
-    row = chosen(search, wrong)
-    assert not row["monotone"]
-    assert "this search may mislead" in row["answer"]
-    chance = {0.01: [1.0] * 57 + [2.0] * 3, 1.0: [1.0] * 60, 100.0: [1.0] * 60}
-    assert chosen(search, chance)["monotone"]
-    right = {0.01: [1.0] * 60, 1.0: [1.0] * 40 + [2.0] * 20, 100.0: [2.0] * 60}
-    assert chosen(search, right)["monotone"]
-
-
-@pytest.mark.parametrize("more", [0, 10, 14, 15])
-def test_places_vote_by_a_sign_test(more):
-    """Of twenty places that change, the stronger setting is worse for some."""
-    search = searched("discrete-gaussian:rho=0.01..1")
-    strong, weak = np.ones((2, 40))
-    strong[:more], weak[more:20] = 2.0, 2.0
-    p = binomtest(more, 20, alternative="greater").pvalue
-    assert chosen(search, {0.01: list(strong), 1.0: list(weak)})["monotone"] == (p >= 0.05)
-
-
-def test_undecided_targets_widen_the_interval_and_not_the_estimate():
-    decided = [1.0 + i / 100 for i in range(100)]
-    one, two = (
-        worst_quantile(statements("p", decided + more), ProtectionGoal(1.5, 0.5))
-        for more in ([], [np.nan] * 30)
-    )
-    assert (one["undecided"], two["undecided"]) == (0, 30)
-    assert one["ratio"] == two["ratio"] == 1.49
-    assert two["lower"] < one["lower"] < one["ratio"] < one["upper"] < two["upper"]
-    nobody = worst_quantile(statements("p", [np.nan] * 5), GOAL)
-    assert (nobody["met"], nobody["lower"], nobody["upper"]) == (False, 0.0, np.inf)
-
-
-def test_the_worst_adversary_is_taken_unless_one_is_named():
-    linker = statements("p", [2.0] * 30).assign(adversary="linker")
-    frame = pd.concat([statements("p", [1.2] * 30), linker])
-    assert worst_quantile(frame, GOAL)["adversary"] == "linker"
-    assert not worst_quantile(frame, GOAL)["met"]
-    named = worst_quantile(frame, ProtectionGoal(1.5, 0.9, against="outsider"))
-    assert (named["adversary"], named["met"], named["ratio"]) == ("outsider", True, 1.2)
+def test_the_weakest_setting_that_fresh_releases_prove_is_chosen():
+    uppers = {100.0: 3.0, 0.01: 1.1, 1.0: 1.4, 10.0: 1.45}
+    row = chosen(uppers, {10.0: (17, 20), 1.0: (18, 20)})
+    assert (row["value"], row["met"], row["cheapest"]) == (1.0, True, True)
+    assert (row["fresh_met"], row["fresh"], row["tried"]) == (18, 20, 4)
+    assert "18 of 20" in row["answer"]
+    refuted = chosen(uppers, {10.0: (17, 20), 1.0: (5, 20), 0.01: (9, 20)})
+    assert (refuted["met"], refuted["cheapest"]) == (False, False)
+    assert "no setting that was tried" in refuted["answer"]
+    # What is enough by chance beside a stronger setting that is not is no choice.
+    gap = chosen({0.01: 1.1, 1.0: 1.7, 100.0: 1.2}, {0.01: (20, 20)})
+    assert gap["value"] == 0.01
+    assert not chosen({0.01: 2.0, 1.0: 1.2}, {})["met"]
 
 
 @pytest.fixture(scope="module")
@@ -243,9 +240,9 @@ WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace:epsilon
 def study(people, **options):
     texts = options.pop("texts", WHAT)
     what = [parse_protection(one) if isinstance(one, str) else one for one in texts]
-    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 24} | options
+    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 60} | options
     return AuditStudy(
-        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=12, **options
+        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=30, **options
     )
 
 
@@ -255,30 +252,35 @@ def done(people, tmp_path_factory):
     return folder, run(study(people), folder)
 
 
-def test_a_study_chooses(done):
+def test_a_study_chooses_and_proves_its_choice(done):
     folder, summary = done
     choice = pd.read_csv(folder / "choice.csv").set_index("protection")
     tried = pd.read_csv(folder / "settings.csv")
     assert list(choice.index) == list(WHAT)
     identity, gaussian, laplace = (choice.loc[name] for name in WHAT)
     assert (identity["setting"], identity["tried"], identity["met"]) == ("identity", 1, False)
-    assert gaussian[["met", "monotone"]].all()
-    assert gaussian["ratio"] <= 1.5
+    assert gaussian["met"]
+    assert gaussian["upper"] <= 1.5
     mine = tried[tried["parameter"] == "rho"].sort_values("value")
     assert len(mine) == gaussian["tried"] == 5
     assert mine["value"].is_unique
     assert not mine[mine["value"] > gaussian["value"]]["met"].iloc[0]
-    # Of more noise, from the same random numbers, more is wrong.
-    assert mine["cost"].is_monotonic_decreasing
+    assert mine["cost"].is_monotonic_decreasing  # of more noise
     assert (laplace["setting"], laplace["tried"], laplace["met"]) == (WHAT[2], 1, True)
     assert gaussian["cost"] < laplace["cost"]
     assert choice.index[choice["cheapest"]].tolist() == [WHAT[1]]
-    assert summary.answers[: len(choice)] == tuple(choice["answer"])
-    statements_, found_ = read_audit(folder)
-    assert set(found_["protection"]) == set(choice["setting"])
+    statements_, measures = read_audit(folder)
+    assert set(measures["protection"]) == set(choice["setting"])
     assert set(statements_["protection"]) == set(tried["setting"])
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "costs least error of the tables among the protections that meet the target" in page
+    # Results of what was chosen are about the 20 fresh releases that prove it, not those it was
+    # chosen by; both are among the statements.
+    own = statements_[statements_["protection"] == gaussian["setting"]]
+    assert sorted(own["release"].unique()) == list(range(28))
+    everybody = measures[measures["group"] == "everybody"].set_index("protection")
+    assert everybody.loc[gaussian["setting"], "releases"] == 20 == gaussian["fresh"]
+    fresh = worst_quantiles(own[own["release"] >= 8], GOAL, 0.5)
+    assert (fresh["upper"] <= 1.5).sum() == gaussian["fresh_met"] >= 18
+    assert summary.brief[: len(choice)] == tuple(f"{text}." for text in choice["answer"])
 
 
 def test_parts_interrupts_and_workers_give_the_same_bytes(people, done, tmp_path, monkeypatch):
@@ -319,7 +321,7 @@ def test_names_are_kept_as_they_are(people, tmp_path):
     goal = ProtectionGoal(1.5, 0.99)
     run(study(people, texts=[whole], adversaries=informed, goal=goal, targets=4), tmp_path / "out")
     answer = pd.read_csv(tmp_path / "out" / "choice.csv")["answer"].item()
-    assert answer.count(" to no bound; informed, likelihood)") == 1
+    assert answer.count("at most no bound; informed, likelihood)") == 1
     assert answer.startswith("None, as stated")
     assert read_audit(tmp_path / "out")[1]["protection"].unique().tolist() == ["None"]
 

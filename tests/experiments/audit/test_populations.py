@@ -49,7 +49,7 @@ def towns(tmp_path_factory):
 def study(population, **options):
     usual = {
         "protections": WHAT, "adversaries": WHO[1:], "stated": ["race"], "targets": 8,
-        "targets_per_shard": 4, "methods": ["majority", "posterior"],
+        "targets_per_shard": 4, "releases": 2, "methods": ["majority", "posterior"],
     }  # fmt: skip
     return AuditStudy(population, WORKLOAD, **usual | options)
 
@@ -71,12 +71,12 @@ def test_each_population_is_judged_as_it_would_be_alone(towns, done, tmp_path):
         mine = statements[statements["population"] == name].drop(columns="population")
         assert (mine["target"] == f"{name}:" + mine["target"].str.rpartition(":")[2]).all()
         mine["target"] = mine["target"].str.rpartition(":")[2]
-        keys = ["protection", "attack", "adversary", "target", "statement"]
+        keys = ["protection", "attack", "adversary", "release", "target", "statement"]
         pd.testing.assert_frame_equal(
             mine.sort_values(keys).reset_index(drop=True),
             theirs.sort_values(keys).reset_index(drop=True),
         )
-        for file_name in ("summary", "calibration", "certain", "checks", "errors"):
+        for file_name in ("measures", "comparisons", "costs", "calibration", "checks"):
             both = pd.read_csv(done[0] / f"{file_name}.csv")
             assert both.columns[0] == "population"
             part = both[both["population"] == name].drop(columns="population")
@@ -96,20 +96,16 @@ def test_statements_are_as_those_of_any_audit_and_targets_are_told_apart(done):
     assert said.frame["population"].tolist() == statements["population"].tolist()
 
 
-def test_the_report_has_an_answer_a_figure_and_checks_of_each(done):
+def test_the_report_has_a_first_screen_and_a_figure_of_each(done):
     page = (done[0] / "report.html").read_text(encoding="utf-8")
-    assert page.count("<h3>north</h3>") == page.count("<h3>&lt;south&gt;</h3>") == 1
+    assert page.count("<h2>north</h2>") == page.count("<h2>&lt;south&gt;</h2>") == 1
     assert "<south>" not in page
-    assert "each of 2 populations by itself" in page
-    assert page.split("<details")[0].count("<img") == 2
-    for caption in (f"{name}: What is learned from people's own records" for name in NAMES):
-        assert caption in html.unescape(page)
-    checks = page.split("<summary>Checks of this audit: ")[1].split("</details>")[0]
-    for kind in ("Calibration", "Ordering", "Theory", "Agreement"):
-        assert checks.count(f"<p><b>{kind}.</b>") == 1
-    assert checks.count("<i>north.</i>") == checks.count("<i>&lt;south&gt;.</i>") == 4
+    assert page.count('<p class="lead">') == page.count('<table class="cards">') == 2
+    assert page.split("<details")[0].count("<img") == 2  # one adversary
+    for name in NAMES:
+        assert f'alt="{name}: gain of ' in html.unescape(page)
     names = {file.name for file in (done[0] / "figures").iterdir()}
-    assert {"own-against-error-1.svg", "own-against-error-2.svg"} <= names
+    assert {"gain-against-cost-1.svg", "gain-against-cost-2.svg"} <= names
 
 
 def test_names_and_digests_are_kept_and_another_population_is_another_audit(towns, done, tmp_path):
@@ -129,9 +125,9 @@ def test_a_goal_is_about_the_worst_population(towns, tmp_path):
         folder = tmp_path / str(len(choices))
         run(study(population, **options), folder)
         choices[name] = pd.read_csv(folder / "choice.csv").iloc[0]
-    worst = max(NAMES, key=lambda name: choices[name]["ratio"])
-    assert choices["both"]["population"] == worst
-    assert choices["both"]["ratio"] == choices[worst]["ratio"]
+    for name in NAMES:  # in every release the worst of both
+        assert choices["both"]["ratio"] >= choices[name]["ratio"] - 1e-12
+    worst = choices["both"]["population"]
     assert choices["both"]["answer"].count(f", {worst})") == 1
 
 

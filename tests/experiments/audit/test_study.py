@@ -1,7 +1,5 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
-import html
-import io
 import json
 import string
 
@@ -15,9 +13,9 @@ from hypothesis import strategies as st
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, PartFileError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
-from bayesrisk.experiments.audit.report import audit_files
 from bayesrisk.risk import Statements
-from bayesrisk.risk.audit import Adversary, audit_checks
+from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare
+from bayesrisk.risk.audit.measures import widest_interval
 
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
 WHAT = [parse_protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
@@ -35,9 +33,8 @@ def people(tmp_path_factory):
 
 def study(people, **options):
     options = {"protections": WHAT[:2], "adversaries": WHO, "stated": ["race"]} | options
-    return AuditStudy(
-        people, WORKLOAD, targets=options.pop("targets", 8), targets_per_shard=4, **options
-    )
+    options = {"releases": 2, "targets": 8} | options
+    return AuditStudy(people, WORKLOAD, targets_per_shard=4, **options)
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +45,71 @@ def done(people, tmp_path_factory):
 
 def test_the_summary_says_what_the_files_say(done):
     folder, summary = done
-    statements, found = read_audit(folder)
+    statements, measures = read_audit(folder)
     assert summary.complete
     assert summary.shards == summary.computed > 3
     assert summary.statements == len(statements)
     assert summary.targets == 8 == statements["target"].nunique()
-    assert len(summary.answers) == len(found[found["group"] == "everybody"]) == 2 * 3
-    first = found.iloc[0]
-    assert f"right about {first['right_posterior']:.1%}" in summary.answers[0]
-    assert set(pd.read_csv(folder / "summary.csv")["protection"]) == {p.name for p in WHAT[:2]}
+    assert summary.releases == 2 == measures["releases"].max()
+    assert len(measures[measures["group"] == "everybody"]) == 2 * 3
+    assert set(measures["protection"]) == {p.name for p in WHAT[:2]}
+    kinds = statements.groupby("protection")[["release", "randomised"]].max().to_dict("index")
+    assert kinds["identity"] == {"release": 0, "randomised": False}  # no other could be
+    assert kinds["swapping:rate=0.3"] == {"release": 1, "randomised": True}
+    again = audit_measures(audit_targets(statements), people=40)
+    pd.testing.assert_frame_equal(again, measures, check_dtype=False, rtol=1e-12)
+    pairs = pd.read_csv(folder / "comparisons.csv")
+    again = compare(statements, people=40)
+    pd.testing.assert_frame_equal(again, pairs, check_dtype=False, rtol=1e-12)
+
+
+def test_releases_are_made_until_the_gain_is_told(people, tmp_path):
+    """Eight, then more until the half-width, or the limit; other releases stay as they were."""
+    options = {"protections": [parse_protection("rounding")], "adversaries": WHO[:1]}
+    found = {}
+    for width, most in ((1.0, 12), (0.0, 12), (1e-9, 10)):
+        folder = tmp_path / f"{width} {most}"
+        run(study(people, releases=most, half_width=width, targets=None, **options), folder)
+        found[width] = read_audit(folder)[0]
+    assert [frame["release"].nunique() for frame in found.values()] == [8, 12, 10]
+    first = found[0.0][found[0.0]["release"] < 8].reset_index(drop=True)
+    keys = ["release", "target", "statement"]
+    pd.testing.assert_frame_equal(
+        first.sort_values(keys).reset_index(drop=True),
+        found[1.0].sort_values(keys).reset_index(drop=True),
+    )
+    one = audit_measures(audit_targets(found[1.0])).iloc[0]
+    half = (one["gain_upper"] - one["gain_lower"]) / 2
+    assert widest_interval(audit_targets(found[1.0]), share=1.0) == pytest.approx(half)
+
+
+def test_settings_of_a_mechanism_share_random_numbers_and_other_mechanisms_do_not(people):
+    texts = ("discrete-gaussian:rho=1", "discrete-gaussian:rho=1.0", "discrete-laplace:epsilon=1")
+    one = study(people, protections=[parse_protection(text) for text in texts])
+    (population,) = one._populations.values()
+    tables = [population.release(p, 1, 0)[1].tables for p in one.protections]
+    assert tables[0] == tables[1] != tables[2]
+    assert tables[0] != population.release(one.protections[0], 0, 0)[1].tables
+
+
+def test_a_prior_from_public_records_has_nothing_of_the_confidential_ones(people, tmp_path):
+    """The composition is that of the file, whoever lives in the place or elsewhere."""
+    public = pd.read_csv(people, dtype={"block": str}).assign(race=2)
+    public.to_csv(tmp_path / "public.csv", index=False)
+    options = {"prior_from": tmp_path / "public.csv", "protections": WHAT[:1], "targets": None}
+    one = study(people, concentration=5.0, **options)
+    run(one, tmp_path / "out")
+    statements, _ = read_audit(tmp_path / "out")
+    prior = statements[statements["adversary"] == "outsider"]
+    prior = prior.groupby("statement")["prior"].agg(["min", "max"])
+    # 40 records of race 2, and one more in equal parts in the six cells.
+    assert prior.loc["race 2"].tolist() == pytest.approx([(40 + 1 / 3) / 41] * 2)
+    assert prior.drop("race 2").to_numpy() == pytest.approx(np.full((2, 2), 1 / 3 / 41))
+    own = study(people, **options | {"prior_from": None}).config
+    assert own["prior_from"] is None
+    assert one.config["prior_from"] != own["population"]
+    with pytest.raises(BayesRiskError, match="nobody"):
+        run(study(people, **options | {"prior_from": tmp_path / "nobody.csv"}), tmp_path / "none")
 
 
 def test_statements_of_an_audit_have_two_ratios(done):
@@ -132,6 +185,8 @@ def test_more_targets_than_people_are_everybody(people):
         ({"stated": []}, "at least one"),
         ({"adversaries": [WHO[0], WHO[0]]}, "different names"),
         ({"targets": 0}, "targets must be"),
+        ({"releases": 0}, "releases must be"),
+        ({"half_width": -1}, "half_width must be"),
         ({"seed": -1}, "seed must be"),
         ({"concentration": -1.0}, "concentration must be"),
         ({"methods": ["guess"]}, "methods must be one of"),
@@ -154,76 +209,13 @@ def test_a_damaged_population_is_refused_by_row_and_column(people, tmp_path):
         run(study(tmp_path / "missing.csv"), tmp_path / "out")
 
 
-def test_the_report_says_the_sentences_and_escapes_names(people, tmp_path):
+def test_the_report_escapes_names(people, tmp_path):
     name = "<script>alert(1)</script>"
-    protection = Protection(name, "identity")
-    run(study(people, protections=[protection]), tmp_path / "out")
+    run(study(people, protections=[Protection(name, "identity")]), tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("<script") == 1  # the report's own
     assert "&lt;script&gt;" in page
-    assert "How often somebody's race is guessed right" in html.unescape(page)
-    assert "who knows sex (" in page
-    statements, _ = read_audit(tmp_path / "out")
-    assert set(statements["protection"]) == {name}
-    errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
-    one = study(people, protections=[protection])
-    again = audit_files(statements, errors, one.config, one.checks(statements, [protection]))
-    assert again["report.html"].decode() == page
-
-
-def several(done):
-    """Return the statements of an audit as if of every method under many protections."""
-    statements, _ = read_audit(done[0])
-    errors = pd.read_parquet(done[0] / "errors.parquet")
-    again = [
-        statements[statements["protection"].eq(WHAT[0].name)].assign(attack=method)
-        for method in ("reconstruction", "majority", "claims")
-    ]
-    frame = pd.concat([statements, *again], ignore_index=True)
-    many = [frame.assign(protection=frame["protection"] + f" {i}") for i in range(6)]
-    size = [errors.assign(protection=errors["protection"] + f" {i}") for i in range(6)]
-    return pd.concat(many, ignore_index=True), pd.concat(size, ignore_index=True)
-
-
-def test_each_method_has_a_line_and_a_figure_that_has_room_for_its_names(people, done):
-    """Warnings are errors: the panels of a figure without room would be given up."""
-    statements, errors = several(done)
-    files = audit_files(statements, errors, study(people).config, audit_checks(statements))
-    figures = {name for name in files if name.startswith("figures/own") and name.endswith("png")}
-    ends = ("", "-reconstruction", "-majority", "-claims")
-    assert figures == {f"figures/own-against-error{end}.png" for end in ends}
-    page = html.unescape(files["report.html"].decode())
-    answer = page.split('class="answer"')[1].split("Every person who was asked about")[0]
-    first = answer.split("<p><b>")[1]
-    assert first.startswith(f"{WHAT[0].name} 0</b>")
-    # Methods have equal numbers here, and each has its line all the same.
-    for how in ("taking reconstructed", "saying what most", "believing only", "weighing all"):
-        assert first.count(f"<i>{how}") == 2  # of each adversary
-    assert first.count("right before any release") == 2
-
-
-def test_the_report_says_who_is_left_out(people, done):
-    statements, _ = read_audit(done[0])
-    some = statements["protection"].eq(WHAT[0].name) & statements["target"].eq(
-        statements["target"].iloc[0]
-    )
-    statements.loc[some, "status"] = "undecided"
-    errors = pd.read_parquet(done[0] / "errors.parquet")
-    files = audit_files(statements, errors, study(people).config, audit_checks(statements))
-    page = files["report.html"].decode()
-    assert "they are left out, under every protection" in page
-    assert "left out</th>" in page
-    found = pd.read_csv(io.BytesIO(files["summary.csv"]))
-    assert found[found["group"] == "everybody"]["left_out"].tolist() == [1] * 6
-
-
-def test_a_report_about_nobody_is_still_a_report(people, done):
-    statements, _ = read_audit(done[0])
-    errors = pd.read_parquet(done[0] / "errors.parquet")
-    nobody = statements.assign(status="undecided")
-    files = audit_files(nobody, errors, study(people).config, audit_checks(nobody))
-    assert pd.read_csv(io.BytesIO(files["summary.csv"])).empty
-    assert b"<html" in files["report.html"]
+    assert set(read_audit(tmp_path / "out")[0]["protection"]) == {name}
 
 
 KEYS = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)

@@ -32,17 +32,21 @@ FRAME = pd.DataFrame(
 def page(tmp_path_factory):
     """A report with a hostile table, a wide one, a long one, and a figure of hostile names."""
     folder = tmp_path_factory.mktemp("page")
-    summary = pd.DataFrame(
+    measures = pd.DataFrame(
         {
             "protection": [NAMES[0], NAMES[2]],
             "attack": "likelihood",
             "adversary": NAMES[1],
-            "own": [0.25, -0.125],
-            "own_lower": [0.125, -0.25],
-            "own_upper": [0.375, 0.0],
+            "gain": [0.25, -0.125],
+            "gain_lower": [0.125, -0.25],
+            "gain_upper": [0.375, 0.0],
+            "error_releases": 0.01,
+            "releases": 5,
+            "randomised": True,
         }
     )
-    drawn = plotting.plot_audit(summary, pd.Series([0.0, 2.0], [NAMES[0], NAMES[2]]))
+    costs = pd.DataFrame({"protection": [NAMES[0], NAMES[2]], "error": [0.0, 2.0]})
+    drawn = plotting.plot_audit(measures, costs)
     wide = pd.DataFrame(np.arange(60.0).reshape(3, 20), columns=[f"column {i}" for i in range(20)])
     text = html.render(
         "occupancy.html",

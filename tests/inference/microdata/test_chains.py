@@ -465,6 +465,13 @@ class Slow:
     def snapshot(self):
         return np.array([round(100 * self.value)]), self.value
 
+    def record(self, draws, sweeps):
+        found = []
+        for _ in range(draws):
+            self.advance(sweeps)
+            found.append(self.snapshot())
+        return np.array([x for x, _ in found]), np.array([density for _, density in found])
+
 
 def test_chains_that_do_not_agree_go_on():
     one, draws = sp.csr_array(np.ones((1, 1), np.int64)), 500

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
@@ -50,6 +51,13 @@ def enumerated(sums):
     return points, weight
 
 
+def on_boxes(sums, limit=10**7):
+    priors = np.full((len(sums.priors), max(p.size for p in sums.priors)), -np.inf)
+    for row, prior in zip(priors, sums.priors, strict=True):
+        row[: prior.size] = prior
+    return box_laws(sums.matrix, sums.low, list(sums.weights), priors, limit)
+
+
 def disagreement(sums, function):
     """Return the largest difference from enumeration; None where nothing is possible."""
     points, weight = enumerated(sums)
@@ -65,13 +73,22 @@ def disagreement(sums, function):
         for one in (sums, more):
             with pytest.raises(NoStateError):
                 Contraction(one, 10**7)
+            assert on_boxes(one) is None
         return None
     found, kept = Contraction(sums, 10**7), Contraction(more, 10**7, [len(sums.low)])
     p = np.exp(weight - most)
     worst = abs(found.log_weight - most - math.log(p.sum()))
     p /= p.sum()
-    for x, law in zip(points.T, found.laws(), strict=True):
-        worst = max(worst, np.abs(np.bincount(x, p, minlength=law.size) - law).max())
+    if (held := on_boxes(sums)) is None:  # underflow might be seen in it
+        peaks = sum(float(w.max()) for w in (*sums.weights, *sums.priors))
+        assert most - peaks < -600.0
+        return worst
+    log_weight, boxes = held
+    worst = max(worst, abs(log_weight - most - math.log(np.exp(weight - most).sum())))
+    for x, law, other in zip(points.T, found.laws(), boxes, strict=True):
+        exact = np.bincount(x, p, minlength=law.size)
+        assert not other[law.size :].any()
+        worst = max(worst, np.abs(exact - law).max(), np.abs(exact - other[: law.size]).max())
     values, probability = kept.kept()
     where = values[:, 0] if function.any() else np.zeros(probability.size, np.int64)
     law = np.bincount(where, probability, minlength=reach + 1)
@@ -96,6 +113,24 @@ def test_laws_of_unknowns_and_of_functions_agree_with_enumeration():
 @pytest.mark.slow
 def test_many_laws_agree_with_enumeration():
     assert worst_of(2, 4000) < 1e-11
+
+
+def test_boxes_refuse_what_they_cannot_hold():
+    n = 4
+    matrix, low = (
+        np.vstack([np.ones((1, n)), np.eye(n)[:2]]).astype(np.int64),
+        np.zeros(3, np.int64),
+    )
+    sums = Sums(matrix, low, (np.zeros(41), np.zeros(11), np.zeros(11)), (np.zeros(11),) * n)
+    assert on_boxes(sums)[0] == pytest.approx(n * math.log(11.0), rel=1e-12)
+    assert on_boxes(sums, 100) is None
+    # Weights that only the last row would choose, and that underflow on the way there.
+    steep = tuple(-900.0 * np.arange(11.0) for _ in range(n))
+    far = Sums(matrix, np.array([40, 0, 0]), (np.zeros(1), *sums.weights[1:]), steep)
+    assert on_boxes(far)[0] == pytest.approx(-36000.0)  # each unknown has one value
+    few = Sums(matrix, np.array([20, 0, 0]), (np.zeros(1), *sums.weights[1:]), steep)
+    assert on_boxes(few) is None
+    assert Contraction(few, 10**6).log_weight == pytest.approx(-18000.0 + math.log(891.0))
 
 
 def test_a_wrong_weight_is_seen():

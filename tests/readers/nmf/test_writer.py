@@ -177,7 +177,7 @@ def test_nothing_is_written_over(tmp_path):
 
 def test_the_sample_that_ships(tmp_path):
     """It opens, fits its budget, and is what its recipe gives."""
-    recipe = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    recipe = json.loads((samples.folder() / "catalogue.json").read_text(encoding="utf-8"))
     with zipfile.ZipFile(samples.path("noisy-measurements")) as archive:
         archive.extractall(tmp_path / "shipped")
     made = br.readers.write_nmf(tmp_path / "made", **recipe["noisy-measurements"]["recipe"])

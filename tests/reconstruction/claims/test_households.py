@@ -139,7 +139,7 @@ def test_a_vacant_block_has_no_claims(county):
 
 
 def test_the_sample_can_be_made_again():
-    catalogue = json.loads((samples._folder() / "catalogue.json").read_text(encoding="utf-8"))
+    catalogue = json.loads((samples.folder() / "catalogue.json").read_text(encoding="utf-8"))
     recipe = catalogue["fifty-blocks"]["recipe"]
     stored = samples.load_microdata("fifty-blocks")
     first, last = recipe["states"]

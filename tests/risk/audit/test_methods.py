@@ -7,19 +7,20 @@ import pandas as pd
 import pytest
 from audits import EVERYBODY, SCHEMA, SWAP
 from oracles import audit as oracle
-from oracles import record_law
+from oracles import occupancy, record_law
 from random_places import place
-from scipy.stats import beta
 
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, SuppressedCounts, TrueCounts
 from bayesrisk.risk.audit import (
     METHODS,
+    Adversary,
     AuditedPopulation,
     AuditQuestion,
-    audit_certain,
+    audit_measures,
+    audit_targets,
     population,
 )
 from bayesrisk.risk.audit.adversaries import (
@@ -29,11 +30,16 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.population import MajorityAttack, infer_by_attack, tables_of
+from bayesrisk.risk.audit.attacks import (
+    MajorityAttack,
+    ViolationAttack,
+    infer_by_attack,
+    tables_of,
+)
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
-AS_TRUE = METHODS[1:]
+AS_TRUE = METHODS[1:4]
 
 
 class Case:
@@ -172,7 +178,7 @@ def audited(mechanism, methods=AS_TRUE, who=EVERYBODY, seed=0, rows=None):
     question = AuditQuestion(WORKLOAD, ("race",), who, 3.0, methods=methods)
     of = AuditedPopulation(people(seed), question, seed=seed)
     rows = np.arange(len(of.records)) if rows is None else np.array(rows)
-    return of.statements("p", 0, mechanism, of.release(0, mechanism), rows)
+    return of.statements("p", "p", 0, mechanism, of.release("p", 0, mechanism), rows)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +276,7 @@ def test_certain_claims_are_true_of_true_counts_and_stop_being_so_in_swapped_one
         range(8), (("identity", make_mechanism("identity")), ("swapped", swap))
     ):
         found = audited(mechanism, ("claims",), EVERYBODY[1:2], seed=seed, rows=range(0, 30, 3))
-        row = audit_certain(found).iloc[0]
+        row = audit_measures(audit_targets(found)).iloc[0]
         totals[name] += row["certain"]
         false[name] += row["false"]
         proved[name] += int((found["status"] == "proved").sum())
@@ -278,33 +284,6 @@ def test_certain_claims_are_true_of_true_counts_and_stop_being_so_in_swapped_one
     assert false["identity"] == proved["swapped"] == 0
     assert proved["identity"] > 20
     assert false["swapped"] > 1
-
-
-def test_what_is_certain_is_counted_and_has_clopper_and_pearsons_interval():
-    rows = pd.DataFrame(
-        {
-            "protection": "p", "attack": "claims", "adversary": "linker",
-            "place": [str(i) for i in range(12)], "target": [str(i) for i in range(12)],
-            "statement": "a", "prior": 0.5,
-            "posterior": [1.0] * 10 + [0.999, np.nan], "without": [1.0] * 4 + [0.2] * 8,
-            "posterior_error": [0.0] * 9 + [0.01] + [0.0] * 2, "without_error": 0.0,
-            "correct": [True] * 6 + [False] * 6, "status": ["believed"] * 11 + ["undecided"],
-        }
-    )  # fmt: skip
-    (found,) = audit_certain(rows).to_dict(orient="records")
-    assert (found["targets"], found["certain"], found["false"]) == (11, 9, 3)
-    assert (found["certain_without"], found["false_without"]) == (4, 0)
-    assert found["false_share"] == pytest.approx(3 / 9)
-    # At least as wide as for independent trials with a known variance.
-    assert 0.0 < found["false_lower"] < beta.ppf(0.025, 3, 7)
-    assert beta.ppf(0.975, 4, 6) < found["false_upper"] < 1.0
-    assert found["false_lower_without"] == 0.0
-    assert found["false_upper_without"] == pytest.approx(1 - 0.025**0.25)
-    nothing = audit_certain(rows.iloc[10:11]).iloc[0]
-    assert np.isnan(nothing["false_share"])
-    assert (nothing["false_lower"], nothing["false_upper"]) == (0.0, 1.0)
-    with pytest.raises(DataError, match="posterior_error"):
-        audit_certain(rows.drop(columns="posterior_error"))
 
 
 def test_one_reconstruction_of_several_is_believed_where_the_law_has_a_doubt():
@@ -358,3 +337,130 @@ def test_a_spec_with_one_noisy_table_proves_nothing():
         case.release = Release(spec, case.release.tables)
         for method in ("claims", "reconstruction"):
             assert "proved" not in {told.status for told in case.told(method)}
+
+
+HOMES = Workload.named("household-occupancy")
+
+
+def households(seed=0, size=12):
+    rng = np.random.default_rng(seed)
+    subsidised = rng.integers(0, 2, size)
+    frame = pd.DataFrame(
+        {
+            "block": rng.choice([f"50001010100100{i}" for i in range(4)], size),
+            "size": rng.integers(1, 6, size),
+            "race_ethnicity": rng.integers(0, 2, size),
+            "children": 0,
+            "bedrooms": np.where(subsidised == 1, rng.integers(1, 4, size), 0),
+            "subsidised": subsidised,
+        }
+    )
+    return Records.from_frame(frame, schema=HOMES.schema)
+
+
+def over_limit_given(prior, homes, possible):
+    """P(target over the limit | n of N subsidised, one over), by listing who is of which kind.
+
+    Kinds: over the limit, subsidised within it, not subsidised; each also as the target's or not.
+    """
+    code = {a.name: i + a.first for a, i in zip(
+        HOMES.schema.attributes, HOMES.schema.indices(np.arange(HOMES.schema.size)).values(),
+        strict=True)}  # fmt: skip
+    breach = [occupancy.breach(r, x) for r, x in zip(code["bedrooms"], code["size"], strict=True)]
+    helped = code["subsidised"] == 1
+    kind = np.where(helped & breach, 0, np.where(helped, 1, 2))
+    mass = np.bincount(2 * kind + possible, prior.shares, minlength=6)
+    subsidised = int((homes["subsidised"] == 1).sum())
+    parts = np.zeros(2)
+    for kinds in itertools.product(range(6), repeat=len(homes)):
+        of = np.array(kinds) // 2
+        if not kinds[0] % 2 or (of < 2).sum() != subsidised or not (of == 0).any():
+            continue
+        weight = 1.0
+        for i, one in enumerate(kinds):
+            seen = kinds[:i].count(one)
+            weight *= (prior.concentration * mass[one] + seen) / (prior.concentration + i)
+        parts[int(of[0] == 0)] += weight
+    return parts / parts.sum() if parts.any() else None  # nobody of the kind can live there
+
+
+def test_occupancy_says_of_a_household_what_its_block_must_hold():
+    """Against every way in which the households of a block can be."""
+    who = (Adversary("outsider"), Adversary("linker", ("subsidised", "race_ethnicity")))
+    question = AuditQuestion(HOMES, ("over_limit",), who, 6.0, methods=("occupancy",))
+    assert question.values == ["within the occupancy limit", "over its occupancy limit"]
+    checked = {"believed": 0, "unstated": 0, "proved": 0}
+    for seed in range(4):
+        records = households(seed)
+        of = AuditedPopulation(records, question, seed=seed)
+        none = make_mechanism("identity")
+        release = of.release("none", 0, none)
+        rows = np.arange(len(records))
+        found = of.statements("none", "none", 0, none, release, rows)
+        frame = records.to_frame()
+        for (who_asks, target), told in found.groupby(["adversary", "target"]):
+            row, (status,) = int(target), set(told["status"])
+            homes = frame[frame["block"] == frame["block"][row]]
+            prior = of.prior(int(of.place[row]))
+            adversary = next(a for a in who if a.name == who_asks)
+            possible = question.target_question(adversary, int(of.cells[row])).possible
+            for name, group in (("posterior", homes), ("without", homes.drop(row))):
+                if len(group) > 4:
+                    continue
+                rest = [
+                    tuple(h)
+                    for h in group[
+                        ["size", "race_ethnicity", "children", "bedrooms", "subsidised"]
+                    ].to_numpy()
+                ]
+                counts = occupancy.statistics_of(rest)
+                said = occupancy.detect_by_program(counts, adults=1) if rest else "possible"
+                law = over_limit_given(prior, group, possible) if said == "violation" else None
+                over = told["statement"].str.startswith("over").astype(int)
+                expected = told["prior"] if law is None else law[over]
+                np.testing.assert_allclose(told[name], expected, atol=1e-9)
+                if name == "posterior":
+                    checked[status] += 1
+                    assert (status == "unstated") == (law is None)
+            if status == "proved":
+                assert told.set_index("correct")["posterior"][True] == 1.0
+    assert min(checked.values()) > 0
+
+
+def test_occupancy_without_a_record_by_subtraction_and_by_a_second_release(monkeypatch):
+    question = AuditQuestion(
+        HOMES, ("over_limit",), (Adversary("outsider"),), 6.0, methods=("occupancy",)
+    )
+    none = make_mechanism("identity")
+    quick, slow = [], []
+    for told in (quick, slow):
+        of = AuditedPopulation(households(1), question, seed=1)
+        told.append(
+            of.statements("none", "none", 0, none, of.release("none", 0, none), np.arange(12))
+        )
+        monkeypatch.setattr(population, "is_additive", lambda spec: False)
+    pd.testing.assert_frame_equal(quick[0], slow[0])
+    assert (quick[0]["without"] != quick[0]["posterior"]).any()
+
+
+def test_occupancy_of_withheld_or_negative_counts_says_nothing():
+    records = households(1)
+    tables = make_mechanism("identity").release(records, workload=HOMES, rng=1).tables
+    counts = {key: value.toarray() for key, value in tables.counts.items()}
+    counts["block", "H3"][:] = -1
+    below = PublishedTables(HOMES, tables.geoids, counts)
+    prior = RecordPrior.uniform_data_sets(HOMES.schema)
+    asked = TargetQuestion(np.ones(HOMES.schema.size, bool), np.zeros(HOMES.schema.size, int), 1)
+    code = str(tables.geoids["block"][0])
+    assert ViolationAttack(tables_of(below, "block", code, NOBODY)).weights(asked, prior) is None
+
+
+def test_occupancy_is_refused_where_tables_are_not_of_households():
+    asked = {"concentration": 3.0, "methods": ("occupancy",)}
+    with pytest.raises(ArgumentError, match="methods must not name occupancy for schema 'people'"):
+        AuditQuestion(WORKLOAD, ("race",), EVERYBODY, **asked)
+    few = HOMES.select(tables=["P1", "H13"])
+    with pytest.raises(ArgumentError, match="for these tables: 'block' has no H3, P15"):
+        AuditQuestion(few, ("size",), EVERYBODY[:1], **asked)
+    with pytest.raises(ArgumentError, match="stated must not name occupancy for schema 'people'"):
+        _ = AuditQuestion(WORKLOAD, ("over_limit",), EVERYBODY[:1], 3.0)

@@ -52,7 +52,7 @@ def population(adversaries=EVERYBODY, concentration=3.0, rows=None):
 
 def statements(mechanism, rows=(0, 7, 11), **options):
     of = population(**options)
-    return of.statements("p", 0, mechanism, of.release(0, mechanism), np.array(rows))
+    return of.statements("p", "p", 0, mechanism, of.release("p", 0, mechanism), np.array(rows))
 
 
 NOISY = [
@@ -70,10 +70,10 @@ OTHERS = [
 def test_additive_releases_without_a_record_differ_by_the_record(mechanism):
     """So that what is found from the release less a record is what a second release would say."""
     of = population()
-    release = of.release(0, mechanism)
+    release = of.release("p", 0, mechanism)
     assert is_additive(release.spec)
     for row in range(12):
-        less = of.release(0, mechanism, without_row=row)
+        less = of.release("p", 0, mechanism, without_row=row)
         kept = np.delete(np.arange(12), row)
         own = tabulate(people([row]), WORKLOAD)
         assert len(people(kept)) == 11
@@ -88,11 +88,11 @@ def test_additive_releases_without_a_record_differ_by_the_record(mechanism):
 def test_other_releases_are_not_taken_to_be_additive():
     of = population()
     for mechanism in OTHERS:
-        release = of.release(0, mechanism)
+        release = of.release("p", 0, mechanism)
         assert not is_additive(release.spec)
         changed = 0
         for row in range(12):
-            less = of.release(0, mechanism, without_row=row)
+            less = of.release("p", 0, mechanism, without_row=row)
             for key, counts in release.tables.counts.items():
                 changed += int(np.abs((counts - less.tables.counts[key]).toarray()).sum())
         assert changed != 12 * 3  # a record has one cell of every table
@@ -138,30 +138,40 @@ def test_nobody_like_the_target_in_swapped_tables_leaves_the_prior():
 def test_readings_of_every_kind():
     of = population()
     for mechanism in NOISY:
-        (one,) = readings(of.release(0, mechanism), {})
+        (one,) = readings(of.release("p", 0, mechanism), {})
         assert (one.name, one.moved) == ("likelihood", 0.0)
-    swapped = of.release(0, OTHERS[1])
+    swapped = of.release("p", 0, OTHERS[1])
     naive, aware = readings(swapped, {})
     assert (naive.name, aware.name, naive.moved) == ("as-true", "swap-aware", 0.0)
     assert aware.moved == float(swapped.diagnostics["realised_rate"])
     assert set(aware.release.spec.tables.values()) == {TrueCounts()}
-    release = of.release(0, make_mechanism("topdown", **TOPDOWN))
+    release = of.release("p", 0, make_mechanism("topdown", **TOPDOWN))
     (working,) = readings(release, {("block", "R"): 2.5})
     assert working.name == "working-error"
     assert working.release.spec.tables["block", "R"] == NoiseSpec("discrete-gaussian", "5/2")
     assert working.release.spec.tables["block", "S"].scale == Fraction(1, 10**4)
 
 
-def test_who_knows_of_the_exchange_mixes_prior_and_naive_belief():
-    of = population(adversaries=EVERYBODY[:1])
-    release = of.release(0, OTHERS[1])
-    found = of.statements("s", 0, OTHERS[1], release, np.array([0, 7]))
-    naive = found[found["attack"] == "as-true"].reset_index(drop=True)
-    aware = found[found["attack"] == "swap-aware"].reset_index(drop=True)
+@pytest.mark.parametrize("concentration", [3.0, 40.0])
+def test_who_knows_of_the_exchange_reckons_with_one_who_is_counted_elsewhere(concentration):
+    of = population(adversaries=(EVERYBODY[0], EVERYBODY[3]), concentration=concentration)
+    release = of.release("p", 0, OTHERS[1])
+    found = of.statements("s", "p", 0, OTHERS[1], release, np.array([0, 7]))
     r = float(release.diagnostics["realised_rate"])
     assert r > 0
-    for name in ("without", "posterior"):
-        np.testing.assert_allclose(aware[name], r * naive["prior"] + (1 - r) * naive[name])
+    both = [found[found["attack"] == name].reset_index(drop=True) for name in
+            ("as-true", "swap-aware")]  # fmt: skip
+    naive, aware = (one[one["adversary"] == "outsider"] for one in both)
+    counts = release.tables.count("block", "R", "100"), release.tables.count("block", "R", "101")
+    for (_, row), as_true in zip(aware.iterrows(), naive["posterior"], strict=True):
+        here = counts[row["place"] == "101"]
+        value = ["race 0", "race 1", "race 2"].index(row["statement"])
+        one_more = (concentration * row["prior"] + here[value]) / (concentration + here.sum())
+        assert row["posterior"] == pytest.approx(r * one_more + (1 - r) * as_true)
+    np.testing.assert_allclose(aware["without"], naive["without"])
+    naive, aware = (one[one["adversary"] == "knows-all-but-one"] for one in both)
+    told = naive["prior"] * r + naive["posterior"] * (1 - r)
+    np.testing.assert_allclose(aware["posterior"], told)
 
 
 def test_known_records_teach_what_a_place_is_like():

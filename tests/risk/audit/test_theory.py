@@ -20,7 +20,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.population import infer_by_attack
+from bayesrisk.risk.audit.attacks import infer_by_attack
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SEX, RACE = (np.eye(size, dtype=int) for size in (2, 3))
@@ -323,7 +323,9 @@ def test_a_population_from_its_prior_is_calibrated_through_the_whole_audit():
     )
     of = AuditedPopulation(Records.from_frame(frame, schema=SCHEMA), question, seed=1)
     identity = make_mechanism("identity")
-    found = of.statements("none", 0, identity, of.release(0, identity), of.targets(None))
+    found = of.statements(
+        "none", "none", 0, identity, of.release("none", 0, identity), of.targets(None)
+    )
     true, q = found["correct"].to_numpy(float), found["posterior"].to_numpy()
     at = found["place"].to_numpy().astype(int)
     assert abs(excess(q, true, np.ones(len(q)), at)) < 4.0

@@ -7,6 +7,7 @@ import pytest
 import bayesrisk as br
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.inference import RecordPrior
 from bayesrisk.reconstruction import claim_sentences, find_claims
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import MechanismOptions
@@ -62,8 +63,9 @@ def test_true_tables_prove_a_patient(work, patients):
     assert br.tabulate(again, work) == tables
     spread = br.solution_variability(tables, scope="block")
     assert 0 < spread.lower[0] <= spread.upper[0] <= 1
-    said = br.Statements.of(found, spec=br.Identity().spec, records=patients, level="all")
-    assert set(said.frame["status"]) == {"proved"}
+    release = br.Identity().release(patients, workload=work, rng=1)
+    prior = RecordPrior.uniform_data_sets(work.schema)
+    assert set(found.statements(release=release, prior=prior).frame["status"]) == {"proved"}
 
 
 @pytest.mark.parametrize("name", PROTECTIONS)
@@ -115,26 +117,18 @@ def test_swapping_needs_places(work, patients):
     assert release.diagnostics["realised_rate"] > 0
 
 
-def proportional(frame, place, row, columns):
-    """Return the share of the other records of the place, and of all others, that agree."""
-    others = frame.drop(index=row)
-    here = others[(others[place] == frame.loc[row, place]).all(axis=1)] if place else others
-    alike = (here[columns] == frame.loc[row, columns]).all(axis=1)
-    everywhere = (others[columns] == frame.loc[row, columns]).all(axis=1)
-    return alike.sum(), len(here), everywhere.mean()
-
-
 def test_statements_about_patients(work, patients):
-    made = br.reconstruct(br.tabulate(patients, work), scope="all")
-    about = {"known": ["region", "age"], "stated": ["diagnosis"], "prior_weight": 2.0}
-    said = br.Statements.of(made, spec=br.Identity().spec, truth=patients, **about).frame
+    release = br.Identity().release(patients, workload=work, rng=1)
+    made = br.reconstruct(release.tables, scope="all")
+    prior = RecordPrior.uniform_data_sets(work.schema)
+    about = {"known": ["region", "age"], "stated": ["diagnosis"]}
+    said = made.statements(release=release, prior=prior, truth=patients, **about).frame
     frame = made.to_frame()
     names = ["region", "age", "diagnosis"]
     for _, statement in said.iterrows():
         rows = np.flatnonzero((frame[names] == statement[names].astype(int)).all(axis=1))
         alike = (frame[["region", "age"]] == statement[["region", "age"]].astype(int)).all(axis=1)
-        same, others, share = proportional(frame, [], rows[0], ["diagnosis"])
-        assert statement["prior"] == pytest.approx((same + 2 * share) / (others + 2), abs=1e-12)
+        assert statement["prior"] == pytest.approx(1 / work.schema.attribute("diagnosis").size)
         assert statement["posterior"] == pytest.approx(len(rows) / alike.sum(), abs=1e-12)
         assert statement["people"] == len(rows)
         truth = patients.to_frame()
@@ -152,22 +146,23 @@ def test_proved_statements_and_refusals(work):
         pd.DataFrame({"region": ["North"], "age": ["0-17"], "diagnosis": ["lung"]}),
         schema=work.schema,
     )
-    made = br.reconstruct(br.tabulate(lone, work), scope="all")
-    about = {"known": ["region"], "stated": ["diagnosis"], "prior_weight": 1.0}
-    said = br.Statements.of(made, spec=br.Identity().spec, **about)
+    release = br.Identity().release(lone, workload=work, rng=1)
+    made = br.reconstruct(release.tables, scope="all")
+    about = {"known": ["region"], "stated": ["diagnosis"], "release": release}
+    about["prior"] = RecordPrior.uniform_data_sets(work.schema)
+    said = made.statements(**about)
     assert said.frame[["posterior", "status"]].values.tolist() == [[1.0, "proved"]]
-    noisy = br.Statements.of(made, spec=MechanismSpec("mine", {}), **about)
+    noisy = made.statements(
+        **about | {"release": br.Release(MechanismSpec("mine", {}), release.tables)}
+    )
     assert noisy.frame["status"].tolist() == ["believed"]
+    with pytest.raises(ArgumentError, match="result must be of persons, got schema 'hospital'"):
+        br.Statements.of(made, spec=br.Identity().spec, prior_weight=1.0)
     for change, error, message in (
-        (
-            {"known": None, "stated": None},
-            ArgumentTypeError,
-            "known and stated must name attributes",
-        ),
         ({"known": ["x"]}, ArgumentError, "known must be one of region, age, diagnosis, got 'x'"),
         ({"stated": None}, ArgumentError, "stated must name an attribute of 'hospital', got none"),
         ({"stated": ["region"]}, ArgumentError, "must name an attribute once"),
         ({"truth": made.to_frame()}, ArgumentTypeError, "truth must be"),
     ):
         with pytest.raises(error, match=message):
-            br.Statements.of(made, spec=br.Identity().spec, **(about | change))
+            made.statements(**(about | change))

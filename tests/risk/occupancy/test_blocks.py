@@ -1,7 +1,5 @@
 """Blocks and households said to violate the limit, against slow loops over the truth."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,11 +8,9 @@ from oracles import occupancy as oracle
 from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.release import MechanismSpec
-from bayesrisk.risk import Statements, occupancy_block_risk, occupancy_linkage, occupancy_ranking
+from bayesrisk.risk import occupancy_block_risk, occupancy_linkage, occupancy_ranking
 from bayesrisk.risk.occupancy import MATCH_KEYS, sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
@@ -210,31 +206,6 @@ def test_a_perfect_ranking_finds_everything_and_a_blind_one_the_rate():
     assert best.precision[10] > 2.0 * worst.precision[10]
 
 
-def test_statements_have_prior_posterior_and_ratio():
-    truth = random_truth(np.random.default_rng(56), 60, 6)
-    holding = {row["block"] for row in with_answers(truth) if row["violation"]}
-    status = ("violation", "violation", "possible", "possible", "infeasible", "undecided")
-    found = detection(status)
-    exact = Statements.of(found, spec=Identity().spec, prior=0.2).frame
-    assert exact["posterior"].tolist()[:2] == [1.0, 1.0]
-    assert exact["ratio"].tolist()[:2] == [5.0, 5.0]
-    assert exact["status"].tolist() == ["proved"] * 2 + ["unverified"] * 4
-    assert exact["people"].tolist() == list(range(11, 17))
-    assert exact["target"][0] == "block 0"
-    without = replace(found, subsidised=np.array([0, 12, 0, 14, 15, 16]))
-    fewer = Statements.of(without, spec=Identity().spec, prior=0.2).frame
-    assert fewer["target"].tolist() == [f"block {i}" for i in (1, 3, 4, 5)]
-    assert fewer["people"].tolist() == [12, 14, 15, 16]
-    swapped = Statements.of(found, spec=MechanismSpec("swapping", {}), prior=0.2, truth=truth).frame
-    assert set(swapped["status"]) == {"estimated"}
-    for kind in set(status):
-        own = [str(i) in holding for i, s in enumerate(status) if s == kind]
-        rows = swapped[swapped["finding"] == kind]
-        assert set(rows["posterior"]) == {np.mean(own)}
-        interval = stats.binomtest(sum(own), len(own)).proportion_ci(method="exact")
-        assert rows[["lower", "upper"]].iloc[0].tolist() == pytest.approx(list(interval))
-
-
 def test_bad_arguments():
     truth = random_truth(np.random.default_rng(57))
     found = detection(("violation",))
@@ -243,8 +214,6 @@ def test_bad_arguments():
         occupancy_block_risk(found, truth, infeasible="both")
     with pytest.raises(DataError, match="truth: row 1, column 'size': must be a whole number in"):
         occupancy_block_risk(found, truth.assign(size=0))
-    with pytest.raises(ArgumentError, match="prior must be > 0"):
-        Statements.of(found, spec=Identity().spec, prior=0.0)
     with pytest.raises(DataError, match=r"key: must be columns of .*, got 'colour'"):
         occupancy_linkage(ranking, truth, key=["colour"], unique=False)
     with pytest.raises(DataError, match="ranking: must have every entry once"):

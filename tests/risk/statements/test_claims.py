@@ -1,5 +1,6 @@
 """Priors, precision of certainty and statements of claims, against direct counting."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,17 +9,14 @@ import pytest
 
 from bayesrisk import ArgumentError, make_mechanism, tabulate
 from bayesrisk import datasets as samples
-from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
-    Statements,
     claim_examples,
     claim_precision,
     claim_priors,
     count_claims,
     records_identified,
 )
-from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.tables import Workload
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]
@@ -91,14 +89,6 @@ def test_priors_without_the_targets_record_remove_it(sample, level, width):
         assert row.prior == pytest.approx(expected, rel=1e-12)
     assert (priors["share"] <= counted["share"]).all()
     assert (priors["share"] < counted["share"]).any()
-    rows = Statements.of(
-        found,
-        spec=Identity().spec,
-        records=data.households,
-        level=level,
-        leave_out=True,
-    ).frame
-    np.testing.assert_array_equal(rows["prior"], priors["prior"])
 
 
 def test_a_false_claim_has_no_record_to_leave_out(sample):
@@ -157,34 +147,22 @@ def test_claims_of_true_counts_are_true_and_of_swapped_ones_not_all(sample):
     assert (line["blocks"], line["all_true"]) == (len(by_block), by_block.sum())
     assert line["lower"] < line["precision"] < line["upper"]
     assert line["block_lower"] <= line["block_share"] <= line["block_upper"]
-    rows = Statements.of(
-        swapped, spec=release.spec, records=data.households, level="tract", truth=own
-    ).frame
-    assert set(rows["status"]) == {"estimated"}
-    assert (rows["posterior"] < 1).any()
-    for columns, line in rows.groupby("n_columns"):
-        same = swapped.to_frame(readable="here")
-        same = same[same["n_columns"] == columns]
-        true = count_claims(swapped, same, own) == same["multiplicity"].to_numpy()
-        assert set(line["posterior"]) == {true.mean()}
-        bounds = clustered_interval(true, same["block"], confidence=0.95)
-        assert (set(line["lower"]), set(line["upper"])) == ({bounds[0]}, {bounds[1]})
-    unsure = Statements.of(swapped, spec=release.spec, records=data.households, level="tract").frame
-    assert set(unsure["status"]) == {"unverified"}
-    assert unsure["posterior"].isna().all()
-
-
-def test_statements_of_true_counts_are_certain(sample):
-    data, _, found = sample
-    spec = Identity().spec
-    rows = Statements.of(found, spec=spec, records=data.households, level="state").frame
-    priors = claim_priors(found, data.households, level="state")
-    assert (rows["posterior"] == 1.0).all()
-    assert np.array_equal(rows["ratio"], priors["ratio"])
-    assert np.array_equal(rows["people"], priors["multiplicity"])
-    assert rows["statement"].str.endswith(".").all()
-    assert list(rows)[:5] == ["attack", "adversary", "protection", "target", "statement"]
-    assert rows["correct"].isna().all()  # nobody has looked
+    rows = swapped.statements(release=release, prior=data.households, truth=data).frame
+    # Nobody's record is left out of the composition: the prior is that of the paper.
+    everybody = data.households.to_frame()
+    everybody = everybody[everybody["vacancy"] == 0]
+    size = swapped.blocks.set_index("block")["records"]
+    asked = swapped.to_frame(readable="here").itertuples(index=False)
+    for prior, row in itertools.islice(zip(rows["prior"], asked, strict=True), 30):
+        p, n, m = agrees(row, everybody).mean(), int(size[row.block]), row.multiplicity
+        assert prior == pytest.approx(math.comb(n, m) * p**m * (1 - p) ** (n - m), rel=1e-9)
+    assert set(rows["status"]) == {"believed"}
+    same = swapped.to_frame(readable="here")
+    true = count_claims(swapped, same, own) == same["multiplicity"].to_numpy()
+    known = rows["correct"].notna().to_numpy()
+    np.testing.assert_array_equal(rows["correct"][known], true[known])
+    assert not true[~known].any()  # they are about nobody
+    assert rows["without"].isna().all()  # no mechanism is given
 
 
 def test_records_identified_counts_households(sample):

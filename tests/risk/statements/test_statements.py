@@ -138,8 +138,7 @@ def test_nothing_is_proved_about_people_after_swapping(tract, truth):
     [
         ({"prior_weight": -1.0}, ArgumentError, "prior_weight must be >= 0"),
         ({"spec": "identity"}, ArgumentTypeError, "spec must be a MechanismSpec"),
-        ({"found": 3}, ArgumentTypeError, "result must be one of Reconstruction, Claims"),
-        ({"prior": 0.5}, ArgumentTypeError, "options must be those of the attack .*prior_weight"),
+        ({"found": 3}, ArgumentTypeError, "result must be a Reconstruction"),
         ({"truth": pd.DataFrame()}, ArgumentTypeError, "rng must be given with truth"),
     ],
 )

@@ -1,0 +1,560 @@
+r"""The law of whole numbers of which weighted sums are known, on boxes of sums.
+
+The same law as in :mod:`~bayesrisk.inference.microdata.contraction`, for few unknowns whose sums
+have few values: weights of all values of the open sums of a part stand in an array, and parts are
+joined as two arrays are convolved.  The order of the joins depends on the matrix of the sums alone,
+so that one plan serves all places, releases and records of a workload.
+
+Weights are kept as numbers, each array divided by its largest.  What underflows is at most
+:math:`10^{-307}` times the number of points, in units in which every factor is at most 1; where
+this might be seen in the whole weight, there is no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._validation import FloatArray, IntArray
+
+MOST_PAIRS = 2**25  # pairs of values that are looked at: some hundredths of a second
+_ROOM = 2**22  # weights that are held
+_FAINT = -640.0  # log of a whole weight that underflow might be seen in
+_VALUES = 16.0  # of an unknown, when an order of joins is chosen
+_WIDE = 64  # unknowns, and rows, of a plan
+_CLOSED, _OPEN = 1, 2
+
+
+class BoxPlan(NamedTuple):
+    """Parts, first the unknowns and then their joins, and the axes of their boxes.
+
+    An axis of an unknown is its value, that of a join the sum of a row.
+    """
+
+    left: IntArray  # (joins,): the two parts of every join
+    right: IntArray
+    state: IntArray  # (parts, rows): 1 where a part closes a row, 2 where the row stays open
+    axes: IntArray  # (parts,): number of axes, and (parts, axes) their rows
+    axis: IntArray
+    sums: IntArray  # (parts, rows, axes): sums of the rows as sums of axes
+    inner_axes: IntArray  # (joins,): the same of the box in which two parts are joined
+    inner_axis: IntArray
+    inner_sums: IntArray
+
+
+class RowWeights(NamedTuple):
+    """Log weights of the sums ``low[r]`` to ``high[r]``, from ``weights[start[r]]`` on."""
+
+    low: IntArray
+    high: IntArray
+    start: IntArray
+    weights: FloatArray
+
+
+@kernel
+def _bounds(
+    matrix: IntArray, low: IntArray, high: IntArray, least: IntArray, most: IntArray
+) -> bool:
+    """Lower ``most`` and raise ``least`` to what all rows allow; False where nothing is left."""
+    rows, unknowns = matrix.shape
+    changed = True
+    while changed:
+        changed = False
+        for r in range(rows):
+            down, up = 0, 0
+            for g in range(unknowns):
+                down += matrix[r, g] * least[g]
+                up += matrix[r, g] * most[g]
+            for g in range(unknowns):
+                a = matrix[r, g]
+                if a == 0:
+                    continue
+                # low <= a x + sum of the others <= high
+                top = (high[r] - (down - a * least[g])) // a
+                bottom = -((up - a * most[g] - low[r]) // a)
+                if top < most[g]:
+                    up -= a * (most[g] - top)
+                    most[g] = top
+                    changed = True
+                if bottom > least[g]:
+                    down += a * (bottom - least[g])
+                    least[g] = bottom
+                    changed = True
+                if least[g] > most[g]:
+                    return False
+    return True
+
+
+class _Boxes(NamedTuple):
+    """Boxes of all parts: extents of their axes, and where their weights begin.
+
+    A joint box has all sums that two parts can have along its axes, of the first axis only those
+    that its row allows: then one part, moved by a state of the other, is one run of the box.
+    """
+
+    low: IntArray  # (parts, axes)
+    span: IntArray
+    start: IntArray  # (parts + 1,)
+    inner_low: IntArray  # (joins, axes)
+    inner_span: IntArray
+
+
+@lean_kernel
+def _add(values: FloatArray, factor: float, to: FloatArray) -> None:
+    """Add ``factor`` times some values."""
+    for s in range(values.size):
+        to[s] += factor * values[s]
+
+
+@lean_kernel
+def _dot(one: FloatArray, other: FloatArray) -> float:
+    """Return the sum of products: four sums side by side, as one waits for each addition."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = one.size // 4
+    for s in range(whole):
+        a += one[4 * s] * other[4 * s]
+        b += one[4 * s + 1] * other[4 * s + 1]
+        c += one[4 * s + 2] * other[4 * s + 2]
+        d += one[4 * s + 3] * other[4 * s + 3]
+    for s in range(4 * whole, one.size):
+        a += one[s] * other[s]
+    return (a + b) + (c + d)
+
+
+@lean_kernel
+def _positions(low: IntArray, span: IntArray, pace: IntArray, at: IntArray) -> None:
+    """Fill in the sum of pace times value for all values of some axes, in order."""
+    for t in range(at.size):
+        index, at[t] = t, 0
+        for i in range(pace.size - 1, -1, -1):
+            at[t] += pace[i] * (low[i] + index % span[i])
+            index //= span[i]
+
+
+@kernel
+def _convolve(
+    plan: BoxPlan, boxes: _Boxes, join: int, weight: FloatArray, box: FloatArray, slope: FloatArray
+) -> None:
+    """Add the products of the weights of two parts to a box; with a ``slope``, the reverse.
+
+    ``slope`` is empty, or as large as ``weight``: then ``box`` has the derivative of the whole
+    weight by each of its values, and the derivatives by the weights of both parts are added.
+    """
+    one, other = plan.left[join], plan.right[join]
+    if boxes.start[one + 1] - boxes.start[one] < boxes.start[other + 1] - boxes.start[other]:
+        one, other = other, one
+    n, stride = plan.inner_axes[join], 1
+    pace_one = np.zeros(plan.axes[one], np.int64)
+    pace_other = np.zeros(plan.axes[other], np.int64)
+    offset = np.int64(0)
+    for i in range(n - 1, -1, -1):
+        row = plan.inner_axis[join, i]
+        pace_one += stride * plan.sums[one, row, : pace_one.size]
+        pace_other += stride * plan.sums[other, row, : pace_other.size]
+        offset -= stride * boxes.inner_low[join, i]
+        stride *= boxes.inner_span[join, i]
+    at_one, end_one = boxes.start[one], boxes.start[one + 1]
+    at_other, end_other = boxes.start[other], boxes.start[other + 1]
+    to_one = np.empty(end_one - at_one, np.int64)
+    to_other = np.empty(end_other - at_other, np.int64)
+    _positions(boxes.low[one], boxes.span[one], pace_one, to_one)
+    _positions(boxes.low[other], boxes.span[other], pace_other, to_other)
+    least = to_one.min()
+    run = np.zeros(to_one.max() - least + 1)
+    for t in range(to_one.size):
+        run[to_one[t] - least] += weight[at_one + t]
+    back = np.zeros(run.size if slope.size else 0)
+    for t in range(to_other.size):
+        w = weight[at_other + t]
+        begin = to_other[t] + least + offset
+        # Before and behind the box are sums that the row of its first axis does not allow
+        a, b = max(0, -begin), min(run.size, box.size - begin)
+        if w == 0.0 or a >= b:
+            continue
+        there = box[begin + a : begin + b]
+        if slope.size:
+            _add(there, w, back[a:b])
+            slope[at_other + t] += _dot(run[a:b], there)
+        else:
+            _add(run[a:b], w, there)
+    if slope.size:
+        for t in range(to_one.size):
+            slope[at_one + t] += back[to_one[t] - least]
+
+
+@kernel
+def _close(
+    plan: BoxPlan,
+    boxes: _Boxes,
+    rows: RowWeights,
+    join: int,
+    unit: float,
+    box: FloatArray,
+    part: FloatArray,
+    back: bool,
+) -> None:
+    """Weigh the closed sums of a box and add it up over them; ``back`` gives its derivatives.
+
+    ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
+    divided by.
+    """
+    p, n = plan.left.size + 1 + join, plan.inner_axes[join]
+    k = plan.axes[p]
+    closed = np.flatnonzero(plan.state[p] == _CLOSED)
+    # Sums of the closed rows and, behind them, of the axes of the part
+    sums = np.zeros(closed.size + k, np.int64)
+    low, span = boxes.inner_low[join], boxes.inner_span[join]
+    length = span[n - 1] if n else 1
+    for run in range(box.size // length):
+        for j in range(sums.size):
+            r = closed[j] if j < closed.size else plan.axis[p, j - closed.size]
+            index, sums[j] = run, 0
+            for i in range(n - 1, -1, -1):
+                value = low[i]
+                if i < n - 1:
+                    value += index % span[i]
+                    index //= span[i]
+                sums[j] += plan.inner_sums[join, r, i] * value
+        for t in range(run * length, (run + 1) * length):
+            if box[t] != 0.0 or back:
+                factor, to = 1.0 / unit, np.int64(0)
+                for j in range(closed.size):
+                    s = sums[j] - rows.low[closed[j]]
+                    if 0 <= s <= rows.high[closed[j]] - rows.low[closed[j]]:
+                        factor *= rows.weights[rows.start[closed[j]] + s]
+                    else:
+                        factor = 0.0
+                for i in range(k):
+                    s = sums[closed.size + i] - boxes.low[p, i]
+                    to = to * boxes.span[p, i] + s
+                    if s < 0 or s >= boxes.span[p, i]:
+                        factor = 0.0
+                if back:
+                    box[t] = part[to] * factor if factor > 0.0 else 0.0
+                elif factor > 0.0:
+                    part[to] += box[t] * factor
+            for j in range(sums.size):
+                r = closed[j] if j < closed.size else plan.axis[p, j - closed.size]
+                sums[j] += plan.inner_sums[join, r, n - 1] if n else 0
+
+
+@kernel
+def _sizes(
+    plan: BoxPlan,
+    matrix: IntArray,
+    rows: RowWeights,
+    least: IntArray,
+    most: IntArray,
+    boxes: _Boxes,
+) -> float:
+    """Fill in the extents of all boxes; return the pairs of weights, -1 if nothing fits."""
+    unknowns, parts = matrix.shape[1], plan.axes.size
+    lows = np.zeros((parts, matrix.shape[0]), np.int64)
+    highs = np.zeros_like(lows)
+    pairs = 0.0
+    for p in range(parts):
+        join = p - unknowns
+        for r in range(matrix.shape[0]):
+            if join < 0:
+                lows[p, r], highs[p, r] = matrix[r, p] * least[p], matrix[r, p] * most[p]
+            else:
+                lows[p, r] = lows[plan.left[join], r] + lows[plan.right[join], r]
+                highs[p, r] = highs[plan.left[join], r] + highs[plan.right[join], r]
+    for p in range(parts):
+        join, size = p - unknowns, 1.0
+        for i in range(plan.axes[p]):
+            r, low, high = plan.axis[p, i], least[p], most[p]
+            if join >= 0:
+                # A sum that can still end where its row has a weight
+                low = max(lows[p, r], rows.low[r] - (highs[parts - 1, r] - highs[p, r]))
+                high = min(highs[p, r], rows.high[r] - (lows[parts - 1, r] - lows[p, r]))
+            if low > high:
+                return -1.0
+            boxes.low[p, i], boxes.span[p, i] = low, high - low + 1
+            size *= high - low + 1
+        inner = 1.0
+        for i in range(plan.inner_axes[join] if join >= 0 else 0):
+            r, low, high = plan.inner_axis[join, i], np.int64(0), np.int64(0)
+            for part in (plan.left[join], plan.right[join]):
+                for k in range(plan.axes[part]):
+                    c, a = plan.sums[part, r, k], boxes.low[part, k]
+                    b = a + boxes.span[part, k] - 1
+                    low, high = low + min(c * a, c * b), high + max(c * a, c * b)
+            if i == 0:
+                low = max(low, rows.low[r] - (highs[parts - 1, r] - highs[p, r]))
+                high = min(high, rows.high[r] - (lows[parts - 1, r] - lows[p, r]))
+            if low > high:
+                return -1.0
+            boxes.inner_low[join, i], boxes.inner_span[join, i] = low, high - low + 1
+            inner *= high - low + 1
+        if boxes.start[p] + max(size, inner) > _ROOM:
+            return math.inf
+        boxes.start[p + 1] = boxes.start[p] + np.int64(size)
+        if join >= 0:
+            one = boxes.start[plan.left[join] + 1] - boxes.start[plan.left[join]]
+            other = boxes.start[plan.right[join] + 1] - boxes.start[plan.right[join]]
+            pairs += inner * min(one, other)
+    return pairs
+
+
+@kernel
+def _contract(
+    plan: BoxPlan,
+    matrix: IntArray,
+    rows: RowWeights,
+    priors: FloatArray,
+    least: IntArray,
+    most: IntArray,
+    boxes: _Boxes,
+    laws: FloatArray,
+) -> float:
+    """Fill in the laws of the unknowns; return the log weight in units of the largest factors.
+
+    ``priors`` (unknowns, values) are log weights; those of the rows are numbers, at most 1.
+    """
+    unknowns, joins = matrix.shape[1], plan.left.size
+    parts, empty = unknowns + joins, np.zeros(0)
+    weight = np.zeros(boxes.start[parts])
+    units = np.ones(parts)
+    for g in range(unknowns):
+        peak = -math.inf
+        for x in range(least[g], most[g] + 1):
+            peak = max(peak, priors[g, x])
+        if peak == -math.inf:
+            return peak
+        for x in range(least[g], most[g] + 1):
+            w = math.exp(priors[g, x] - peak)
+            for r in range(matrix.shape[0]):
+                if plan.state[g, r] == _CLOSED:
+                    s = matrix[r, g] * x
+                    inside = rows.low[r] <= s <= rows.high[r]
+                    w *= rows.weights[rows.start[r] + s - rows.low[r]] if inside else 0.0
+            weight[boxes.start[g] + x - least[g]] = w
+    log_weight = 0.0
+    for join in range(joins):
+        p, size = unknowns + join, 1
+        for i in range(plan.inner_axes[join]):
+            size *= boxes.inner_span[join, i]
+        box = np.zeros(size)
+        _convolve(plan, boxes, join, weight, box, empty)
+        part = weight[boxes.start[p] : boxes.start[p + 1]]
+        _close(plan, boxes, rows, join, 1.0, box, part, False)
+        units[p] = part.max()
+        if not units[p] > 0.0:
+            return -math.inf
+        part /= units[p]
+        log_weight += math.log(units[p])
+    # P(state) = weight * derivative of the log of the whole weight Z by it, from dZ/Z = 1/Z back
+    whole = weight[boxes.start[parts - 1] :].sum()
+    if not whole > 0.0:
+        return -math.inf
+    slope = np.zeros(weight.size)
+    slope[boxes.start[parts - 1] :] = 1.0 / whole
+    for join in range(joins - 1, -1, -1):
+        p, size = unknowns + join, 1
+        for i in range(plan.inner_axes[join]):
+            size *= boxes.inner_span[join, i]
+        box = np.zeros(size)
+        part = slope[boxes.start[p] : boxes.start[p + 1]]
+        _close(plan, boxes, rows, join, units[p], box, part, True)
+        _convolve(plan, boxes, join, weight, box, slope)
+    for g in range(unknowns):
+        for x in range(least[g], most[g] + 1):
+            at = boxes.start[g] + x - least[g]
+            laws[g, x] = weight[at] * slope[at]
+    return log_weight + math.log(whole)
+
+
+# -----------------------------------------------------------------------------
+# Plans, each made once: of a matrix, and of nothing that anybody published.
+
+
+class _Piece(NamedTuple):
+    """A part while a plan is made."""
+
+    part: int
+    unknowns: tuple[int, ...]
+    rows: tuple[int, ...]  # the open ones
+    size: float
+
+
+@lru_cache(maxsize=256)
+def box_plan(matrix: bytes, rows: int) -> BoxPlan | None:
+    """Return the plan of a matrix (rows, unknowns) of whole numbers; None of a wide one."""
+    return _Planner(np.frombuffer(matrix, np.int64).reshape(rows, -1)).plan()
+
+
+class _Planner:
+    """Joins of parts: next of those of the row that is closed at the least cost."""
+
+    def __init__(self, matrix: IntArray) -> None:
+        self._matrix = matrix
+        self._joins: list[tuple[_Piece, _Piece, _Piece]] = []
+        self._leaves = [
+            _Piece(g, (g,), self._open_rows((g,)), _VALUES) for g in range(matrix.shape[1])
+        ]
+
+    def plan(self) -> BoxPlan | None:
+        """Return the plan."""
+        n_rows, unknowns = self._matrix.shape
+        if not 0 < unknowns <= _WIDE or n_rows > _WIDE:
+            return None
+        parts = list(self._leaves)
+        while len(parts) > 1:
+            touching = [[p for p in parts if r in p.rows] for r in range(n_rows)]
+            chosen = min((own for own in touching if len(own) > 1), key=self._cost, default=parts)
+            parts = [p for p in parts if p not in chosen]
+            waiting = list(chosen)
+            while len(waiting) > 1:
+                pairs = combinations(range(len(waiting)), 2)
+                i, j = min(pairs, key=lambda ij: self._growth(waiting[ij[0]], waiting[ij[1]]))
+                other, one = waiting.pop(j), waiting.pop(i)
+                waiting.insert(0, self._joined(one, other))
+            parts.append(waiting[0])
+        return self._written()
+
+    def _open_rows(self, unknowns: tuple[int, ...]) -> tuple[int, ...]:
+        rest = np.ones(self._matrix.shape[1], np.bool_)
+        rest[list(unknowns)] = False
+        inside, outside = self._matrix[:, ~rest].any(axis=1), self._matrix[:, rest].any(axis=1)
+        return tuple(np.flatnonzero(inside & outside).tolist())
+
+    def _both(self, one: _Piece, other: _Piece) -> _Piece:
+        unknowns = tuple(sorted(one.unknowns + other.unknowns))
+        rows = self._open_rows(unknowns)
+        rank = np.linalg.matrix_rank(self._matrix[np.ix_(rows, unknowns)]) if rows else 0
+        size = min(one.size * other.size, (2.0 * _VALUES) ** rank)
+        return _Piece(-1, unknowns, rows, size)
+
+    def _cost(self, parts: list[_Piece]) -> float:
+        done, pairs = parts[0], 0.0
+        for part in parts[1:]:
+            pairs += done.size * part.size
+            done = self._both(done, part)
+        return pairs + done.size
+
+    def _growth(self, one: _Piece, other: _Piece) -> float:
+        return self._both(one, other).size / max(one.size, other.size)
+
+    def _joined(self, one: _Piece, other: _Piece) -> _Piece:
+        left, right = (one, other) if one.size >= other.size else (other, one)
+        part = len(self._leaves) + len(self._joins)
+        joined = self._both(left, right)._replace(part=part)
+        self._joins.append((left, right, joined))
+        return joined
+
+    def _axes(self, rows: list[int], unknowns: tuple[int, ...]) -> tuple[list[int], IntArray]:
+        """Return rows, the first ones first, whose sums all others are whole sums of; and these."""
+        matrix = self._matrix[:, unknowns]
+        axes: list[int] = []
+        sums: dict[int, FloatArray] = {}
+        for r in dict.fromkeys(rows):
+            whole, fits = np.zeros(0), not matrix[r].any()
+            if axes:
+                whole = np.rint(np.linalg.lstsq(matrix[axes].T * 1.0, matrix[r] * 1.0)[0])
+                fits = np.array_equal(whole @ matrix[axes], matrix[r])
+            if fits:
+                sums[r] = whole
+            else:
+                axes.append(r)
+        table = np.zeros((self._matrix.shape[0], len(axes)), np.int64)
+        for r, whole in sums.items():
+            table[r, : whole.size] = whole
+        table[axes, range(len(axes))] = 1
+        return axes, table
+
+    def _written(self) -> BoxPlan:
+        """Return the plan as arrays."""
+        n_rows, unknowns = self._matrix.shape
+        parts, width = 2 * unknowns - 1, max(n_rows, 1)
+        state, axes = np.zeros((parts, n_rows), np.int64), np.ones(parts, np.int64)
+        axis, sums = np.zeros((parts, width), np.int64), np.zeros((parts, n_rows, width), np.int64)
+        inner = np.zeros((unknowns - 1, width), np.int64)
+        inner_axes = np.zeros(unknowns - 1, np.int64)
+        inner_sums = np.zeros((unknowns - 1, n_rows, width), np.int64)
+        for g, leaf in enumerate(self._leaves):
+            state[g, self._matrix[:, g] > 0] = _CLOSED
+            state[g, list(leaf.rows)] = _OPEN
+            sums[g, :, 0] = self._matrix[:, g]
+        for number, (left, right, part) in enumerate(self._joins):
+            rows = sorted({*left.rows, *right.rows})
+            own = [r for r in axis[left.part, : axes[left.part]].tolist() if r in rows]
+            own = own if left.part >= unknowns else list(left.rows[:1])
+            # Along the last axis of the left part the weights of both boxes are next to each other.
+            chosen, _ = self._axes([*reversed(own), *rows], part.unknowns)
+            chosen = [*(r for r in chosen if r not in own), *(r for r in own if r in chosen)]
+            chosen, table = self._axes([*chosen, *rows], part.unknowns)
+            inner_axes[number], inner[number, : len(chosen)] = len(chosen), chosen
+            inner_sums[number, :, : len(chosen)] = table
+            state[part.part, rows] = _CLOSED
+            state[part.part, list(part.rows)] = _OPEN
+            still = [r for r in chosen if r in part.rows]
+            kept, table = self._axes([*still, *part.rows], part.unknowns)
+            axes[part.part], axis[part.part, : len(kept)] = len(kept), kept
+            sums[part.part, :, : len(kept)] = table
+        left_parts = np.array([left.part for left, _, _ in self._joins], np.int64)
+        right_parts = np.array([right.part for _, right, _ in self._joins], np.int64)
+        made = (left_parts, right_parts, state, axes, axis, sums, inner_axes, inner, inner_sums)
+        return BoxPlan(*made)
+
+
+# -----------------------------------------------------------------------------
+
+
+def box_laws(
+    matrix: IntArray,
+    low: IntArray,
+    weights: list[FloatArray],
+    priors: FloatArray,
+    limit: int = MOST_PAIRS,
+) -> tuple[float, FloatArray] | None:
+    """Return the log weight and the laws (unknowns, values) of a system of sums.
+
+    ``weights`` are for each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...;
+    ``priors`` (unknowns, values) those of the unknowns.  None where more than ``limit`` pairs of
+    weights would be looked at, and where nothing has a weight.
+    """
+    matrix = np.ascontiguousarray(matrix, np.int64)
+    plan = box_plan(matrix.tobytes(), matrix.shape[0])
+    if plan is None:
+        return None
+    sizes = np.array([w.size for w in weights], np.int64)
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    flat = np.concatenate(weights)
+    peaks = np.maximum.reduceat(flat, start[:-1])
+    if peaks.min() == -math.inf:
+        return None
+    flat = np.exp(flat - np.repeat(peaks, sizes))
+    rows = RowWeights(low, low + sizes - 1, start, flat)
+    unknowns, parts = matrix.shape[1], plan.axes.size
+    least = np.zeros(unknowns, np.int64)
+    most = np.full(unknowns, priors.shape[1] - 1)
+    alone = np.flatnonzero(~matrix.any(axis=1))  # sums of nothing, which are 0
+    if np.any((rows.low[alone] > 0) | (rows.high[alone] < 0)):
+        return None
+    with np.errstate(divide="ignore"):
+        constant = float(np.log(flat[(start[:-1] - rows.low)[alone]]).sum())
+    if constant == -math.inf or not _bounds(matrix, rows.low, rows.high, least, most):
+        return None
+    shape = plan.axis.shape[1]
+    boxes = _Boxes(
+        np.zeros((parts, shape), np.int64),
+        np.zeros((parts, shape), np.int64),
+        np.zeros(parts + 1, np.int64),
+        np.zeros((unknowns - 1, shape), np.int64),
+        np.zeros((unknowns - 1, shape), np.int64),
+    )
+    if not 0.0 <= _sizes(plan, matrix, rows, least, most, boxes) <= min(limit, MOST_PAIRS):
+        return None
+    laws = np.zeros(priors.shape)
+    found = _contract(plan, matrix, rows, priors, least, most, boxes, laws)
+    if not found - float(np.log(most - least + 1.0).sum()) > _FAINT:
+        return None
+    inside = np.arange(unknowns), np.arange(priors.shape[1])[:, None]
+    peak = np.where((inside[1] >= least) & (inside[1] <= most), priors.T, -np.inf).max(axis=0)
+    return found + constant + float(peak.sum() + peaks.sum()), laws

@@ -1,0 +1,407 @@
+"""Attacks that take the tables of a place as true, and methods of inference from a release."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.knowledge import Classes
+from bayesrisk.reconstruction import (
+    Status,
+    detect_occupancy,
+    occupancy_statistics,
+    reconstruct,
+    verify_claims,
+)
+from bayesrisk.reconstruction.occupancy.statistics import TABLES
+from bayesrisk.release import Release
+from bayesrisk.risk.audit.adversaries import (
+    UNSTATED,
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetBelief,
+    TargetBeliefs,
+    TargetQuestion,
+    infer,
+    prior_belief,
+    prior_of_rest,
+    readings,
+)
+from bayesrisk.risk.occupancy import LIMITED, household_weights, occupancy_cells
+from bayesrisk.tables import PublishedTables, Schema, Workload
+
+# -----------------------------------------------------------------------------
+# Four attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
+# for many targets weights of the values of a statement, or None where it says nothing.
+
+
+_ROUNDING = 1e-9  # of least squares over counts
+
+
+class TableAttack(Protocol):
+    """An attack on tables that are taken as true."""
+
+    engine: str  # how it found its answer
+    proof: bool  # whether nothing else fits the tables
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return weights of the values, of which one at least is positive, or None."""
+
+
+def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
+    """Return the tables of one place, less records that are known."""
+    workload = tables.workload.select(levels=[level])
+    row = tables.row(level, code)
+    counts, hidden = {}, {}
+    for name, table in workload.at(level).items():
+        key = level, name
+        own = np.asarray(table.incidence(workload.schema, off).sum(axis=1), np.int64)
+        hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
+        left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
+        counts[key] = sparse.csr_array(left)
+    laws = {key: law for key, law in tables.laws.items() if key in counts}
+    return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
+
+
+class RecordsAttack:
+    """Records that fit the tables, or deviate least where none fit, taken at their word."""
+
+    def __init__(self, tables: PublishedTables) -> None:
+        level = tables.workload.levels[-1]
+        found = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
+        space = found.problem.space
+        self.engine = str(found.status[0])
+        self.proof = found.status[0] == Status.UNIQUE
+        self._cells = Classes(space.schema, space.bins)
+        self._count = found.histogram().toarray()[0]
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the numbers of reconstructed records of each value, of those like the target."""
+        found: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
+        return found if found.sum() > 0 else None
+
+
+class MajorityAttack:
+    """Numbers of people of the place with each value, by published counts of these values alone.
+
+    Nothing is linked, and nothing used that is known of the target but the place: what a stranger
+    would guess.  Counts are put together by least squares, and what they leave open is shared as in
+    the prior.  Where a place has none, the next larger one that has counts.
+    """
+
+    engine = "margins"
+    proof = False
+
+    def __init__(self, nearest_first: Iterable[PublishedTables], prior: RecordPrior) -> None:
+        self._places, self._prior = nearest_first, prior
+        self._found: FloatArray | None = None
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the numbers of people of every value: the same whoever is asked about."""
+        if self._found is None:
+            shares = self._prior.shares_of_cells
+            scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
+            self._found = np.zeros(question.values)
+            for tables in self._places:
+                self._found = _margins(tables, question, scale)
+                if self._found.any():
+                    break
+        return self._found if self._found.any() else None
+
+
+class RefutationAttack:
+    """Statements that must be true of everybody like the target, if the tables are true."""
+
+    engine = "claims"
+    proof = True
+
+    def __init__(self, tables: PublishedTables) -> None:
+        self._tables = tables
+        self._refuted: dict[bytes, BoolArray | None] = {}
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the prior of the values that nobody like the target is proved not to have."""
+        key = question.possible.tobytes()
+        if key not in self._refuted:
+            self._refuted[key] = self._found(question)
+        refuted = self._refuted[key]
+        if refuted is None:
+            return None
+        left = np.where(refuted, 0.0, question.sums(prior.shares_of_cells))
+        # Everything refuted: the tables have nobody like the target.
+        return left if left.any() and refuted.any() else None
+
+    def _found(self, question: TargetQuestion) -> BoolArray | None:
+        """Return which values the tables, taken as true, leave to nobody like the target."""
+        workload = self._tables.workload
+        level = workload.levels[-1]
+        frame: dict[str, object] = {level: str(self._tables.geoids[level][0]), "multiplicity": 0}
+        for name, (low, high) in _codes(workload.schema, question, question.possible).items():
+            codes = pd.array(low, dtype="Int64")
+            codes[low < high] = pd.NA
+            frame[name] = codes
+        values = np.unique(question.value[question.possible])
+        claims = pd.DataFrame(frame, index=np.arange(question.values)).loc[values]
+        found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
+        if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
+            return None
+        refuted = np.ones(question.values, np.bool_)
+        refuted[values] = (found.claims["status"] == Status.VERIFIED).to_numpy()
+        return refuted
+
+
+class ViolationAttack:
+    """Households of a place of which a subsidised one must be over the limit, if tables are true.
+
+    Where that is not proved, or the counts contradict each other, nothing is said.
+    """
+
+    engine = "occupancy"
+    proof = True
+
+    def __init__(self, tables: PublishedTables) -> None:
+        self._found: tuple[int, int] | None = None
+        level = tables.workload.levels[-1]
+        try:
+            counts = occupancy_statistics(tables, level=level, taken_as_true=True)
+        except DataError:  # withheld, or below 0
+            return
+        if detect_occupancy(counts).violation[0]:
+            self._found = int(counts.households[0]), int(counts.hud_households[0])
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the law of the values of one of the households, given that one is over."""
+        if self._found is None:
+            return None
+        found = question.sums(household_weights(prior, *self._found))
+        return found if found.any() else None
+
+
+def _codes(
+    schema: Schema, question: TargetQuestion, possible: BoolArray
+) -> dict[str, tuple[IntArray, IntArray]]:
+    """Return the least and the greatest code of each attribute among the cells of every value."""
+    cells = np.flatnonzero(possible)
+    value, found = question.value[cells], {}
+    for name, index in schema.indices(cells).items():
+        code = index + schema.attribute(name).first
+        low = np.full(question.values, np.iinfo(np.int64).max)
+        high = np.full(question.values, np.iinfo(np.int64).min)
+        np.minimum.at(low, value, code)
+        np.maximum.at(high, value, code)
+        found[name] = low, high
+    return found
+
+
+def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
+    """Return the numbers of people of every value, at least 0, by least squares.
+
+    ``scale`` is the root of the prior share of each value: of all numbers that fit equally well,
+    those that deviate least, in its units, from nobody.
+    """
+    workload: Workload = tables.workload
+    level, schema = workload.levels[-1], workload.schema
+    everybody = np.ones(schema.size, np.bool_)
+    codes = _codes(schema, question, everybody)
+    free = [name for name, (low, high) in codes.items() if (low < high).any()]
+    first = np.unique(question.value, return_index=True)[1]
+    rows, counts = [], []
+    for name, table in workload.at(level).items():
+        visible = ~tables.hidden(level, name).toarray()[0]
+        for other in free:
+            if other in table.factors:
+                visible &= np.ptp(np.asarray(table.factors[other]), axis=1) == 0
+        rows.append(table.incidence(schema, first).toarray()[visible])
+        counts.append(tables.count(level, name, str(tables.geoids[level][0]))[visible])
+    matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
+    if not matrix.any():
+        return np.zeros(question.values)
+    found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
+    return np.where(found > _ROUNDING, found, 0.0)
+
+
+# -----------------------------------------------------------------------------
+
+
+POSTERIOR = "posterior"
+#: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
+METHODS = (POSTERIOR, "reconstruction", "majority", "claims", "occupancy")
+#: Attacks whose tables prove something without leaving a single answer.
+_PARTIAL = ("claims", "occupancy")
+PROVED, BELIEVED = "proved", "believed"
+_NOBODY: IntArray = np.zeros(0, np.int64)
+
+
+#: A statement about a household that no single attribute gives.
+OVER_LIMIT = "over_limit"
+
+
+def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Return the statements in words, and which of them is true of a record of every cell.
+
+    ``over_limit`` states whether a subsidised household is over its occupancy limit.
+    """
+    schema = workload.schema
+    index = schema.indices(np.arange(schema.size, dtype=np.int64))
+    texts, value = [""], np.zeros(schema.size, np.int64)
+    for name in stated:
+        if name == OVER_LIMIT:
+            check_occupancy(workload, "stated")
+            labels = ["within the occupancy limit", "over its occupancy limit"]
+            own = occupancy_cells(schema)[1].astype(np.int64)
+        else:
+            attribute = schema.attribute(name)
+            codes = range(attribute.first, attribute.last + 1)
+            labels = [str(one) for one in attribute.labels or [f"{name} {code}" for code in codes]]
+            own = index[name]
+        texts = [f"{text}, {label}" if text else label for text in texts for label in labels]
+        value = value * len(labels) + own
+    return texts, value
+
+
+def check_occupancy(workload: Workload, name: str) -> None:
+    """Refuse tables that are not those of households and their units, with the reason."""
+    level, schema = workload.levels[-1], workload.schema
+    missing = [one for one in LIMITED if one not in schema.names]
+    if missing:
+        raise ArgumentError(
+            f"{name} must not name occupancy for schema {schema.name!r}: its records have no "
+            f"{', '.join(missing)}, so that they are no households with an occupancy limit"
+        )
+    lost = [table for table in TABLES.values() if (level, table) not in workload.tables]
+    if lost:
+        raise ArgumentError(
+            f"{name} must not name occupancy for these tables: {shown(level)} has no "
+            f"{', '.join(lost)}"
+        )
+
+
+@dataclass(frozen=True)
+class InferenceMethod:
+    """A method of inference from a reading of a release."""
+
+    reading: Reading
+    counterfactual: Callable[[int], Reading]  # reading of the release without the record of a row
+    infer: Callable[[PlaceReading, Iterable[AuditTarget]], Iterator[TargetBeliefs]]
+    number: int  # of the reading, which random numbers depend on
+
+
+def inference_methods(
+    methods: Iterable[str],
+    release: Release,
+    release_without: Callable[[int], Release],
+    errors: Mapping[tuple[str, str], float],
+) -> Iterator[InferenceMethod]:
+    """Yield the inference of each method: the posterior has one for each reading of the release."""
+
+    def read_again(number: int, row: int) -> Reading:
+        return readings(release_without(row), errors)[number]
+
+    def as_true(method: str, row: int) -> Reading:
+        return Reading(method, release_without(row))
+
+    for method in methods:
+        if method == "occupancy":
+            check_occupancy(release.tables.workload, "methods")
+        if method == POSTERIOR:
+            for number, reading in enumerate(readings(release, errors)):
+                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
+        else:
+            again = functools.partial(as_true, method)
+            yield InferenceMethod(
+                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+            )
+
+
+def infer_by_attack(
+    method: str, place: PlaceReading, targets: Iterable[AuditTarget]
+) -> Iterator[TargetBeliefs]:
+    """Yield the beliefs that an attack leads to about each target, in order.
+
+    Counts are taken as true, however they came about.  Known records of others are taken off the
+    tables first, but by the majority, which is what a stranger sees.  ``proved`` where published
+    counts are true ones and nothing else fits; ``unstated`` where the attack says nothing after the
+    release, so that the prior stands; else ``believed``.
+    """
+    attacks = _Attacks(method, place)
+    for target in targets:
+        yield attacks.beliefs(target)
+
+
+_ON_TABLES: Mapping[str, Callable[[PublishedTables], TableAttack]] = {
+    "reconstruction": RecordsAttack,
+    "claims": RefutationAttack,
+    "occupancy": ViolationAttack,
+}
+
+
+class _Attacks:
+    """The attacks of one method on a place, each made once."""
+
+    def __init__(self, method: str, place: PlaceReading) -> None:
+        self._method, self._place = method, place
+        self._made: dict[tuple[int | None, bytes], TableAttack] = {}
+        release = place.release.release
+        self._true = all(
+            release.spec.likelihood(place.level, name).exact
+            for name in release.tables.workload.at(place.level)
+        )
+
+    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
+        """Return the beliefs about a target."""
+        place = self._place
+        prior = prior_of_rest(place.prior, target)
+        others = _NOBODY if self._method == "majority" else target.others
+        start = prior_belief(prior, target.question)
+        attack = self._attack(None, others)
+        posterior = _belief(attack, target, prior)
+        if place.additive:
+            other = self._attack(None, np.append(others, target.cell))
+        else:
+            other = self._attack(target.row, others)
+        without = _belief(other, target, prior) or start
+        if posterior is None:
+            return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
+        sure = self._method not in _PARTIAL or posterior.probability.max() == 1.0
+        status = PROVED if self._true and attack.proof and sure else BELIEVED
+        return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
+
+    def _attack(self, without: int | None, off: IntArray) -> TableAttack:
+        """Return the attack on the release, or on one without a row, less known records."""
+        off = np.sort(off)
+        key = without, off.tobytes()
+        if key not in self._made:
+            read = self._place.release if without is None else self._place.counterfactual(without)
+            self._made[key] = self._make(read.release, off)
+        return self._made[key]
+
+    def _make(self, release: Release, off: IntArray) -> TableAttack:
+        place = self._place
+        if self._method == "majority":
+            return MajorityAttack(_around(release, place.code, off), place.prior)
+        return _ON_TABLES[self._method](tables_of(release.tables, place.level, place.code, off))
+
+
+def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
+    weights = attack.weights(target.question, prior)
+    return None if weights is None else TargetBelief.exact(weights)
+
+
+def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:
+    """Yield the tables of a place, and of those around it, the nearest first."""
+    workload = release.tables.workload
+    geography = workload.schema.geography
+    for level in reversed(workload.levels):
+        around = str(geography.ancestors(np.array([code]), level)[0])
+        yield tables_of(release.tables, level, around, off)

@@ -1,0 +1,292 @@
+"""Spot checks: beliefs about a few targets once more, by plain sums over all records of a place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, Reading, audit_rng
+from bayesrisk.risk.audit.population import AuditedPopulation
+from bayesrisk.risk.statements.claims import OPEN
+
+# -----------------------------------------------------------------------------
+# The plain way.  It shares no code with the engines of ``inference``: from the published counts of
+# a place, their likelihoods and the prior it sums over all possible numbers x of records of every
+# kind, one kind after the other.  A kind is a set of cells that no published count tells apart.
+
+
+_MOST = 10**6  # sums in all; places with more are not small
+_MOST_WEIGHTS = 4 * 10**6  # of records in published counts
+_LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is left out
+
+
+def plain_beliefs(place: PlaceReading, target: AuditTarget) -> dict[str, FloatArray] | None:
+    r"""Return prior, without and posterior about a target, by plain sums; None if not small.
+
+    With u unknown records of the place, the target's among them, and m = u - 1 others,
+
+    .. math:: P(r) \propto \theta_r, \quad P(r \mid R) \propto \sum_u P(u) M_r(u), \quad
+        P(r \mid R') \propto \sum_m (m + 1) P(m + 1) \frac{A \theta_r Z(m) + M_r(m)}{A + m},
+
+    where R' is a new run of the mechanism on the data without the target's record, and Z and M are
+    the sums of :func:`_sums` given R or R'.  Records that change places are mixed as adversaries
+    mix them (:class:`Reading`).
+    """
+    prior, question = place.prior, target.question
+    if prior.concentration is None or prior.size is None:
+        return None
+    # Known records k say what the place is like: A theta + k.
+    known = np.bincount(target.others, minlength=prior.schema.size)
+    mass = prior.concentration * prior.shares_of_cells + known
+    size = np.array([0.0, 1.0]) if target.all_others else prior.size[known.sum() :]
+    said = np.zeros((mass.size, question.values))
+    said[question.possible, question.value[question.possible]] = 1.0
+    own = mass @ said
+    start = own / own.sum()
+    found = _sums(place.release, place, mass, said, known, size.size - 1)
+    if found is None:
+        return None
+    after, less = size @ found[:, 1:], own
+    if not target.all_others and after.any():  # else nothing is learned without the record
+        rest = _sums(place.counterfactual(target.row), place, mass, said, known, size.size - 1)
+        if rest is None:
+            return None
+        m = np.arange(size.size - 1)
+        others = size[1:] * (m + 1.0) / (mass.sum() + m)
+        less = others @ (rest[:-1, :1] * own + rest[:-1, 1:])
+    if not (after.any() and less.any()):  # no such records: as if nothing were published
+        return {"prior": start, "without": start, "posterior": start}
+    after, less = after / after.sum(), less / less.sum()
+    if moved := place.release.moved:  # whoever is counted elsewhere is one more of the place
+        more = own if target.all_others else size @ (found[:, :1] * own + found[:, 1:])
+        after = (1.0 - moved) * after + moved * more / more.sum()
+    return {"prior": start, "without": less, "posterior": after}
+
+
+def _sums(
+    reading: Reading, place: PlaceReading, mass: FloatArray, said: FloatArray, known: IntArray,
+    most: int,
+) -> FloatArray | None:  # fmt: skip
+    r"""Return sums over x by the number n of records, of their weights and of these times x_r.
+
+    .. math:: Z(n) = \sum_{|x| = n} \frac{n! \, \Gamma(A)}{\Gamma(A + n)}
+        \prod_c \frac{\Gamma(a_c + x_c)}{\Gamma(a_c) x_c!}
+        \prod_j L_j(\textstyle\sum_c w_{jc} (k_c + x_c)), \quad
+        M_r(n) = \sum_{|x| = n} \ldots \sum_c s_{cr} x_c,
+
+    of cells c with mass a, k known records and, in s, whether they count as r (``said``), and of
+    published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
+    """
+    counts = _counts(reading, place, most + int(known.sum()))
+    if counts is None:
+        return None
+    weight, likelihood = counts
+    alive = mass > 0.0
+    kinds, kind = np.unique(weight[:, alive], axis=1, return_inverse=True)
+    a = np.bincount(kind.ravel(), mass[alive])
+    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * said)[alive].T]
+    shares = np.asarray(np.stack(parts).T / a[:, None], np.float64)
+    # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, with a scale so that none is huge.
+    i, scale = np.arange(most), max(most / 2.0, 1.0) / a.sum()
+    ones = np.ones((a.size + 1, 1))
+    ratio = (np.append(a, a.sum())[:, None] + i) * scale / (i + 1.0)
+    terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
+    start, found = weight @ known, np.zeros((most + 1, 1 + said.shape[1]))
+    found[0, 0] = 1.0
+    for members in _apart(kinds > 0):
+        rows = np.flatnonzero(kinds[:, members].any(axis=1))
+        chosen = [likelihood[j] for j in rows]
+        part = _part(
+            kinds[np.ix_(rows, members)], start[rows], chosen, terms[members], shares[members]
+        )
+        if part is None:
+            return None
+        # Parts that no count joins are independent given their numbers: n = n_1 + n_2.
+        both = np.zeros_like(found)
+        for n in range(most + 1):
+            both[n:] += found[n, 0] * part[: most + 1 - n]
+            both[n:, 1:] += found[n, 1:] * part[: most + 1 - n, :1]
+        found = both / (both[:, 0].max() or 1.0)
+    for j in np.flatnonzero(~kinds.any(axis=1)):  # counts of known records only
+        found = found * likelihood[j][start[j] : start[j] + 1].sum()
+    return np.asarray(found / terms[-1][:, None])
+
+
+def _counts(
+    reading: Reading, place: PlaceReading, most: int
+) -> tuple[IntArray, list[FloatArray]] | None:
+    """Return the weight of a record of each cell in every count, and likelihoods of its sums."""
+    tables, spec = reading.release.tables, reading.release.spec
+    schema, key = tables.workload.schema, place.level
+    published = tables.workload.at(key)
+    if schema.size * sum(len(table.cells) for table in published.values()) > _MOST_WEIGHTS:
+        return None
+    weights, likelihood = [np.zeros((0, schema.size), np.int64)], []
+    for name, table in published.items():
+        law, given = spec.likelihood(key, name), tables.count(key, name, place.code)
+        part = table.incidence(schema, np.arange(schema.size)).toarray()
+        row = tables.row(key, place.code)
+        seen = np.flatnonzero(~tables.hidden(key, name)[[row], :].toarray()[0])
+        weights.append(part[seen])
+        for j in seen:
+            sums = np.arange(most * max(int(part[j].max()), 1) + 1)
+            value = law.probability(int(given[j]), sums)
+            value = np.asarray(sums == given[j], float) if value is None else value
+            value = value / (value.max() or 1.0)
+            value[value < _LEAST] = 0.0
+            likelihood.append(value[: 1 + np.flatnonzero(value).max(initial=0)])
+    return np.concatenate(weights), likelihood
+
+
+def _apart(counted: BoolArray) -> Iterator[IntArray]:
+    """Yield sets of kinds that no count joins, each in an order that ends counts soon."""
+    left = np.ones(counted.shape[1], np.bool_)
+    while left.any():
+        members = [int(left.argmax())]
+        while True:
+            left[members[-1]] = False
+            begun = np.asarray(counted[:, members].any(axis=1))
+            near = np.flatnonzero(left & counted[begun].any(axis=0))
+            if not near.size:
+                break
+            # Next is the kind that begins the fewest counts, and of these one that ends the most.
+            begins = (counted[:, near] & ~begun[:, None]).sum(axis=0)
+            last = np.flatnonzero(counted[:, left].sum(axis=1) == 1)
+            ends = counted[np.ix_(last, near)].sum(axis=0)
+            members.append(int(near[np.lexsort((-ends, begins))[0]]))
+        yield np.array(members)
+
+
+def _part(
+    weight: IntArray, start: IntArray, likelihood: list[FloatArray], terms: FloatArray,
+    shares: FloatArray,
+) -> FloatArray | None:  # fmt: skip
+    """Return the sums of :func:`_sums` over kinds, in the order of the columns of ``weight``."""
+    top = np.array([one.size - 1 for one in likelihood], np.int64)
+    last = [int(np.flatnonzero(row)[-1]) for row in weight]  # kind after which a count is complete
+    most, work = terms.shape[1] - 1, 0
+    found = np.zeros((most + 1, 1 + shares.shape[1]))
+    if (start > top).any():
+        return found
+    if np.prod(top + 1.0) * (most + 1) > 2.0**62:
+        return None
+    radix = np.concatenate([[1], np.cumprod(top + 1)])
+    # A state is the sums so far and n; equal states are put together.
+    state = np.append(start, 0)[None, :]
+    value = np.zeros((1, found.shape[1]))
+    value[0, 0] = 1.0
+    for c, term in enumerate(terms):
+        step = np.append(weight[:, c], 1)
+        used = np.flatnonzero(step)
+        room = ((np.append(top, most)[used] - state[:, used]) // step[used]).min(axis=1) + 1
+        work += int(room.sum())
+        if work > _MOST:
+            return None
+        which = np.repeat(np.arange(len(room)), room)
+        x = np.arange(which.size) - np.repeat(np.cumsum(room) - room, room)
+        state, value = state[which] + x[:, None] * step, value[which] * term[x][:, None]
+        value[:, 1:] += (x * value[:, 0])[:, None] * shares[c]  # + s_cr x_c
+        for j in [j for j, end in enumerate(last) if end == c]:  # times L_j
+            value *= likelihood[j][state[:, j]][:, None]
+            state[:, j] = 0
+        state, value = state[value[:, 0] > 0.0], value[value[:, 0] > 0.0]
+        if not len(value):
+            return found
+        _, first, at = np.unique(state @ radix, return_index=True, return_inverse=True)
+        state = state[first]
+        value = np.stack([np.bincount(at.ravel(), column) for column in value.T], axis=1)
+        value /= value[:, 0].max()
+    np.add.at(found, state[:, -1], value)
+    return found
+
+
+# -----------------------------------------------------------------------------
+
+
+_DRAWN = 20  # stream of the drawn targets, apart from those of the audit
+_TRIES = 4  # times the targets that are asked for, until nobody else lives in a small place
+SPOTS = [
+    "protection", "attack", "adversary", "release", "target", "statement", "drawn", "belief",
+    "stated", "error", "again",
+]  # fmt: skip
+_KINDS = {"release": "int64", "drawn": "bool", "stated": "float64", "error": "float64"}
+#: Spot checks of nobody.
+NO_SPOTS = pd.DataFrame(
+    {name: pd.Series(dtype=(_KINDS | {"again": "float64"}).get(name, "str")) for name in SPOTS}
+)
+
+
+def spot_comparisons(
+    population: AuditedPopulation,
+    statements: pd.DataFrame,
+    reading: Reading,
+    counterfactual: Callable[[int], Reading],
+    *,
+    targets: int = 20,
+) -> pd.DataFrame:
+    """Return statements about a few targets beside the same beliefs found by the plain way.
+
+    Half of the targets are drawn; the others are those whose own records are said to tell most,
+    where what leaked would show.  Whoever lives in a place that is not small is passed over.
+
+    Parameters
+    ----------
+    population : AuditedPopulation
+        Whose records they are.
+    statements : pandas.DataFrame
+        Statements about them under one release, in one reading.
+    reading : Reading
+        The release as the adversaries read it.
+    counterfactual : callable
+        Returns the reading of a release of the data without the record of a row: the mechanism is
+        run again, from the same random numbers.
+    targets : int, default 20
+        How many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``protection, attack, adversary, release, target, statement``; whether the target was
+        ``drawn``; ``belief`` (prior, without or posterior), and its probability as ``stated``, with
+        its ``error``, and as found ``again``.
+    """
+    said = statements[~statements["status"].isin(OPEN)]
+    by = dict(list(said.groupby(["target", "adversary"], sort=False)))
+    position = {text: i for i, text in enumerate(population.question.values)}
+    frames: list[pd.DataFrame] = []
+    done = 0
+    for target, drawn in itertools.islice(_order(said, population.seed), _TRIES * targets):
+        row = int(target) - population._row
+        place = int(population.place[row])
+        code, prior = str(population.codes[place]), population.prior(place)
+        read = PlaceReading(reading, population.level, code, prior, False, counterfactual, ())
+        small = False
+        for adversary, one in zip(*population._asked(place, np.array([row])), strict=True):
+            rows = by.get((target, adversary))
+            beliefs = None if rows is None else plain_beliefs(read, one)
+            if rows is None or beliefs is None:
+                continue
+            at, small = rows["statement"].map(position).to_numpy(), True
+            for name, again in beliefs.items():
+                error = 0.0 if name == "prior" else rows[f"{name}_error"]
+                made = {"belief": name, "stated": rows[name], "error": error, "again": again[at]}
+                frames.append(rows.assign(drawn=drawn, **made).reindex(columns=SPOTS))
+        done += small
+        if done == targets:
+            break
+    return pd.concat([NO_SPOTS, *frames], ignore_index=True)
+
+
+def _order(said: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
+    """Yield targets and whether they are drawn: in turn one of these, and one who tells most."""
+    told = (said["posterior"] - said["without"]).abs().groupby(said["target"], sort=True).max()
+    names = told.index.to_numpy()
+    drawn = audit_rng(seed, _DRAWN).permutation(names).tolist()
+    most = names[np.argsort(-told.to_numpy(), kind="stable")].tolist()
+    turns = [turn for a, b in zip(drawn, most, strict=True) for turn in ((a, True), (b, False))]
+    first = dict(reversed(turns))
+    yield from ((target, first[target]) for target in dict.fromkeys(name for name, _ in turns))

@@ -1,0 +1,543 @@
+"""Statements of the results of attacks: belief before, without the own record, and after.
+
+Every attack says what it states, what it believes of it, and which records of the truth it may be
+about; what is right, and what the attack says without one of these records, is found here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.inference import RecordPrior
+from bayesrisk.interfaces import Attack, AttackResult, Mechanism
+from bayesrisk.reconstruction import (
+    Claims,
+    Reconstruction,
+    Status,
+    claim_sentences,
+    make_attack,
+    record_form,
+    verify_claims,
+)
+from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
+from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
+from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
+from bayesrisk.risk.occupancy import household_weights, occupancy_cells
+from bayesrisk.risk.statements.statements import Statements, attributes_asked, coarsened, in_words
+from bayesrisk.tables import Microdata, PublishedTables, Records
+from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+
+# -----------------------------------------------------------------------------
+# Releases of the data without one record.
+
+
+class Counterfactual:
+    """Releases of everybody but one, of the tables of the places that an attack reads together.
+
+    Where every published count is the true one, or that plus noise that knows no records, the
+    release of the others is the release less the record.  Others are made again from the same seed.
+    """
+
+    def __init__(
+        self, release: Release, truth: Microdata, mechanism: Mechanism | None, rng: int | None
+    ) -> None:
+        self._release, self._truth = release, truth
+        self._mechanism, self._rng = mechanism, rng
+        self.records = truth.for_schema(release.tables.workload.schema)
+        self._cells = self.records.cells()
+        laws = [release.spec.likelihood(*key) for key in release.tables.counts]
+        self._additive = all(isinstance(law, (TrueCounts, NoiseSpec)) for law in laws)
+        self.possible = self._additive or mechanism is not None
+        if mechanism is None or self._additive:
+            return
+        if rng is None:
+            raise ArgumentTypeError("rng must be the seed of the release, with mechanism: got None")
+        again = mechanism.release(truth, workload=release.tables.workload, rng=rng)
+        if again.tables != release.tables:
+            raise ArgumentError(
+                "truth, mechanism and rng must be those of the release: they make another one"
+            )
+
+    def groups(self, rows: IntArray) -> IntArray:
+        """Return a number for each record: equal ones leave the same release behind."""
+        place = np.unique(self.records.geoids, return_inverse=True)[1]
+        kind: IntArray = place * self.records.schema.size + self._cells
+        return kind[rows] if self._additive else rows
+
+    def without(self, row: int, level: str | None) -> Release:
+        """Return the release without a record: tables of its place of a level, or all of them."""
+        release, own = self._release, self._truth
+        code = str(self.records.geoids[row])
+        if self._additive or self._mechanism is None:
+            return tables_within(release, level, code, self._cells[row : row + 1])
+        keep = np.arange(len(self.records)) != row
+        persons, homes = own.persons, own.households
+        if persons is not None and len(persons) == keep.size:
+            others = Microdata(persons.take(keep), homes, own.blocks)
+        elif homes is not None and len(homes) == keep.size:
+            others = Microdata(persons, homes.take(keep), own.blocks)
+        else:
+            raise ArgumentError("truth must have a row for each record that is stated about")
+        made = self._mechanism.release(others, workload=release.tables.workload, rng=self._rng)
+        return tables_within(made, level, code, None)
+
+
+def tables_within(release: Release, level: str | None, code: str, cell: IntArray | None) -> Release:
+    """Return the tables around a finest place, at a level and below it, less a record of a cell.
+
+    All tables are kept where ``level`` is None.
+    """
+    tables, schema = release.tables, release.tables.workload.schema
+    geography = schema.geography
+    top = tables.workload.levels[0] if level is None else level
+    levels = [one for one in tables.workload.levels if geography.rank(one) >= geography.rank(top)]
+    workload = tables.workload.select(levels=levels)
+    finest = np.array([code])
+    kept, here, counts, hidden = {}, {}, {}, {}
+    for one in levels:
+        around = geography.ancestors(tables.geoids[one], top) == geography.ancestors(finest, top)
+        kept[one] = np.flatnonzero(around | (level is None))
+        own = tables.geoids[one][kept[one]] == geography.ancestors(finest, one)
+        here[one] = sp.csr_array(own[:, None].astype(np.int64))
+    for key, table in workload.tables.items():
+        counts[key] = sp.csr_array(tables.counts[key][kept[key[0]]])
+        hidden[key] = sp.csr_array(tables.hidden(*key)[kept[key[0]]])
+        if cell is not None:
+            counts[key] = sp.csr_array(counts[key] - here[key[0]] @ table.incidence(schema, cell).T)
+    laws = {key: release.spec.likelihood(*key) for key in counts}
+    geoids = {one: tables.geoids[one][kept[one]] for one in levels}
+    return Release(
+        MechanismSpec(release.spec.mechanism, {}, laws),
+        PublishedTables(workload, geoids, counts, hidden),
+    )
+
+
+# -----------------------------------------------------------------------------
+# What each attack states, and what it believes of it.
+
+
+class Composition(NamedTuple):
+    """Prior of a record: the cells that it may be in, and how probable each is."""
+
+    cells: IntArray
+    shares: FloatArray
+    concentration: float | None
+    name: str
+    prior: RecordPrior | Records
+
+    @classmethod
+    def of(cls, prior: RecordPrior | Records) -> Composition:
+        """Return the composition of a prior, or of records: no larger than these are many."""
+        if isinstance(prior, Records):
+            cells, counts = np.unique(prior.cells(), return_counts=True)
+            return cls(cells, counts / counts.sum(), None, "composition", prior)
+        shares = prior.shares_of_cells
+        cells = np.flatnonzero(shares)
+        return cls(cells, shares[cells], prior.concentration, prior.name, prior)
+
+    def codes(self) -> dict[str, IntArray]:
+        """Return the codes of the cells."""
+        schema = self.prior.schema
+        index = schema.indices(self.cells)
+        return {name: at + schema.attribute(name).first for name, at in index.items()}
+
+
+@dataclass(frozen=True)
+class AttackStatements:
+    """Statements of an attack, and how the attack is asked again."""
+
+    attack: str
+    adversary: str
+    # ``target``, ``statement``, ``people``, ``prior``, ``posterior`` (missing where the attack
+    # says nothing), ``certain`` (nothing else fits), then the attack's own columns
+    rows: pd.DataFrame
+    level: str | None  # of the places whose tables the attack reads together; None for all
+    # Numbers of statements and of the records of the truth that each may be about, and whether it
+    # is true of them
+    about: Callable[[Records], tuple[IntArray, IntArray, BoolArray]]
+    # What the attack says of some statements, given another release; missing where nothing
+    again: Callable[[Release, IntArray], FloatArray]
+
+
+def _merged(rows: pd.DataFrame, people: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+    """Return pairs of rows and people that agree, by their numbers, with the columns of both."""
+    left = rows.assign(statement_row=np.arange(len(rows)))
+    right = people.assign(record=np.arange(len(people)))
+    return left.merge(right, on=on, suffixes=("", "_true"))
+
+
+def stated_by_reconstruction(
+    found: Reconstruction,
+    release: Release,
+    prior: Composition,
+    *,
+    stated: Sequence[str],
+    known: Sequence[str] = (),
+    attack: Attack | None = None,
+) -> AttackStatements:
+    """Return the values of reconstructed records among those with what is known."""
+    space, level = found.problem.space, found.problem.level
+    about_target, about_it = attributes_asked(space.schema, known, stated)
+    place, columns = [level, *about_target], [level, *about_target, *about_it]
+    there = record_form(found)[columns].groupby(columns, sort=True).size()
+    rows: pd.DataFrame = there.rename("people").reset_index()
+    rows["posterior"] = rows["people"] / rows.groupby(place)["people"].transform("sum")
+    cells = pd.DataFrame(coarsened(space, space.schema.indices(prior.cells)))
+    law = cells.assign(share=prior.shares)
+    part = _composition(rows, law, [*about_target, *about_it])
+    whole = _composition(rows, law, about_target)
+    labelled = space.schema.labelled(rows[columns])
+    rows["target"], rows["statement"] = in_words(labelled, place), in_words(labelled, about_it)
+    if not (whole > 0).all():
+        raise ArgumentError(f"prior must allow records like {rows['target'][whole.argmin()]!r}")
+    rows["prior"] = part / whole
+    rows["certain"] = rows[level].isin(found.geoids[np.array(found.status) == Status.UNIQUE])
+    usual = attack or make_attack(
+        "reconstruction",
+        scope=found.scope,
+        nearest=Status.INFEASIBLE not in found.status,
+        taken_as_true=True,
+    )
+
+    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        people = pd.DataFrame(coarsened(space, space.schema.indices(truth.cells())))
+        people[level] = truth.schema.geography.ancestors(truth.geoids, level)
+        pairs = _merged(rows[columns], people, place)
+        same = np.all([pairs[n] == pairs[f"{n}_true"] for n in about_it], axis=0)
+        return pairs["statement_row"].to_numpy(), pairs["record"].to_numpy(), same
+
+    def again(other: Release, at: IntArray) -> FloatArray:
+        records = record_form(usual.run(other))[columns]  # type: ignore[arg-type]
+        asked = rows.iloc[at]
+        there, alike = (
+            asked[on].merge(records.value_counts(on).reset_index(), how="left", on=on)["count"]
+            for on in (place, columns)
+        )
+        share: FloatArray = (alike.fillna(0.0) / there).to_numpy(np.float64)
+        return share
+
+    scope = (
+        None if found.extra or found.scope not in release.tables.workload.levels else found.scope
+    )
+    return AttackStatements("reconstruction", "linker", rows, scope, about, again)
+
+
+def _composition(rows: pd.DataFrame, law: pd.DataFrame, given: list[str]) -> FloatArray:
+    """Return the share of the records of a composition that have the values of each row."""
+    if not given:
+        return np.ones(len(rows))
+    sums = law.groupby(given)["share"].sum().reset_index()
+    return rows[given].merge(sums, on=given, how="left")["share"].fillna(0.0).to_numpy(np.float64)
+
+
+def stated_by_claims(
+    found: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
+) -> AttackStatements:
+    """Return verified claims about at least one record."""
+    chosen = found.to_frame(readable=readable)
+    chosen = chosen[chosen["multiplicity"] > 0].reset_index(drop=True)
+    patterns, number = found.coded(chosen), chosen["multiplicity"].to_numpy()
+    codes, shares = prior.codes(), prior.shares
+    for name, among in found.among.items():
+        shares = np.where(np.isin(codes[name], among), shares, 0.0)
+    if not shares.any():
+        raise ArgumentError(f"prior must allow records among {dict(found.among)}")
+    coded = found.coded(pd.DataFrame({name: codes[name] for name in found.columns}))
+    alike = np.array([shares[_match(one, coded)].sum() for one in patterns])
+    p = np.minimum(alike / shares.sum(), 1.0)
+    size = found.blocks.set_index(found.level)["records"].reindex(chosen[found.level]).to_numpy()
+    a = None if prior.concentration is None else prior.concentration * shares.sum()
+    rows = pd.DataFrame(
+        {
+            "target": chosen[found.level],
+            "statement": claim_sentences(found, chosen),
+            "people": number,
+            "prior": _count_law(number, size, p, a),
+            "posterior": 1.0,
+            "certain": True,
+            "n_columns": chosen["n_columns"],
+        }
+    )
+
+    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        inside = np.ones(len(truth), np.bool_)
+        for name, among in found.among.items():
+            inside &= np.isin(truth.codes(name), among)
+        people = found.coded(pd.DataFrame({name: truth.codes(name) for name in found.columns}))
+        places = truth.schema.geography.ancestors(truth.geoids, found.level)
+        alike = [
+            np.flatnonzero(inside & (places == place) & _match(one, people))
+            for place, one in zip(chosen[found.level], patterns, strict=True)
+        ]
+        found_of = np.array([len(one) for one in alike], np.int64)
+        statement = np.repeat(np.arange(len(chosen)), found_of)
+        return (
+            statement,
+            np.concatenate([*alike, np.zeros(0, np.int64)]),
+            (found_of == number)[statement],
+        )
+
+    def again(other: Release, at: IntArray) -> FloatArray:
+        """One more record: it is the one that is missing, or the others are as many already."""
+        asked = chosen.iloc[at][[found.level, *found.columns]]
+        decided = [
+            verify_claims(
+                other.tables,
+                asked.assign(multiplicity=number[at] - less),
+                level=found.level,
+                columns=found.columns,
+                among=found.among,
+                taken_as_true=True,
+            ).claims["status"]
+            for less in (1, 0)
+        ]
+        if len(decided[0]) < len(at):  # no records have such counts
+            return np.full(len(at), np.nan)
+        fewer, same = (one.to_numpy() == Status.VERIFIED for one in decided)
+        m, n, q = number[at], size[at] - 1, p[at]
+        one = q if a is None else (a * q + m - 1) / (a + n)
+        more = q if a is None else (a * q + m) / (a + n)
+        return np.select([fewer, same], [one, 1.0 - more], np.nan)
+
+    return AttackStatements("claims", "outsider", rows, found.level, about, again)
+
+
+_LEAST = 1e-300  # of a parameter of a beta law
+
+
+def _match(pattern: Any, coded: Any) -> BoolArray:
+    """Return which coded records a pattern describes: -1 stands for any code."""
+    fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
+    return fits
+
+
+def _count_law(m: IntArray, n: IntArray, p: FloatArray, a: float | None) -> FloatArray:
+    """Return P(m of n records are of a share p): binomial, or of records that are alike."""
+    log = gammaln(n + 1.0) - gammaln(m + 1.0) - gammaln(n - m + 1.0)
+    if a is None:
+        log = log + xlogy(m, p) + xlog1py(n - m, -p)
+    else:  # a share of 0 or 1 is the limit of others
+        with_it, rest = a * p + _LEAST, a * (1.0 - p) + _LEAST
+        log = log + betaln(m + with_it, n - m + rest) - betaln(with_it, rest)
+    return np.asarray(np.exp(log), np.float64)
+
+
+def stated_by_majority(
+    found: MajorityInference,
+    release: Release,
+    prior: Composition,
+    *,
+    name: str | None = None,
+    level: str = "block",
+) -> AttackStatements:
+    """Return the race and Hispanic origin that most people of a place have."""
+    which = found.releases[0] if name is None and len(found.releases) == 1 else name
+    check.choice(which, "name", found.releases)
+    counts = race_ethnicity_counts(release.tables, level=level)
+    of = found.blocks[found.blocks["release"] == which].reset_index(drop=True)
+    cell = pd.to_numeric(of["majority"], errors="coerce").to_numpy(np.float64)
+    if not np.isin(cell, counts.columns).all():
+        raise ArgumentError("result must be of counts of race by Hispanic origin")
+    said = cell.astype(np.int64)
+    geoids = of["block"].astype("str").to_numpy()
+    codes = prior.codes()
+    law = np.bincount(
+        2 * (codes["race"] - 1) + codes["hisp"], prior.shares, minlength=counts.shape[1]
+    )
+
+    def share(table: pd.DataFrame, at: IntArray) -> FloatArray:
+        there = table.reindex(geoids[at]).clip(lower=0).to_numpy(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = there[np.arange(len(at)), said[at]] / there.sum(axis=1)
+        return np.asarray(part, np.float64)
+
+    posterior = share(counts, np.arange(len(of)))
+    rows = pd.DataFrame(
+        {
+            "target": [f"anybody in {level} {geoid}" for geoid in geoids],
+            "statement": [f"race {one // 2 + 1} hisp {one % 2}" for one in said],
+            "people": of["population"],
+            "prior": law[said],
+            "posterior": posterior,
+            "certain": posterior == 1.0,
+        }
+    )
+
+    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        own = 2 * (truth.codes("race") - 1) + truth.codes("hisp")
+        places = truth.schema.geography.ancestors(truth.geoids, level)
+        pairs = _merged(pd.DataFrame({"place": geoids}), pd.DataFrame({"place": places}), ["place"])
+        at, record = pairs["statement_row"].to_numpy(), pairs["record"].to_numpy()
+        return at, record, own[record] == said[at]
+
+    def again(other: Release, at: IntArray) -> FloatArray:
+        return share(race_ethnicity_counts(other.tables, level=level), at)
+
+    return AttackStatements("majority", "outsider", rows, level, about, again)
+
+
+def stated_by_occupancy(
+    found: OccupancyDetection,
+    release: Release,
+    prior: Composition,
+    *,
+    attack: Attack | None = None,
+) -> AttackStatements:
+    """Return for every block that one of its subsidised households is over the limit."""
+    schema = prior.prior.schema
+    helped, over = occupancy_cells(schema)
+    shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
+    law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
+    if not shares[helped].any():
+        raise ArgumentError("prior must allow subsidised households")
+    start = float(shares[over].sum() / shares[helped].sum())
+    usual = attack or make_attack("occupancy", taken_as_true=True)
+
+    def believed(said: OccupancyDetection) -> pd.Series:
+        """Return P(a household is over the limit | one of its block's n is), by block."""
+        values = []
+        for n, hit in zip(said.subsidised.tolist(), said.violation.tolist(), strict=True):
+            weight = household_weights(law, n, n) if hit else np.zeros(over.size)
+            part, rest = weight[over].sum(), weight[~over].sum()
+            values.append(part / (part + rest) if part > 0 else np.nan)
+        return pd.Series(values, said.geoids.astype(str), dtype=np.float64)
+
+    kept = found.subsidised > 0
+    geoids = found.geoids[kept].astype(str)
+    posterior = believed(found).to_numpy()[kept]
+    rows = pd.DataFrame(
+        {
+            "target": [f"a subsidised household in block {geoid}" for geoid in geoids],
+            "statement": "over its occupancy limit",
+            "people": found.subsidised[kept],
+            "prior": start,
+            "posterior": posterior,
+            "certain": posterior == 1.0,
+            "finding": np.array(found.status)[kept],
+        }
+    )
+
+    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        cells = truth.cells()
+        level = release.tables.workload.levels[-1]
+        places = truth.schema.geography.ancestors(truth.geoids, level)
+        people = pd.DataFrame({"place": np.where(helped[cells], places, "")})
+        pairs = _merged(pd.DataFrame({"place": geoids}), people, ["place"])
+        record = pairs["record"].to_numpy()
+        return pairs["statement_row"].to_numpy(), record, over[cells[record]]
+
+    def again(other: Release, at: IntArray) -> FloatArray:
+        said: Any = usual.run(other)
+        return believed(said).reindex(geoids[at]).to_numpy(np.float64)
+
+    return AttackStatements(
+        "occupancy", "outsider", rows, release.tables.workload.levels[-1], about, again
+    )
+
+
+# -----------------------------------------------------------------------------
+
+
+_KINDS: Mapping[type, Callable[..., AttackStatements]] = {
+    Reconstruction: stated_by_reconstruction,
+    Claims: stated_by_claims,
+    MajorityInference: stated_by_majority,
+    OccupancyDetection: stated_by_occupancy,
+}
+
+
+def result_statements(
+    result: AttackResult,
+    *,
+    release: Release,
+    prior: RecordPrior | Records,
+    truth: Microdata | Records | None,
+    without: bool,
+    mechanism: Mechanism | None,
+    rng: int | None,
+    options: Mapping[str, Any],
+) -> Statements:
+    """Return the statements; see :meth:`AttackResult.statements`."""
+    check.instance(release, Release, "release")
+    if not isinstance(prior, Records):
+        check.instance(prior, RecordPrior, "prior")
+    check.flag(without, "without")
+    if prior.schema != release.tables.workload.schema:
+        raise ArgumentError(
+            f"prior must be of schema {release.tables.workload.schema.name!r}, "
+            f"got {shown(prior.schema.name)}"
+        )
+    state = next((s for kind, s in _KINDS.items() if isinstance(result, kind)), None)
+    if state is None:
+        raise ArgumentTypeError(f"statements must be written by {type(result).__name__} itself")
+    try:
+        signature(state).bind(result, release, prior, **options)
+    except TypeError as error:
+        names = ", ".join(list(signature(state).parameters)[3:])
+        raise ArgumentTypeError(
+            f"options must be those of the attack ({names}): {error}"
+        ) from error
+    composition = Composition.of(prior)
+    stated = state(result, release, composition, **options)
+    rows = stated.rows
+    silent = rows["posterior"].isna()
+    proved = rows["certain"] & ~silent & release.spec.true_counts
+    rows = rows.assign(
+        attack=stated.attack,
+        adversary=stated.adversary,
+        protection=release.spec.mechanism,
+        posterior=rows["posterior"].where(~silent, rows["prior"]),
+        status=np.select([silent, proved], ["unstated", "proved"], "believed"),
+        baseline=composition.name,
+    ).drop(columns="certain")
+    if truth is not None:
+        other = Counterfactual(release, read_microdata(truth, "truth"), mechanism, rng)
+        statement, record, holds = stated.about(other.records)
+        rows["correct"] = _unanimous(statement, holds, len(rows))
+        if without and other.possible:
+            rows["without"] = _without(stated, other, statement, record)
+    places = {"places": OCCUPIED} if release.spec.places == OCCUPIED else {}
+    return Statements(rows.assign(**places))
+
+
+def _unanimous(statement: IntArray, holds: BoolArray, size: int) -> pd.Series:
+    """Return whether statements hold for everybody, or for nobody, whom they may be about."""
+    there = np.bincount(statement, minlength=size)
+    right = np.bincount(statement, holds, minlength=size)
+    said = pd.Series(right > 0, dtype="boolean")
+    return said.where((there > 0) & ((right == 0) | (right == there)))
+
+
+def _without(
+    stated: AttackStatements, other: Counterfactual, statement: IntArray, record: IntArray
+) -> FloatArray:
+    """Return for each statement the mean of what the attack says without one of its people."""
+    prior = stated.rows["prior"].to_numpy(np.float64)
+    total, people = np.zeros(prior.size), np.zeros(prior.size)
+    pairs = pd.DataFrame({"statement": statement, "record": record})
+    pairs["group"] = other.groups(record)
+    for _, part in pairs.groupby("group", sort=False):
+        # People with one record leave the same release behind: the attack is asked once.
+        at, times = np.unique(part["statement"].to_numpy(), return_counts=True)
+        released, said = other.without(int(part["record"].iloc[0]), stated.level), None
+        if all(len(places) for places in released.tables.geoids.values()):
+            with contextlib.suppress(DataError):  # counts that cannot be of anybody
+                said = stated.again(released, at)
+        said = np.full(at.size, np.nan) if said is None else said
+        total[at] += times * np.where(np.isnan(said), prior[at], said)
+        people[at] += times
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return total / people

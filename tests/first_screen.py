@@ -1,0 +1,395 @@
+"""The first screen of an audit's report, read as text, and its numbers computed another way.
+
+Everything is counted by plain pandas from the statements alone: an independent twin of what the
+package says, for synthetic audits and for real ones.
+"""
+
+import html
+import itertools
+import math
+import re
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from bayesrisk.experiments.audit.report import audit_files
+
+KEYS = ["protection", "attack", "adversary"]
+BEST = ("likelihood", "swap-aware", "working-error")
+COLUMNS = {"gain": 100.0, "doubled": 1.0}
+
+
+# An audit that nobody made: beliefs are drawn, and as wide apart as their protections are.
+
+
+def statements_of(gains, *, people=30, releases=6, spread=0.02, seed=1, adversaries=("linker",)):
+    """Return statements about ``people`` who gain so much on average under each protection.
+
+    A protection of which the name has no "noise" or "swap" in it is released once.
+    """
+    rng, parts = np.random.default_rng(seed), []
+    without = rng.uniform(0.2, 0.5, people)
+    own = rng.uniform(0.5, 1.5, people)
+    own /= own.mean()
+    for name, gain in gains.items():
+        drawn = "noise" in name or "swap" in name
+        for number, adversary in itertools.product(range(releases if drawn else 1), adversaries):
+            less = without * (1.0 if adversary == "linker" else 0.8)
+            after = less + gain * own * (1.0 if adversary == "linker" else 0.5)
+            after = after + (rng.normal(0.0, spread) if drawn else 0.0)
+            if not drawn:
+                after[:3] = 1.0  # proved, of the third without the own record, too
+                less = np.where(np.arange(people) == 2, 1.0, less)
+            read = "swap-aware" if "swap" in name else "likelihood"
+            for attack in (read, "as-true") if "swap" in name else (read,):
+                for value, sign in (("true", True), ("false", False)):
+                    share = lambda p, s=sign: p if s else 1.0 - p  # noqa: E731
+                    parts.append(
+                        pd.DataFrame(
+                            {
+                                "protection": name, "attack": attack, "adversary": adversary,
+                                "release": number, "randomised": drawn,
+                                "target": [str(i) for i in range(people)],
+                                "statement": value, "prior": share(np.full(people, 0.3)),
+                                "without": share(less), "posterior": share(after),
+                                "without_error": 0.0, "posterior_error": 0.0, "correct": sign,
+                                "status": "calculated",
+                                "place": [str(i % 5) for i in range(people)],
+                                "place_size": people // 5, "alike": 1, "nonmodal": False,
+                            }
+                        )
+                    )  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def errors_of(sizes, *, withheld=None, releases=2):
+    """Return errors of two tables under each protection."""
+    hidden = withheld or {}
+    return pd.DataFrame(
+        [
+            {
+                "protection": name, "release": number, "level": "block", "table": table,
+                "error": size * factor, "withheld": hidden.get(name, 0.0),
+            }
+            for name, size in sizes.items()
+            for number in range(releases)
+            for table, factor in (("one", 0.5), ("two", 1.5))
+        ]
+    )  # fmt: skip
+
+
+# Measures from statements, one person at a time.
+
+
+def people_of(statements):
+    """Return a row for each belief: the three probabilities of the truth, and what is certain."""
+    keys = [*KEYS, "release", "target"]
+    frame = statements[~statements["status"].isin(["undecided", "unknown"])]
+    true = frame[frame["correct"].astype(bool)].set_index(keys)
+    found = true[["prior", "without", "posterior"]].add_prefix("truth_")
+    found["place"] = true["place"]
+    found["randomised"] = true["randomised"]
+    # A belief is a proof by a prover, or by the law of the records without chance.
+    law = (found.index.get_level_values("attack") == "likelihood") & (
+        true["status"] == "calculated"
+    )
+    law &= ~found["randomised"].astype(bool)
+    found["proof"] = law | (true["status"] == "proved")
+    for name in ("without", "posterior"):
+        sure = (true[name] >= 1.0 - 1e-12) & (true[f"{name}_error"] == 0.0)
+        found[f"certain_{name}"] = sure
+    wrong = frame[~frame["correct"].astype(bool)].set_index(keys)
+    false = wrong.index[(wrong["posterior"] >= 1.0 - 1e-12) & (wrong["posterior_error"] == 0.0)]
+    found["false"] = found.index.isin(false)
+    return found.reset_index()
+
+
+def beliefs_of(statements):
+    """Return gains and who is doubled and proved, of the people who are always decided."""
+    rows = people_of(statements)
+    best = rows["attack"].isin(BEST)
+    asked = rows[best].groupby(["adversary", "target"], as_index=False).size()
+    whole = asked.groupby("adversary")["size"].transform("max")
+    always = asked[asked["size"] == whole].drop(columns="size")
+    rows = pd.concat([rows[best].merge(always), rows[~best]], ignore_index=True)
+    rows["gain"] = rows["truth_posterior"] - rows["truth_without"]
+    rows["proved"] = rows["certain_posterior"] & rows["proof"]
+    rows["own"] = rows["proved"] & ~rows["certain_without"]
+    for name, times in (("doubled", 2.0), ("tenfold", 10.0)):
+        large = rows["truth_posterior"] >= times * rows["truth_without"] * (1.0 - 1e-12)
+        rows[name] = large & (rows["truth_posterior"] > 0.0)
+    return rows
+
+
+def releases_of(statements, population=None):
+    """Return each release's mean gain and numbers of people."""
+    rows = beliefs_of(statements)
+    found = rows.groupby([*KEYS, "release"], sort=False).agg(
+        randomised=("randomised", "first"), targets=("target", "nunique"),
+        places=("place", "nunique"), gain=("gain", "mean"),
+        doubled=("doubled", "sum"), tenfold=("tenfold", "sum"), proved=("proved", "sum"),
+        proved_own=("own", "sum"), false=("false", "sum"), prior=("truth_prior", "mean"),
+        without=("truth_without", "mean"), posterior=("truth_posterior", "mean"),
+    )  # fmt: skip
+    scale = 1.0 if population is None else population / found["targets"]
+    for name in ("doubled", "tenfold", "proved", "proved_own", "false"):
+        found[name] = found[name] * scale
+    return found.reset_index()
+
+
+def half_width(values):
+    """Return the reach of a 95 % interval of a mean; 0 of what is released once."""
+    if len(values) < 2:
+        return 0.0
+    return student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+
+
+def reach_of(rows, name, population):
+    """Return the reach of a 95 % interval of the mean of people, of releases, or of both.
+
+    Where n of N people were asked about the variance of their means counts, too, but for n / N.
+    """
+    table = rows.assign(value=rows[name].astype(float)).pivot(
+        index="target", columns="release", values="value"
+    )
+    (n, m), parts = table.shape, []
+    if m > 1:
+        parts.append((table.mean(axis=0).var(ddof=1) / m, m - 1))
+    if population and n < population:
+        parts.append((table.mean(axis=1).var(ddof=1) / n * (1.0 - n / population), n - 1))
+    whole = sum(variance for variance, _ in parts)
+    if not whole:
+        return 0.0
+    freedom = whole**2 / sum(variance**2 / k for variance, k in parts)
+    return student.ppf(0.975, freedom) * math.sqrt(whole)
+
+
+def measures_of(statements, population=None):
+    """Return measures of everybody, with the columns that a report reads."""
+    lines, beliefs = [], dict(iter(beliefs_of(statements).groupby(KEYS, sort=False)))
+    for key, rows in releases_of(statements, population).groupby(KEYS, sort=False):
+        line = dict(zip(KEYS, key, strict=True)) | {
+            "group": "everybody", "targets": rows["targets"].iloc[0],
+            "people": population or rows["targets"].iloc[0], "left_out": 0,
+            "places": rows["places"].iloc[0], "releases": len(rows),
+            "randomised": rows["randomised"].iloc[0], "error_people": 0.01,
+            "error_releases": half_width(rows["gain"])
+            / (student.ppf(0.975, len(rows) - 1) if len(rows) > 1 else 1.0),
+            "error_chains": 0.0, "log_score": -1.0, "log_score_lower": -1.5,
+            "log_score_upper": -0.5,
+        }  # fmt: skip
+        for name in ("gain", "doubled"):
+            mean, reach = rows[name].mean(), reach_of(beliefs[key], name, population)
+            reach *= 1.0 if name == "gain" else line["people"]
+            low = mean - reach if name == "gain" else max(mean - reach, 0.0)
+            line |= {name: mean, f"{name}_lower": low, f"{name}_upper": mean + reach}
+        line |= {"like_lower": line["gain"] - 0.05, "like_upper": line["gain"] + 0.05}
+        line |= {name: rows[name].mean() for name in ("tenfold", "proved", "proved_own", "false")}
+        for name in ("prior", "without", "posterior"):
+            line |= {f"believed_{name}": rows[name].mean(), f"right_{name}": 0.5}
+        lines.append(line | {"ratio_50": 1.1, "ratio_90": 1.5, "ratio_99": 3.0})
+    return pd.DataFrame(lines)
+
+
+def comparisons_of(statements):
+    """Return every two protections compared by their common releases, with Holm's verdicts."""
+    found = releases_of(statements)
+    found = found[found["attack"].isin(BEST)]
+    lines = []
+    for adversary, rows in found.groupby("adversary", sort=False):
+        gains = {
+            n: r.set_index("release")["gain"] for n, r in rows.groupby("protection", sort=False)
+        }
+        pairs = []
+        for one, other in itertools.combinations(gains, 2):
+            a, b = gains[one], gains[other]
+            if len(a) == 1:
+                a = pd.Series(a.iloc[0], b.index)
+            if len(b) == 1:
+                b = pd.Series(b.iloc[0], a.index)
+            less = (a - b).dropna()
+            mean, reach = less.mean(), half_width(less)
+            error = np.std(less, ddof=1) / math.sqrt(len(less)) if len(less) > 1 else 0.0
+            p = 2.0 * student.sf(abs(mean) / error, len(less) - 1) if error else float(mean == 0.0)
+            pairs.append(
+                {"attack": "likelihood", "adversary": adversary, "protection": one,
+                 "against": other, "difference": mean, "lower": mean - reach,
+                 "upper": mean + reach, "p": p, "releases": len(less)}
+            )  # fmt: skip
+        worst = 0.0
+        for rank, pair in enumerate(sorted(pairs, key=lambda pair: pair["p"])):
+            worst = max(worst, min(1.0, (len(pairs) - rank) * pair["p"]))
+            pair["p"] = worst
+            told = "less" if pair["difference"] < 0.0 else "more"
+            pair["verdict"] = told if worst <= 0.05 else "cannot tell"
+            pair["needed"] = 90.0 if worst > 0.05 and pair["difference"] else math.nan
+            pair["construction"] = False
+        lines += pairs
+    names = ["attack", "adversary", "protection", "against", "difference", "lower", "upper", "p",
+             "releases", "verdict", "needed", "construction"]  # fmt: skip
+    return pd.DataFrame(lines, columns=names)
+
+
+def costs_of(errors):
+    """Return the cost of each protection."""
+    found = errors.groupby("protection", sort=False)[["error", "withheld"]].mean().reset_index()
+    return found.assign(error_lower=found["error"], error_upper=found["error"])
+
+
+CONFIG = {
+    "population": "0" * 64, "stated": ["race"], "methods": ["posterior"], "seed": 1,
+    "adversaries": [
+        {"name": "outsider", "known": [], "neighbours": 0.0},
+        {"name": "linker", "known": ["sex", "age"], "neighbours": 0.0},
+    ],
+    "protections": [], "target_ratio": None, "quantile": None, "against": None, "version": "0",
+    "releases": 6, "made_up": True,
+}  # fmt: skip
+CHECKS = pd.DataFrame(
+    {
+        "check": ["calibration", "ordering"], "protection": "none", "attack": "likelihood",
+        "adversary": "linker", "against": ["truth", "without"], "compared": 9, "failed": [0, 2],
+        "value": [0.01, -0.5], "lower": -1.0, "upper": 1.0, "bound": 0.0, "power": [0.97, math.nan],
+        "verdict": ["inside", "reversed"],
+    }
+)  # fmt: skip
+
+
+def frames_of(statements, errors, population=None):
+    """Return the frames that a report is made of, computed here."""
+    return {
+        "measures": measures_of(statements, population),
+        "comparisons": comparisons_of(statements),
+        "costs": costs_of(errors),
+        "calibration": pd.DataFrame({"protection": ["none"], "posterior": [0.5]}),
+        "targets": people_of(statements),
+    }
+
+
+def files_of(statements, errors, population=None, *, config=None, **frames):
+    """Return the files of an audit that has these statements."""
+    if not {"measures", "comparisons", "costs", "calibration", "targets"} <= frames.keys():
+        frames = frames_of(statements, errors, population) | frames
+    return audit_files(statements, errors, CONFIG | (config or {}), CHECKS, **frames)
+
+
+# The first screen as a reader finds it.
+
+
+def texts(page):
+    """Return what a page says, without its marks."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page))).strip()
+
+
+def screens(page):
+    """Return for each population its sentence, its lines and the rows of its table, as texts."""
+    found = []
+    for part in page.split('<p class="lead">')[1:]:
+        head, _, rest = part.partition('<table class="cards">')
+        lines = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", head))
+        table = rest.partition("</table>")[0]
+        heads = [texts(head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table)]
+        rows = [
+            dict(zip(heads, map(texts, re.findall(r"<td[^>]*>(.*?)</td>", row)), strict=True))
+            for row in re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+        ]
+        prose = texts(head.partition('<div class="wide">')[0])
+        lines = {texts(name): texts(text) for name, text in lines.items()}
+        found.append({"lead": texts(head.partition("</p>")[0]), "lines": lines, "rows": rows,
+                      "prose": prose})  # fmt: skip
+    return found
+
+
+def numbers(text):
+    """Return the numbers of a text."""
+    found = re.findall(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?", text)
+    return [float(number.replace(",", "")) for number in found]
+
+
+def check_screen(screen, statements, errors, population=None, *, wide=0.05):
+    """Hold every number of a first screen against the statements and errors of one population.
+
+    ``wide`` is the share of its length by which an interval may differ: chains have errors of
+    their own.
+    """
+    every, beliefs = releases_of(statements, population), beliefs_of(statements)
+    every = every[every["attack"].isin(BEST)]
+    means = every.groupby(["adversary", "protection"])["gain"].mean().groupby("adversary").mean()
+    adversary = means.idxmax()
+    assert re.search(rf" for an? {re.escape(adversary)}\b", screen["prose"])
+    mine = every[every["adversary"] == adversary]
+    cost = costs_of(errors).set_index("protection")
+    assert {row["protection"] for row in screen["rows"]} == set(mine["protection"])
+    shown = [cost.loc[row["protection"], "error"] for row in screen["rows"]]
+    assert shown == sorted(shown)
+    for row in screen["rows"]:
+        rows = mine[mine["protection"] == row["protection"]]
+        cells = list(row.values())
+        for cell, name in zip(cells[1:3], COLUMNS, strict=True):
+            same = beliefs["protection"].eq(row["protection"]) & beliefs["attack"].isin(BEST)
+            some = beliefs[same & beliefs["adversary"].eq(adversary)]
+            mean, reach = rows[name].mean(), reach_of(some, name, population)
+            reach *= 1.0 if name == "gain" else population or some["target"].nunique()
+            value, *pair = numbers(cell)
+            size = COLUMNS[name]
+            assert abs(value - size * mean) <= 0.0501 if name == "gain" else close(value, mean)
+            if "exact" in cell:
+                assert reach == 0.0
+            elif "in no release" in cell:
+                assert mean == 0.0
+            elif "too few" not in cell:
+                least = -math.inf if name == "gain" else 0.0
+                for end, sign in zip(pair, (-1.0, 1.0), strict=True):
+                    wanted = size * max(mean + sign * reach, least)
+                    rounded = 0.0501 if name == "gain" or wanted < 9.95 else 0.501
+                    assert abs(end - wanted) <= wide * size * reach + rounded
+        assert close(numbers(cells[3])[0], rows["proved"].mean())
+        if rows["proved"].mean():
+            assert close(numbers(cells[3])[1], rows["proved_own"].mean())
+        size = cost.loc[row["protection"], "error"]
+        assert abs(numbers(cells[4])[0] - size) <= 0.00501 or (size < 0.005 and "less" in cells[4])
+    gains = mine.groupby("protection")["gain"].mean()
+    for number in re.findall(r"[+-]\d+\.\d", screen["lead"]):
+        assert np.abs(100.0 * gains - float(number)).min() <= 0.0501
+    front, *rest = re.split(" lets? less be ", screen["lead"])
+    best = [name for name in gains.index if not rest or name in front]
+    after = screen["lead"].partition(" under ")[2].lstrip("“")
+    against = [max((n for n in gains.index if after.startswith(n)), key=len)] if rest else []
+    sure, affected, cost_line = (screen["lines"][n] for n in ("How sure", "Affected most", "Cost"))
+    releases, asked = mine.groupby("protection").size().max(), mine["targets"].iloc[0]
+    wanted = [95, *([releases] if releases > 1 else [])]
+    assert numbers(sure) == wanted + ([asked] if asked < (population or asked) else [])
+    people = [population or mine["targets"].iloc[0]]
+    sizes = []
+    for names in filter(None, (best, against)):
+        some = mine[mine["protection"].isin(names)].groupby("protection")
+        for column in ("doubled", "proved"):
+            people += ends(some[column].mean())
+        sizes += ends(cost.loc[names, "error"], 0.005)
+        sizes += [n for n in ends(100.0 * cost.loc[names, "withheld"], 0.5) if n > 0.5]
+    assert len(numbers(affected)) == len(people)
+    assert all(map(close, numbers(affected), people))
+    shown = numbers(cost_line.replace("less than 0.01", "0"))
+    for number, size in zip(shown, sizes, strict=True):
+        assert abs(number - size) <= (0.501 if number == round(number) else 0.00501)
+    if another := re.findall(r"[+-]\d+\.\d", screen["lines"]["Another release"]):
+        found = []
+        for name in best:
+            rows = mine[mine["protection"] == name]["gain"]
+            reach = half_width(rows) * math.sqrt(len(rows) + 1.0)
+            found += [100.0 * (rows.mean() - reach), 100.0 * (rows.mean() + reach)]
+        low, high = min(found), max(found)
+        slack = 0.051 + wide * (high - low)
+        np.testing.assert_allclose([float(end) for end in another], [low, high], atol=slack)
+
+
+def ends(values, rounded=0.05):
+    """Return the least and the largest of values, or one where they are written the same."""
+    low, high = values.min(), values.max()
+    return [low] if high - low < rounded else [low, high]
+
+
+def close(shown, value):
+    """Return whether a number of people is as it is written: whole, or with a decimal."""
+    return abs(shown - value) <= (0.0501 if value < 10.0 else 0.501)

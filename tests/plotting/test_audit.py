@@ -1,0 +1,137 @@
+"""Figures of audits: intervals, bands of single releases, and lines only where order was told."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from first_screen import (
+    comparisons_of,
+    costs_of,
+    errors_of,
+    half_width,
+    measures_of,
+    releases_of,
+    statements_of,
+)
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from bayesrisk import plotting
+from bayesrisk.plotting.audit import one_release
+
+GAINS = {"none": 0.16, "noise a": 0.12, "noise b": 0.08, "noise c": 0.04}
+WHO = ("outsider", "linker")
+
+
+@pytest.fixture(scope="module")
+def audit():
+    statements = statements_of(GAINS, spread=0.004, adversaries=WHO)
+    costs = costs_of(errors_of(dict(zip(GAINS, range(4), strict=True))))
+    return statements, measures_of(statements), costs, comparisons_of(statements)
+
+
+def joined(axes):
+    """Return the pairs of costs that lines join."""
+    lines = [line for line in axes.lines if line.get_color() == "0.7"]
+    return sorted(tuple(sorted(line.get_xdata())) for line in lines)
+
+
+def test_a_line_joins_neighbours_whose_order_was_told(audit):
+    _, measures, costs, told = audit
+    assert set(told["verdict"]) == {"more"}  # of every pair, the first let more be learned
+    for axes in plotting.plot_audit(measures, costs, told):
+        # Not the pairs that have a third one between them.
+        assert joined(axes) == [(0, 1), (1, 2), (2, 3)]
+    for axes in plotting.plot_audit(measures, costs):
+        assert joined(axes) == []
+
+
+@pytest.mark.parametrize("untold", list(itertools.combinations(range(4), 2)))
+def test_no_line_joins_what_was_not_told(audit, untold):
+    _, measures, costs, told = audit
+    names = [list(GAINS)[i] for i in untold]
+    pair = told["protection"].isin(names) & told["against"].isin(names)
+    some = told.assign(verdict=told["verdict"].mask(pair, "cannot tell"))
+    for axes in plotting.plot_audit(measures, costs, some):
+        assert tuple(untold) not in joined(axes)
+
+
+def test_each_adversary_has_its_own_order(audit):
+    _, measures, costs, told = audit
+    some = told.assign(verdict=told["verdict"].where(told["adversary"] == "linker", "cannot tell"))
+    outsider, linker = plotting.plot_audit(measures, costs, some)
+    assert [axes.get_title() for axes in (outsider, linker)] == list(WHO)
+    assert joined(outsider) == []
+    assert len(joined(linker)) == 3
+
+
+def test_bands_are_what_one_more_release_shows(audit):
+    statements, measures, costs, _ = audit
+    found = releases_of(statements)
+    mine = found[(found["adversary"] == "linker") & (found["protection"] == "noise b")]["gain"]
+    row = measures[(measures["adversary"] == "linker") & (measures["protection"] == "noise b")]
+    reach = half_width(mine) * math.sqrt(len(mine) + 1.0)
+    assert one_release(row.iloc[0]) == pytest.approx(reach)
+    axes = plotting.plot_audit(measures, costs)[1]
+    bands = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_alpha()]
+    assert len(bands) == 3  # nothing varies without protection
+    ends = bands[1].get_segments()[0][:, 1]
+    np.testing.assert_allclose(
+        ends, [100 * (mean := mine.mean()) - 100 * reach, 100 * (mean + reach)]
+    )
+
+
+@pytest.mark.slow
+def test_one_more_release_is_within_its_band_95_times_of_100():
+    rng = np.random.default_rng(5)
+    inside = 0
+    for _ in range(2000):
+        drawn = rng.normal(0.1, 0.02, 7)
+        row = {
+            "releases": 6,
+            "randomised": True,
+            "error_releases": np.std(drawn[:6], ddof=1) / math.sqrt(6),
+        }
+        inside += abs(drawn[6] - drawn[:6].mean()) <= one_release(row)
+    assert 0.935 < inside / 2000 < 0.965
+
+
+def test_an_interval_that_says_nothing_is_not_drawn(audit):
+    _, measures, costs, _ = audit
+    nothing = measures.assign(gain_lower=-1.0, gain_upper=1.0)
+    for axes in plotting.plot_audit(nothing, costs):
+        low, high = axes.get_ylim()
+        assert high - low < 60.0
+    unknown = measures.assign(gain_lower=math.nan, gain_upper=math.nan, error_releases=math.nan)
+    plotting.figure_of(plotting.plot_audit(unknown, costs)).canvas.draw()
+
+
+def test_readings_and_methods_have_names_beside_the_best_model():
+    statements = statements_of({"none": 0.1, "swap": 0.05})
+    costs = costs_of(errors_of({"none": 0.0, "swap": 1.0}))
+    measures = measures_of(statements)
+    extra = measures[measures["attack"] == "likelihood"].assign(attack="claims")
+    axes = Figure().subplots()
+    plotting.plot_audit(pd.concat([measures, extra]), costs, ax=axes)
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["none", "swap", "swap, read as-true", "none, claims"]
+    plotting.figure_of(plotting.plot_beliefs(measures)).canvas.draw()
+
+
+def test_beliefs_are_those_of_the_truth(audit):
+    _, measures, _, _ = audit
+    axes = plotting.plot_beliefs(measures)[1]
+    rows = measures[measures["adversary"] == "linker"]
+    for drawn, name in zip(axes.collections[1:], ("prior", "without", "posterior"), strict=True):
+        np.testing.assert_allclose(drawn.get_offsets()[:, 0], 100.0 * rows[f"believed_{name}"])
+
+
+@pytest.mark.parametrize("name", ["a $\\bad{$", "_hidden", "line\nbreak"])
+def test_any_name_is_drawn(name, tmp_path):
+    statements = statements_of({name: 0.1, "noise": 0.05})
+    costs = costs_of(errors_of({name: 0.0, "noise": 1.0}))
+    measures = measures_of(statements)
+    for drawn in (plotting.plot_audit(measures, costs), plotting.plot_beliefs(measures)):
+        assert plotting.save_figure(drawn, tmp_path / "f")[0].stat().st_size > 1000

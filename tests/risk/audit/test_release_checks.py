@@ -1,0 +1,235 @@
+"""What was released against its law: exact levels, what is seen, and what cannot be."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from audits import SCHEMA, SWAP, WORKLOAD
+from scipy.stats import binom
+
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
+from bayesrisk.risk.audit import release_differences
+from bayesrisk.risk.audit.release_checks import DIFFERENCES, _scale_p, law_checks
+from bayesrisk.tables import Microdata, Records, tabulate
+
+GAUSS, LAPLACE = NoiseSpec("discrete-gaussian", 2), NoiseSpec("discrete-laplace", "3/2")
+BUDGET = {
+    "sensitivity": "add-remove", "level_shares": {"block": 1},
+    "table_shares": {"R": "1/2", "S": "1/2"},
+}  # fmt: skip
+
+
+def people(seed=1, number=300):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "sex": rng.integers(0, 2, number), "race": rng.choice(3, number, p=[0.7, 0.2, 0.1]),
+        "block": [f"1{i:02d}" for i in rng.integers(0, 40, number)],
+    })  # fmt: skip
+    records = Records.from_frame(frame, schema=SCHEMA)
+    codes = np.unique(frame["block"])
+    blocks = pd.DataFrame({"block": codes, "x": np.arange(codes.size, dtype=float), "y": 0.0})
+    return Microdata(records, None, blocks)
+
+
+def released(mechanism, seed=1):
+    """Return a release, the true tables, and the differences."""
+    data = people()
+    release = mechanism.release(data, workload=WORKLOAD, rng=seed)
+    truth = tabulate(data, WORKLOAD)
+    return release, truth, release_differences(release, truth)
+
+
+def rows(draws, given=0, table="T"):
+    """Return differences as :func:`release_differences` counts them."""
+    d, cells = np.unique(draws, return_counts=True)
+    values = {"level": "block", "table": table, "given": given, "difference": d, "possible": True}
+    return pd.DataFrame(values | {"cells": cells, "protection": "p"})
+
+
+def verdicts_of(differences, spec):
+    found = law_checks(differences.assign(protection="p"), {"p": spec}, alpha=0.01)
+    return {row["against"]: row["verdict"] for row in found}
+
+
+def verdicts(differences, law, alpha=0.01):
+    spec = MechanismSpec("by hand", others=law)
+    return list(law_checks(differences, {"p": spec}, alpha=alpha))
+
+
+@pytest.mark.parametrize("law", [GAUSS, LAPLACE, NoiseSpec("discrete-gaussian", "1/20")])
+def test_noise_as_stated_fails_no_more_often_than_it_may(law):
+    """Two tables of 60 counts each, at 10 %: more than 24 of 120 are one in a thousand."""
+    rng = np.random.default_rng(5)
+    failed = 0
+    for _ in range(120):
+        draws = law.to_law().rvs((2, 60), random_state=rng)
+        both = pd.concat([rows(d, table=t) for d, t in zip(draws, "AB", strict=True)])
+        failed += any(row["failed"] for row in verdicts(both, law, alpha=0.1))
+    assert failed <= 24
+
+
+@pytest.mark.parametrize("law", [GAUSS, LAPLACE])
+def test_p_values_are_bounds_of_exact_ones(law):
+    """Of two counts, by all outcomes: no level is exceeded."""
+    d = np.arange(17)
+    pmf = law.to_law().pmf(d) * np.where(d > 0, 2.0, 1.0)  # the statistic knows no signs
+    pairs = np.array(list(itertools.combinations_with_replacement(d, 2)))
+    weight = pmf[pairs].prod(axis=1) * np.where(pairs[:, 0] < pairs[:, 1], 2.0, 1.0)
+    p = np.array([_scale_p(rows(pair), law) for pair in pairs])
+    rest = 1.0 - weight.sum()
+    for alpha in (0.5, 0.2, 0.05, 0.01):
+        assert weight[p <= alpha].sum() + rest <= alpha + 1e-12
+    assert weight[p <= 0.5].sum() > 0.0
+
+
+@pytest.mark.parametrize("law", [GAUSS, LAPLACE])
+def test_other_scales_are_seen_as_often_as_is_stated(law):
+    rng = np.random.default_rng(6)
+    (row,) = verdicts(rows(law.to_law().rvs(200, random_state=rng)), law)
+    assert row["power_unit"] == "times the stated variance"
+    power = 2 if law is GAUSS else 1  # of the scale that the variance is like
+    wider = NoiseSpec(law.law, str(round(float(law.scale) * row["power"] ** (power / 2), 6)))
+    seen = sum(
+        bool(verdicts(rows(wider.to_law().rvs(200, random_state=rng)), law)[0]["failed"])
+        for _ in range(50)
+    )
+    assert seen >= 38  # 45 are expected
+    (none,) = verdicts(rows(np.zeros(40, int)), law)
+    assert (none["value"], none["bound"], none["verdict"]) == (0.0, 1.0, "not as stated")
+
+
+def test_noise_of_another_shape_is_seen():
+    """Of the stated variance: two values, a shift, and the other law."""
+    rng = np.random.default_rng(7)
+    law = NoiseSpec("discrete-gaussian", 9)
+    assert verdicts(rows(rng.choice([-3, 3], 200)), law)[0]["failed"]
+    shifted = NoiseSpec("discrete-gaussian", 5).to_law().rvs(400, random_state=rng) + 2
+    assert verdicts(rows(shifted), law)[0]["failed"]
+    again = rows(np.repeat(law.to_law().rvs(2, random_state=rng), 200))  # twice the same draw
+    assert verdicts(again, law)[0]["failed"]
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
+def test_what_mechanisms_draw_is_as_stated_and_half_of_it_is_not(name):
+    unit = "rho" if name.endswith("gaussian") else "epsilon"
+    mechanism = make_mechanism(name, **{unit: 1}, **BUDGET)
+    release, truth, found = released(mechanism)
+    for key in (("block", "R"), ("block", "S")):
+        off = (release.tables.counts[key] - truth.counts[key]).toarray()
+        mine = found[found["table"] == key[1]]
+        again = np.repeat(mine["difference"], mine["cells"])
+        np.testing.assert_array_equal(again, np.sort(off.ravel()))
+    specs = {"p": mechanism.spec}
+    good = list(law_checks(found.assign(protection="p"), specs, alpha=0.01))
+    assert [row["verdict"] for row in good] == ["as stated"] * 2
+    assert [row["against"] for row in good] == ["block R", "block S"]
+    other = make_mechanism(name, **{unit: "1/16"}, **BUDGET)
+    bad = law_checks(found.assign(protection="p"), {"p": other.spec}, alpha=0.01)
+    assert all(row["failed"] for row in bad)
+    assert not list(law_checks(found.assign(protection="q"), specs, alpha=0.01))
+
+
+def test_rows_add_up_over_parts_and_releases():
+    mechanism = make_mechanism("discrete-gaussian", rho=1, **BUDGET)
+    every = [released(mechanism, seed)[2].assign(release=seed) for seed in (1, 2, 3)]
+    apart = pd.concat(every).assign(protection="p")
+    keys = ["protection", *DIFFERENCES]
+    whole = apart.groupby(keys)["cells"].sum().reset_index()
+    one, other = (list(law_checks(f, {"p": mechanism.spec}, alpha=0.01)) for f in (apart, whole))
+    assert one == other
+    assert one[0]["compared"] == 3 * every[0].loc[every[0]["table"] == "R", "cells"].sum()
+
+
+def test_random_rounding_goes_up_as_often_as_it_should():
+    law = RoundingSpec(3, "random")
+    n, up = 30, 17
+    draws = np.where(np.arange(n) < up, 2, -1)
+    for alpha in (0.001, 0.01, 0.02):
+        p = 2 * min(binom.cdf(up, n, 1 / 3), binom.sf(up - 1, n, 1 / 3))
+        (row,) = verdicts(rows(draws, given=1), law, alpha=alpha)
+        assert row["failed"] == (p <= alpha)
+    release, truth, found = released(make_mechanism("rounding", base=3, method="random"))
+    good = law_checks(found.assign(protection="p"), {"p": release.spec}, alpha=0.01)
+    assert not any(row["failed"] for row in good)
+    nearest = make_mechanism("rounding", base=3, method="nearest").release(
+        people(), workload=WORKLOAD, rng=1
+    )
+    found = release_differences(dataclasses.replace(nearest, spec=release.spec), truth)
+    bad = list(law_checks(found.assign(protection="p"), {"p": release.spec}, alpha=0.01))
+    assert all(row["failed"] for row in bad)
+    assert {row["value"] for row in bad} == {0.0}  # possible, each of them
+
+
+def changed(release, key, change):
+    """Return a release one of whose counts is another."""
+    counts = dict(release.tables.counts)
+    dense = counts[key].toarray()
+    at = change(dense)
+    counts[key] = sp.csr_array(dense)
+    return dataclasses.replace(
+        release, tables=dataclasses.replace(release.tables, counts=counts)
+    ), at
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("identity", {}), ("suppression", {"threshold": 3}),
+        ("rounding", {"base": 3, "method": "nearest"}),
+        ("rounding", {"base": 3, "method": "random"}),
+    ],
+)  # fmt: skip
+def test_one_count_that_cannot_be_is_found(name, parameters):
+    release, truth, found = released(make_mechanism(name, **parameters))
+    assert found["possible"].all()
+    seen = ~release.tables.hidden("block", "R").toarray()
+
+    def change(dense):
+        at = tuple(np.argwhere(seen)[7])
+        dense[at] += 3 * parameters.get("base", 1)
+        return at
+
+    wrong, _ = changed(release, ("block", "R"), change)
+    bad = release_differences(wrong, truth)
+    assert bad.loc[~bad["possible"], "cells"].sum() == 1
+    by = {row["against"]: row for row in law_checks(
+        bad.assign(protection="p"), {"p": release.spec}, alpha=0.01
+    )}  # fmt: skip
+    assert by["block R"]["failed"] == 1
+    assert by["block S"]["failed"] == 0
+    cells = by["block R"]["compared"]
+    assert (1 - by["block R"]["power"]) ** cells == pytest.approx(0.1)
+
+
+def test_a_small_count_that_should_be_withheld_is_found():
+    data = people()
+    truth = tabulate(data, WORKLOAD)
+    release = make_mechanism("suppression", threshold=3).release(data, workload=WORKLOAD, rng=1)
+    bare = dataclasses.replace(release, tables=truth)
+    found = release_differences(bare, truth)
+    small = sum(int(np.isin(part.toarray(), [1, 2]).sum()) for part in truth.counts.values())
+    assert found.loc[~found["possible"], "cells"].sum() == small > 0
+
+
+def test_the_rate_of_swaps_is_the_stated_one():
+    mechanism = make_mechanism("swapping", rate="1/10", **SWAP)
+    release, truth, found = released(mechanism)
+    by = verdicts_of(found, release.spec)
+    assert by == {"realised rate": "as stated", "block S": "as stated"}  # the key does not change
+    more = dataclasses.replace(release, diagnostics={"realised_rate": 0.2})
+    by = verdicts_of(release_differences(more, truth), release.spec)
+    assert by == {"realised rate": "not as stated", "block S": "as stated"}
+
+
+def test_a_release_without_any_law_has_no_differences():
+    release, truth, _ = released(make_mechanism("identity"))
+    unknown = dataclasses.replace(release, spec=MechanismSpec("mine"))
+    assert release_differences(unknown, truth).empty
+    mixed = dataclasses.replace(
+        release, spec=MechanismSpec("mine", {}, {("block", "R"): TrueCounts()})
+    )
+    assert set(release_differences(mixed, truth)["table"]) == {"R"}
