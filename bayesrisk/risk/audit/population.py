@@ -326,7 +326,7 @@ class AuditedPopulation:
         return mechanism.release(data, workload=self.question.workload, rng=rng)
 
     def errors(self, release: Release) -> pd.DataFrame:
-        """Return the errors of every table, as an agency states them (``mean_errors`` over places)."""
+        """Return the errors of every table over all places, as an agency states them."""
         return mean_errors(self.error_sums(release))
 
     def error_sums(self, release: Release) -> pd.DataFrame:
