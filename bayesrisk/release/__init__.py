@@ -1,10 +1,11 @@
 """Releases: the tables that leave the custodian, and how they were protected."""
 
 from bayesrisk.release.release import Release
-from bayesrisk.release.spec import (
+from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.tables.likelihoods import (
     Likelihood,
-    MechanismSpec,
     NoiseSpec,
+    RangeSpec,
     RoundingSpec,
     SimulationOnly,
     SuppressedCounts,
@@ -16,6 +17,7 @@ __all__ = [
     "Likelihood",
     "MechanismSpec",
     "NoiseSpec",
+    "RangeSpec",
     "Release",
     "RoundingSpec",
     "SimulationOnly",

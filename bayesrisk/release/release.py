@@ -16,9 +16,10 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.release.spec import MechanismSpec, same_keys
+from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables import exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
+from bayesrisk.tables.likelihoods import same_keys
 from bayesrisk.tables.published import PublishedTables, under_laws
 
 # -----------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Release:
             if key not in self.tables.counts:
                 raise ArgumentError(f"spec.tables names {key!r}, which is not released")
         object.__setattr__(self, "spec", self.spec.for_tables(self.tables.counts))
-        laws = {key: law.kind for key, law in self.spec.tables.items() if not law.exact}
+        laws = {key: law for key, law in self.spec.tables.items() if not law.plain}
         object.__setattr__(self, "tables", under_laws(self.tables, laws))
         object.__setattr__(self, "simulation", check.flag(self.simulation, "simulation"))
         values = {

@@ -18,6 +18,7 @@ from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
 
 # -----------------------------------------------------------------------------
@@ -49,7 +50,7 @@ class Content(NamedTuple):
     counts: Mapping[Key, Any]
     hidden: Mapping[Key, Any]
     signed: bool
-    laws: Mapping[Key, str]
+    laws: Mapping[Key, Likelihood]
 
 
 def is_part(name: str) -> bool:
@@ -220,14 +221,16 @@ class TableRows(NamedTuple):
 
 def read(
     folder: Path,
-) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, str]]:
+) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, Likelihood]]:
     """Return workload, places, counts, suppressed cells and laws of a folder, all checked."""
     manifest = _manifest(folder)
     try:
         workload = Workload.from_dict(manifest["workload"])
     except ArgumentError as error:
         raise DataError(f"{folder / MANIFEST}: workload: {error}") from error
-    laws = {(level, name): law for level, name, law in manifest.get("laws", ())}
+    laws = {
+        (level, name): _law(law, folder / MANIFEST) for level, name, law in manifest.get("laws", ())
+    }
     if not set(laws) <= set(workload.tables):
         raise DataError(f"{folder / MANIFEST}: laws must be of tables of the workload")
     places = _places(folder, workload, manifest)
@@ -265,7 +268,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
             and isinstance(manifest["places"], dict)
             and isinstance(manifest["workload"], dict)
             and all(
-                len(r) == 3 and all(isinstance(t, str) and t for t in r)
+                len(r) == 3 and all(isinstance(t, str) and t for t in r[:2])
                 for r in manifest.get("laws", ())
             )
         )
@@ -274,6 +277,16 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not plain:
         raise DataError(f"{file}: must have format {FORMAT!r}, negative, parts, places, workload")
     return manifest
+
+
+def _law(document: object, file: Path) -> Likelihood:
+    """Return the law of a table; one that is named alone, as before 0.2, has no closed form."""
+    if isinstance(document, str) and document:
+        return SimulationOnly()
+    try:
+        return read_likelihood(document, f"{file}: laws")
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise DataError(f"{file}: laws: {error}") from error
 
 
 def _is_size(value: object) -> bool:
@@ -539,7 +552,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
         **({} if release is None else {"release": release}),
     }
     if tables.laws:  # tables that are of no release, or exact ones, have none
-        manifest["laws"] = [[*key, law] for key, law in sorted(tables.laws.items())]
+        manifest["laws"] = [[*key, tables.laws[key].to_dict()] for key in sorted(tables.laws)]
     _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
 
 

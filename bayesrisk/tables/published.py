@@ -22,6 +22,7 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.tables import exchange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -200,17 +201,17 @@ class PublishedTables:
         By level and table, shape (places, cells).  Noisy counts may be negative.
     suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
         Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
-    laws : mapping of (str, str) to str
-        For tables of a release whose published counts need not be the true ones, the kind of
-        likelihood that they have: ``noise``, ``rounding`` or ``simulation``.  Tables are equal
-        where their counts are, whatever the laws.
+    laws : mapping of (str, str) to Likelihood
+        For tables whose published counts need not be the true ones, or withhold counts by a rule,
+        what a count says about the true one.  Tables are equal where their counts are, whatever the
+        laws.
     """
 
     workload: Workload
     geoids: Mapping[str, TextArray]
     counts: Mapping[Key, sparse.csr_array]
     suppressed: Mapping[Key, sparse.csr_array] = field(default_factory=dict)
-    laws: Mapping[Key, str] = field(default_factory=dict)
+    laws: Mapping[Key, Likelihood] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         levels = check.instance(self.workload, Workload, "workload").levels
@@ -246,7 +247,9 @@ class PublishedTables:
             if not set(getattr(self, name)) <= set(counts):
                 other = shown(list(getattr(self, name)))
                 raise ArgumentError(f"{name} must be of known tables, got {other}")
-        laws = {key: check.text(law, f"laws[{key!r}]") for key, law in self.laws.items()}
+        laws = {
+            key: check.instance(law, Likelihood, f"laws[{key!r}]") for key, law in self.laws.items()
+        }
         object.__setattr__(self, "geoids", MappingProxyType(geoids))
         object.__setattr__(self, "counts", MappingProxyType(counts))
         object.__setattr__(self, "suppressed", MappingProxyType(suppressed))
@@ -281,6 +284,36 @@ class PublishedTables:
         if key in self.suppressed:
             return self.suppressed[key]
         return sparse.csr_array(self.counts[key].shape, dtype=np.bool_)
+
+    def support(
+        self, level: str, table: str, rows: IntArray | None = None, *, known_rule: bool = True
+    ) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest true count that each published cell allows.
+
+        Parameters
+        ----------
+        level, table : str
+            Which table.
+        rows : ndarray of int, optional
+            Positions of places, all by default.
+        known_rule : bool, default True
+            Whether the rule by which counts are withheld is used.
+
+        Returns
+        -------
+        tuple of ndarray of int64
+            Both of shape (rows, cells); 2**52 stands for no upper end.
+        """
+        key = self._key(level, table)
+        chosen = slice(None) if rows is None else rows
+        given = self.counts[key][chosen, :].toarray()
+        law = self.laws.get(key, TrueCounts())
+        low, high = law.support(given)
+        if key in self.suppressed:
+            hidden = self.suppressed[key][chosen, :].toarray()
+            least, most = law.withheld if known_rule else (0, UNBOUNDED)
+            low, high = np.where(hidden, least, low), np.where(hidden, most, high)
+        return low, high
 
     def count(self, level: str, table: str, geoid: str) -> NDArray[np.int64]:
         """Return the counts of a table at a place, one for each cell (0 where suppressed)."""
@@ -368,7 +401,7 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
     return PublishedTables(workload, geoids, counts, suppressed, laws)
 
 
-def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTables:
+def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> PublishedTables:
     """Return the tables with other laws; their counts, which were checked, are shared."""
     if laws == tables.laws:
         return tables
@@ -377,19 +410,21 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, str]) -> PublishedTab
     return made
 
 
-def assumed_true(laws: Mapping[Key, str], keys: Iterable[Key], *, taken_as_true: bool) -> bool:
+def assumed_true(
+    laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool
+) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
     ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.
     """
     told = check.flag(taken_as_true, "taken_as_true")
-    found = next((key for key in keys if key in laws), None)
+    found = next((key for key in keys if key in laws and not laws[key].exact), None)
     if found is not None and not told:
-        closed = laws[found] != "simulation"
+        closed = laws[found].probability(0, 0) is not None
         better = "microdata_posterior concludes from this law; " if closed else ""
         raise ArgumentError(
             f"tables must hold true counts, got {shown(found)} of a release under the law "
-            f"{shown(laws[found])}: {better}taken_as_true=True (on the command line "
+            f"{shown(laws[found].kind)}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )
     return found is not None

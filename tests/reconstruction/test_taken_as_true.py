@@ -134,7 +134,7 @@ def test_tables_in_use_decide():
     }
     spec = MechanismSpec("mine", {}, laws, RoundingSpec(5, "nearest"))
     tables = br.Release(spec, tabulate(people(), WORK)).tables
-    assert tables.laws == {("tract", "P8"): "rounding"}
+    assert tables.laws == {("tract", "P8"): RoundingSpec(5, "nearest")}
     assert br.reconstruct(tables, scope="block").problem.taken_as_true is False
     assert find_claims(tables, columns=["race"]).taken_as_true is False
     assert not br.solution_variability(tables, scope="block").taken_as_true
@@ -150,7 +150,7 @@ def test_tables_in_use_decide():
 def test_a_spec_that_says_nothing_promises_nothing():
     tables = br.Release(MechanismSpec("mine"), tabulate(people(), WORK)).tables
     assert SimulationOnly().kind == "simulation"
-    assert dict(tables.laws) == dict.fromkeys(WORK.tables, "simulation")
+    assert dict(tables.laws) == dict.fromkeys(WORK.tables, SimulationOnly())
     assert tables == tabulate(people(), WORK)  # of the same counts
 
 
@@ -192,7 +192,8 @@ def manifest(folder):
 def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, name):
     release = releases[name]
     changed = [("block", "P8")] if name == "simulation" else WORK.tables  # swaps keep the rest
-    expected = dict.fromkeys(changed, name) if name in INEXACT else {}
+    law = release.spec.likelihood("block", "P8")
+    expected = dict.fromkeys(changed, law) if name in INEXACT else {}
     assert dict(release.tables.laws) == expected
     release.write(tmp_path / "release")
     release.tables.write(tmp_path / "tables")
@@ -223,7 +224,7 @@ def test_releases_by_place_say_it_too(tmp_path):
         study = ReleaseStudy(tmp_path / "people", county, mechanism, seed=1)
         br.run(study, tmp_path / name)
         tables = PublishedTables.read(tmp_path / name)
-        expected = {("block", "P8"): name} if name == "simulation" else {}
+        expected = {("block", "P8"): SimulationOnly()} if name == "simulation" else {}
         assert dict(tables.laws) == dict(open_tables(tmp_path / name).laws) == expected
     words = ["claims", str(tmp_path / "simulation"), "-o", str(tmp_path / "out"), "--quiet"]
     assert "taken_as_true" in str(RUNNER.invoke(app, words).exception)
@@ -263,7 +264,15 @@ def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
 
 @pytest.mark.parametrize(
     "laws",
-    [[["block", "P1"]], [["block", "P1", ""]], [["block", "P77", "noise"]], [3], 3, {"block": 1}],
+    [
+        [["block", "P1"]],
+        [["block", "P1", ""]],
+        [["block", "P77", "noise"]],
+        [["block", "P1", {"likelihood": "rounding", "base": 0}]],
+        [3],
+        3,
+        {"block": 1},
+    ],
 )
 def test_laws_that_are_damaged_are_refused(releases, tmp_path, laws):
     from bayesrisk import _files
@@ -275,9 +284,9 @@ def test_laws_that_are_damaged_are_refused(releases, tmp_path, laws):
         PublishedTables.read(tmp_path / "t")
 
 
-def test_laws_are_of_tables_and_texts():
+def test_laws_are_of_tables_and_likelihoods():
     tables = tabulate(people(), WORK)
     with pytest.raises(ArgumentError, match=r"laws must be of known tables.*P77"):
-        dataclasses.replace(tables, laws={("block", "P77"): "noise"})
-    with pytest.raises(ArgumentError, match=r"laws.*must be a text"):
+        dataclasses.replace(tables, laws={("block", "P77"): SimulationOnly()})
+    with pytest.raises(ArgumentError, match=r"laws.*must be a Likelihood"):
         dataclasses.replace(tables, laws={("block", "P1"): ""})

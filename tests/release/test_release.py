@@ -145,7 +145,8 @@ def test_where_there_is_only_simulation_there_is_no_probability(part):
         (TrueCounts(), {}, True),
         (SuppressedCounts(), {("block", "a"): TrueCounts()}, True),
         (SimulationOnly(), {("block", "a"): TrueCounts()}, False),
-        (TrueCounts(), {("block", "a"): RoundingSpec(1, "nearest")}, False),
+        (TrueCounts(), {("block", "a"): RoundingSpec(1, "nearest")}, True),
+        (TrueCounts(), {("block", "a"): RoundingSpec(2, "nearest")}, False),
         (NoiseSpec("discrete-laplace", 1), {}, False),
     ],
 )

@@ -1,0 +1,530 @@
+"""Likelihoods of a published count given the true one, as data that files can hold.
+
+A likelihood says with which probability a true count is published as which number, where that has
+a closed form, and always between which numbers the true count lies: its support.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.accounting.budget import exact_number
+from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+
+_LAWS = ("discrete-gaussian", "discrete-laplace")
+_ROUNDINGS = ("nearest", "random")
+_MAX_BASE = 2**31
+#: More than any count: the upper end of a support that nothing bounds.
+UNBOUNDED = 2**52
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The likelihood of a published count given the true one; each kind derives from it.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the kind in ``_release.json``.
+    exact : bool
+        Whether a count that is published is the true one.
+    random : bool
+        Whether another release of the same records may publish another count.
+    bounded : bool
+        Whether every published count bounds the true one from above.
+    withheld : (int, int)
+        Smallest and largest count that a withheld cell may have; ``UNBOUNDED`` without a limit.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether a count that is published is the true one."""
+        return False
+
+    @property
+    def random(self) -> bool:
+        """Whether chance has a part in what is published."""
+        return not self.exact
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every published count bounds the true one from above."""
+        return self.exact
+
+    @property
+    def withheld(self) -> tuple[int, int]:
+        """Smallest and largest count that a withheld cell may have."""
+        return 0, UNBOUNDED
+
+    @property
+    def plain(self) -> bool:
+        """Whether published counts are true, and a withheld one may be any."""
+        return self.exact and self.withheld == (0, UNBOUNDED)
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest true count that may be published as a number.
+
+        Parameters
+        ----------
+        released : array_like of int
+            Published counts.
+
+        Returns
+        -------
+        tuple of ndarray of int64
+            Both ends, exact; ``UNBOUNDED`` where there is no largest count, and a lower end above
+            the upper one for a number that is never published.
+        """
+        out = check.count_array(released, "released")
+        if self.exact:
+            return np.maximum(out, 0), out
+        return np.zeros_like(out), np.full_like(out, UNBOUNDED)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray | None:
+        """Return P(released | true count) of one cell, where it has a closed form.
+
+        Parameters
+        ----------
+        released, true_count : array_like of int
+            Released and possible true counts; they broadcast.
+
+        Returns
+        -------
+        ndarray of float or None
+            Probabilities in the broadcast shape; None where there is only simulation.
+        """
+        _two_counts(released, true_count)
+        return None
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return the counts that may be published for true counts between two numbers.
+
+        Parameters
+        ----------
+        low, high : int
+            Smallest and largest true count.
+        tail : float
+            Probability that may be left out on each side, in (0, 1).
+
+        Returns
+        -------
+        ndarray of int64
+            In increasing order; without a closed form, the true counts themselves.
+        """
+        return np.arange(low, high + 1, dtype=np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and its parameters in the types of JSON; exact fractions are strings."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        stated = {f.name for f in fields(self) if values[f.name] != f.default}
+        return {"likelihood": self.kind, **{n: _plain(values[n], n) for n in values if n in stated}}
+
+
+@dataclass(frozen=True)
+class TrueCounts(Likelihood):
+    """Every count is published as it is.
+
+    Examples
+    --------
+    >>> TrueCounts().probability([3, 4], 4).tolist()
+    [0.0, 1.0]
+    """
+
+    kind: ClassVar[str] = "true-counts"
+
+    @property
+    def exact(self) -> bool:
+        """True."""
+        return True
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return 1 where the counts are equal, and 0 elsewhere."""
+        out, count = _two_counts(released, true_count)
+        return np.asarray(out == count, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class SuppressedCounts(Likelihood):
+    """Some counts are withheld; those that are published are true.
+
+    Which counts are withheld depends on all of them together, so that the likelihood of a single
+    cell has no closed form; its support has.
+
+    Attributes
+    ----------
+    low : int, default 0
+        Smallest count that a withheld cell may have by the rule.
+    high : int, optional
+        Largest count that a withheld cell may have by the rule; by default nothing is known of it.
+
+    Examples
+    --------
+    >>> SuppressedCounts(low=1, high=2).withheld
+    (1, 2)
+    """
+
+    kind: ClassVar[str] = "suppressed"
+
+    low: int = 0
+    high: int | None = None
+
+    def __post_init__(self) -> None:
+        low = check.integer(self.low, "low", lower=0, upper=UNBOUNDED)
+        object.__setattr__(self, "low", low)
+        if self.high is not None:
+            high = check.integer(self.high, "high", lower=low, upper=UNBOUNDED)
+            object.__setattr__(self, "high", high)
+
+    @property
+    def exact(self) -> bool:
+        """True: what is published is true."""
+        return True
+
+    @property
+    def withheld(self) -> tuple[int, int]:
+        """Smallest and largest count that a withheld cell may have by the rule."""
+        return self.low, UNBOUNDED if self.high is None else self.high
+
+
+@dataclass(frozen=True)
+class SimulationOnly(Likelihood):
+    """The likelihood is not known in closed form: it is found by running the mechanism."""
+
+    kind: ClassVar[str] = "simulation"
+
+
+@dataclass(frozen=True)
+class NoiseSpec(Likelihood):
+    """The law of the independent noise in every cell of a table, exactly.
+
+    Attributes
+    ----------
+    law : str
+        ``discrete-gaussian`` or ``discrete-laplace``.
+    scale : Fraction
+        ``sigma2`` of :class:`DiscreteGaussian`, or the ``scale`` b of :class:`DiscreteLaplace`;
+        > 0.
+
+    Examples
+    --------
+    >>> NoiseSpec("discrete-gaussian", Fraction(504, 100)).to_law()
+    DiscreteGaussian(sigma2=5.04, loc=0)
+    """
+
+    kind: ClassVar[str] = "noise"
+
+    law: str
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        check.choice(self.law, "law", _LAWS)
+        scale = exact_number(self.scale, "scale")
+        if scale <= 0:
+            raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
+        object.__setattr__(self, "scale", scale)
+
+    def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
+        """Return the law of the noise, around 0, to evaluate and to draw from."""
+        kind = DiscreteGaussian if self.law == "discrete-gaussian" else DiscreteLaplace
+        return kind(self.scale)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return the probability of the noise between the counts, as accurate as the law's pmf."""
+        out, count = _two_counts(released, true_count)
+        return np.asarray(self.to_law().pmf(out - count), dtype=np.float64)
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return every whole number from the ``tail`` quantile of ``low`` to that of ``high``."""
+        law = self.to_law()
+        return np.arange(low + int(law.ppf(tail)), high + int(law.isf(tail)) + 1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class RoundingSpec(Likelihood):
+    """Every count is rounded to a multiple of a base, each by itself.
+
+    Attributes
+    ----------
+    base : int
+        Base, in [1, 2**31].
+    method : str
+        ``nearest``, halves upwards, or ``random``, so that the mean is the count; see
+        :func:`rounding_probability`.
+
+    Examples
+    --------
+    >>> RoundingSpec(5, "random").probability([0, 5, 10], 6).tolist()
+    [0.0, 0.8, 0.2]
+    """
+
+    kind: ClassVar[str] = "rounding"
+
+    base: int
+    method: str
+
+    def __post_init__(self) -> None:
+        base = check.integer(self.base, "base", lower=1, upper=_MAX_BASE)
+        object.__setattr__(self, "base", base)
+        check.choice(self.method, "method", _ROUNDINGS)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the base is 1."""
+        return self.base == 1
+
+    @property
+    def random(self) -> bool:
+        """Whether a count may be rounded up or down by chance."""
+        return self.method == "random" and self.base > 1
+
+    @property
+    def bounded(self) -> bool:
+        """True."""
+        return True
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest count that may be rounded to a number."""
+        out, base = check.count_array(released, "released"), self.base
+        # Nearest: y - b/2 <= x < y + b/2; random: y - b < x < y + b; both in whole numbers.
+        below, above = (base // 2, (base - 1) // 2) if self.method == "nearest" else (base - 1,) * 2
+        wrong = (out % base != 0) | (out < 0)
+        return np.where(wrong, 1, np.maximum(out - below, 0)), np.where(wrong, 0, out + above)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return P(released | true count), as :func:`rounding_probability`, exact to rounding."""
+        return rounding_probability(released, true_count, base=self.base, method=self.method)
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return all multiples of the base from below ``low`` to above ``high``."""
+        base = self.base
+        return np.arange(low // base, -(-high // base) + 1, dtype=np.int64) * base
+
+
+@dataclass(frozen=True)
+class RangeSpec(Likelihood):
+    """Every count is published as one number for the range that it lies in.
+
+    Ranges that follow the last stated one are ``step`` wide, and their numbers go up by ``step``;
+    without a step the last stated range has no upper end.
+
+    Attributes
+    ----------
+    edges : tuple of int
+        Smallest count of every stated range, increasing from 0.
+    values : tuple of int
+        Number that is published for every stated range, increasing, each >= 0.
+    step : int, optional
+        Width of the ranges that follow, >= 1.
+
+    Examples
+    --------
+    Zero, 1 or 2, and 3 to 5 as ranges, then 6 and more:
+
+    >>> law = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
+    >>> [end.tolist() for end in law.support([0, 1, 3, 6])]
+    [[0, 1, 3, 6], [0, 2, 5, 4503599627370496]]
+
+    Counts of 1 to 10 as one range, all others as they are:
+
+    >>> RangeSpec((0, 1, 11), (0, 1, 11), 1).publish([0, 1, 7, 11, 12]).tolist()
+    [0, 1, 1, 11, 12]
+    """
+
+    kind: ClassVar[str] = "ranges"
+
+    edges: tuple[int, ...]
+    values: tuple[int, ...]
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("edges", 0), ("values", 0)):
+            given = check.items(getattr(self, name), name)
+            numbers = check.count_array(given, name, lower=least, upper=_MAX_BASE)
+            if not numbers.size or np.any(np.diff(numbers) <= 0):
+                raise ArgumentError(f"{name} must be increasing numbers, got {shown(given)}")
+            object.__setattr__(self, name, tuple(numbers.tolist()))
+        if self.edges[0] != 0:
+            raise ArgumentError(f"edges must begin with 0, got {self.edges[0]}")
+        if len(self.values) != len(self.edges):
+            raise ArgumentError(
+                f"values must be as many as edges ({len(self.edges)}), got {len(self.values)}"
+            )
+        if self.step is not None:
+            step = check.integer(self.step, "step", lower=1, upper=_MAX_BASE)
+            object.__setattr__(self, "step", step)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every range holds one count, which is published."""
+        stated = tuple(range(len(self.edges)))
+        return self.step == 1 and self.edges == stated and self.values == stated
+
+    @property
+    def random(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no range is open above."""
+        return self.step is not None
+
+    def publish(self, counts: ArrayLike) -> IntArray:
+        """Return the numbers that are published for true counts >= 0, in their shape."""
+        true = check.count_array(counts, "counts", lower=0)
+        edges, values = np.array(self.edges), np.array(self.values)
+        found: IntArray = values[np.searchsorted(edges, true, side="right") - 1]
+        if self.step is not None:
+            # Range j after the last stated edge e, of number v, is published as v + j step.
+            found = found + np.maximum(true - edges[-1], 0) // self.step * self.step
+        return found.astype(np.int64)
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest count that is published as a number."""
+        out = check.count_array(released, "released")
+        edges, values = np.array(self.edges), np.array(self.values)
+        at = np.searchsorted(values, out, side="right") - 1
+        last, above = values.size - 1, np.append(edges[1:] - 1, UNBOUNDED)
+        low, high, known = edges[at], above[at], values[at] == out
+        if self.step is not None:
+            beyond = out - values[-1]
+            low = np.where(at == last, edges[-1] + beyond, low)
+            high = np.where(at == last, low + self.step - 1, high)
+            known |= (at == last) & (beyond % self.step == 0)
+        known &= at >= 0
+        return np.where(known, low, 1), np.where(known, high, 0)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return 1 where the number is that of the count's range, and 0 elsewhere."""
+        out, count = _two_counts(released, true_count)
+        low, high = self.support(out)
+        return np.asarray((low <= count) & (count <= high), dtype=np.float64)
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return the numbers of all ranges between those of ``low`` and ``high``."""
+        return np.unique(self.publish(np.arange(max(low, 0), max(high, 0) + 1)))
+
+
+#: Every kind that ``_release.json`` can hold.
+KINDS: dict[str, type[Likelihood]] = {
+    made.kind: made
+    for made in (TrueCounts, NoiseSpec, RoundingSpec, RangeSpec, SuppressedCounts, SimulationOnly)
+}
+
+
+def read_likelihood(document: object, source: str) -> Likelihood:
+    """Return the likelihood that :meth:`Likelihood.to_dict` wrote."""
+    if not isinstance(document, Mapping):
+        raise DataError(f"{source}: must be an object, got {shown(document)}")
+    kind = document.get("likelihood")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DataError(
+            f"{source}: likelihood must be one of {', '.join(KINDS)}, got {shown(kind)}"
+        )
+    made = {f.name: f.default for f in fields(KINDS[kind])}
+    usual = {name for name, default in made.items() if default is not MISSING}
+    same_keys(document, {"likelihood", *made} - (usual - set(document)), source)
+    return KINDS[kind](**{name: document[name] for name in made if name in document})
+
+
+def rounding_probability(
+    released: ArrayLike, true_count: ArrayLike, *, base: int, method: str
+) -> FloatArray:
+    r"""Return P(released | true count) of a count that was rounded to a multiple of ``base``.
+
+    With r the remainder of the true count x modulo the base b, random rounding gives x - r with
+    probability 1 - r / b and x - r + b with probability r / b, so that its mean is x.  Rounding
+    to the nearest multiple is certain; halves go up.
+
+    Parameters
+    ----------
+    released, true_count : array_like of int
+        Released and possible true counts; they broadcast.
+    base : int
+        Base b, >= 1.
+    method : {"nearest", "random"}
+        How counts are rounded.
+
+    Returns
+    -------
+    ndarray of float
+        Probabilities, exact to rounding, in the broadcast shape.
+
+    Examples
+    --------
+    >>> rounding_probability([0, 5, 10], 6, base=5, method="random").tolist()
+    [0.0, 0.8, 0.2]
+    >>> rounding_probability([0, 5, 10], 6, base=5, method="nearest").tolist()
+    [0.0, 1.0, 0.0]
+    """
+    base = check.integer(base, "base", lower=1)
+    check.choice(method, "method", _ROUNDINGS)
+    out, count = _two_counts(released, true_count)
+    if method == "nearest":
+        return np.asarray(out == (2 * count + base) // (2 * base) * base, dtype=float)
+    below = count // base * base
+    share = (count - below) / base
+    return np.where(out == below, 1.0 - share, np.where(out == below + base, share, 0.0))
+
+
+def _two_counts(released: ArrayLike, true_count: ArrayLike) -> tuple[IntArray, IntArray]:
+    """Return both as whole numbers that broadcast."""
+    out = check.count_array(released, "released")
+    count = check.count_array(true_count, "true_count")
+    check.broadcast(released=out, true_count=count)
+    return out, count
+
+
+# JSON with exact numbers.
+
+
+def plain(value: object, name: str) -> object:
+    """Return a value in the types of JSON; exact fractions become strings."""
+    try:
+        return _plain(value, name)
+    except RecursionError as error:
+        raise ArgumentTypeError(
+            f"{name} must not be nested so deeply, got {shown(value)}"
+        ) from error
+
+
+def _plain(value: object, name: str) -> object:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ArgumentTypeError(f"{name} must have text as keys, got {shown(key)}")
+        return {key: _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
+        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(check.items(value, name))]
+    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
+
+
+def same_keys(document: object, names: set[str], source: str) -> None:
+    """Check that an object has exactly these keys."""
+    if not isinstance(document, Mapping):
+        raise DataError(f"{source}: must be an object, got {shown(document)}")
+    for name in sorted(names - set(document)):
+        raise DataError(f"{source}: key {name!r} is missing")
+    for name in sorted(set(document) - names):
+        raise DataError(f"{source}: key {name!r} is unknown")
