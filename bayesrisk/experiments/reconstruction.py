@@ -45,6 +45,7 @@ from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
+from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
@@ -110,8 +111,8 @@ class TableSource:
         return part.workload if above is None else above.workload.union(part.workload)
 
     @property
-    def laws(self) -> dict[tuple[str, str], str]:
-        """Laws of tables of a release whose counts need not be true, as its first part has them."""
+    def laws(self) -> dict[tuple[str, str], Likelihood]:
+        """Laws of tables whose counts need not be true, as the first part has them."""
         return {**({} if self._above is None else self._above.laws), **self._part(0).laws}
 
     @property

@@ -305,12 +305,12 @@ class PublishedTables:
             Both of shape (rows, cells); 2**52 stands for no upper end.
         """
         key = self._key(level, table)
-        chosen = slice(None) if rows is None else rows
-        given = self.counts[key][chosen, :].toarray()
+        chosen = np.arange(len(self.geoids[level])) if rows is None else rows
+        given = self.counts[key][chosen].toarray()
         law = self.laws.get(key, TrueCounts())
         low, high = law.support(given)
         if key in self.suppressed:
-            hidden = self.suppressed[key][chosen, :].toarray()
+            hidden = self.suppressed[key][chosen].toarray()
             least, most = law.withheld if known_rule else (0, UNBOUNDED)
             low, high = np.where(hidden, least, low), np.where(hidden, most, high)
         return low, high
