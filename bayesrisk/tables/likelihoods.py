@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,6 +44,10 @@ class Likelihood:
         Whether another release of the same records may publish another count.
     bounded : bool
         Whether every published count bounds the true one from above.
+    independent : bool
+        Whether the probability of several published counts is the product of those of each.
+    closed : bool
+        Whether that probability has a closed form.
     withheld : (int, int)
         Smallest and largest count that a withheld cell may have; ``UNBOUNDED`` without a limit.
     """
@@ -63,6 +68,16 @@ class Likelihood:
     def bounded(self) -> bool:
         """Whether every published count bounds the true one from above."""
         return self.exact
+
+    @property
+    def independent(self) -> bool:
+        """Whether counts of several cells are independent given the true ones."""
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether all published counts together have a likelihood in closed form."""
+        return self.exact or (self.independent and self.probability(0, 0) is not None)
 
     @property
     def withheld(self) -> tuple[int, int]:
@@ -211,9 +226,25 @@ class SuppressedCounts(Likelihood):
 
 @dataclass(frozen=True)
 class SimulationOnly(Likelihood):
-    """The likelihood is not known in closed form: it is found by running the mechanism."""
+    """The likelihood is not known in closed form: it is found by running the mechanism.
+
+    Attributes
+    ----------
+    drawn : bool, default True
+        Whether chance has a part in what is published.
+    """
 
     kind: ClassVar[str] = "simulation"
+
+    drawn: bool = True
+
+    def __post_init__(self) -> None:
+        check.flag(self.drawn, "drawn")
+
+    @property
+    def random(self) -> bool:
+        """Whether chance has a part in what is published."""
+        return self.drawn
 
 
 @dataclass(frozen=True)
@@ -428,10 +459,149 @@ class RangeSpec(Likelihood):
         return np.unique(self.publish(np.arange(max(low, 0), max(high, 0) + 1)))
 
 
+Shares = tuple[tuple[tuple[int, Fraction], ...], ...]
+
+
+@dataclass(frozen=True)
+class CellKeySpec(Likelihood):
+    """Every count changes as a perturbation table says for it and for the key of its cell.
+
+    The key of a cell is the sum of the keys of its records, so that cells with the same records
+    change alike: the law is that of one cell, and laws of several cells do not multiply.
+
+    Attributes
+    ----------
+    ptable : tuple
+        For each true count 0, 1, 2, ... the pairs (change, share of the keys that lead to it).
+    repeat : int, default 1
+        How many of the last rows serve larger counts in turn.
+
+    Examples
+    --------
+    A count of 1 or more changes by 1, up or down, with a quarter of the keys each:
+
+    >>> law = CellKeySpec((((0, 1),), ((-1, "1/4"), (0, "1/2"), (1, "1/4"))))
+    >>> law.probability([2, 3, 4], 3).tolist()
+    [0.25, 0.5, 0.25]
+    >>> [end.tolist() for end in law.support([0, 1, 7])]
+    [[0, 1, 6], [1, 2, 8]]
+    """
+
+    kind: ClassVar[str] = "cell-key"
+
+    ptable: Shares
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        rows = tuple(
+            _row_shares(row, count) for count, row in enumerate(check.items(self.ptable, "ptable"))
+        )
+        if len(rows) < 2 or rows[0] != ((0, Fraction(1)),):
+            raise ArgumentError(
+                "ptable must leave a count of 0 as it is, which has no keys, and then say what "
+                f"happens to a count of 1, got {shown(self.ptable)}"
+            )
+        repeat = check.integer(self.repeat, "repeat", lower=1, upper=len(rows) - 1)
+        object.__setattr__(self, "ptable", rows)
+        object.__setattr__(self, "repeat", repeat)
+
+    @property
+    def exact(self) -> bool:
+        """Whether no count changes."""
+        return all(change == 0 for row in self.ptable for change, _ in row)
+
+    @property
+    def bounded(self) -> bool:
+        """True: changes are finite."""
+        return True
+
+    @property
+    def independent(self) -> bool:
+        """False, unless nothing changes: cells with the same records change alike."""
+        return self.exact
+
+    def row_of(self, counts: ArrayLike) -> IntArray:
+        """Return the row of the table that serves each true count >= 0."""
+        true = check.count_array(counts, "counts", lower=0)
+        # Count c beyond the last row R is served by row R - m + 1 + (c - R - 1) mod m.
+        last = len(self.ptable) - 1
+        further = last - self.repeat + 1 + (true - last - 1) % self.repeat
+        return np.where(true <= last, true, further)
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest count that some keys change into a number."""
+        out, at = np.unique(check.count_array(released, "released"), return_inverse=True)
+        change, share = self._matrix
+        # The true counts x = y - d of all changes d, of which those with a share are possible.
+        true = out[:, None] - change
+        there = (true >= 0) & (share[self.row_of(np.maximum(true, 0)), np.arange(change.size)] > 0)
+        low = np.where(there, true, UNBOUNDED).min(axis=1)
+        high = np.where(there, true, -1).max(axis=1)
+        low, high = np.where(high < 0, 1, low), np.maximum(high, 0)
+        shape = np.shape(released)
+        return low[at].reshape(shape), high[at].reshape(shape)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return the share of the keys that change the count of one cell into the number."""
+        out, count = _two_counts(released, true_count)
+        change, share = self._matrix
+        at = np.minimum(np.searchsorted(change, out - count), change.size - 1)
+        known = (change[at] == out - count) & (count >= 0)
+        rows = np.broadcast_to(self.row_of(np.maximum(count, 0)), known.shape)
+        return np.where(known, share[rows, at], 0.0)
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return the numbers that counts from ``low`` to ``high`` may change into."""
+        change, share = self._matrix
+        true = np.arange(max(low, 0), max(high, 0) + 1)
+        return np.unique((true[:, None] + change)[share[self.row_of(true)] > 0])
+
+    @cached_property
+    def _matrix(self) -> tuple[IntArray, FloatArray]:
+        """All changes, increasing, and the share of each in every row."""
+        change = np.unique([d for row in self.ptable for d, _ in row]).astype(np.int64)
+        share = np.zeros((len(self.ptable), change.size))
+        for count, row in enumerate(self.ptable):
+            share[count, np.searchsorted(change, [d for d, _ in row])] = [float(p) for _, p in row]
+        return change, share
+
+
+def _row_shares(row: object, count: int) -> tuple[tuple[int, Fraction], ...]:
+    """Return the changes of one true count with their shares, checked and in order."""
+    name = f"ptable[{count}]"
+    pairs = row.items() if isinstance(row, Mapping) else check.items(row, name)
+    shares: dict[int, Fraction] = {}
+    for pair in pairs:
+        if len(given := check.items(pair, name)) != 2:
+            raise ArgumentTypeError(f"{name} must be pairs (change, share), got {shown(pair)}")
+        change = check.integer(given[0], f"{name}: change", lower=-_MAX_BASE, upper=_MAX_BASE)
+        share = exact_number(given[1], f"{name}: share of change {change}")
+        if share <= 0 or change in shares:
+            raise ArgumentError(
+                f"{name} must give every change once, a share > 0, got {shown(row)}"
+            )
+        shares[change] = share
+    if sum(shares.values()) != 1:
+        raise ArgumentError(f"{name} must have shares that sum to 1, got {sum(shares.values())}")
+    if min(shares) < -count:
+        raise ArgumentError(
+            f"{name} must not make a count of {count} negative, got change {min(shares)}"
+        )
+    return tuple(sorted(shares.items()))
+
+
 #: Every kind that ``_release.json`` can hold.
 KINDS: dict[str, type[Likelihood]] = {
     made.kind: made
-    for made in (TrueCounts, NoiseSpec, RoundingSpec, RangeSpec, SuppressedCounts, SimulationOnly)
+    for made in (
+        TrueCounts,
+        NoiseSpec,
+        RoundingSpec,
+        RangeSpec,
+        CellKeySpec,
+        SuppressedCounts,
+        SimulationOnly,
+    )
 }
 
 

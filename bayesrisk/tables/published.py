@@ -420,8 +420,7 @@ def assumed_true(
     told = check.flag(taken_as_true, "taken_as_true")
     found = next((key for key in keys if key in laws and not laws[key].exact), None)
     if found is not None and not told:
-        closed = laws[found].probability(0, 0) is not None
-        better = "microdata_posterior concludes from this law; " if closed else ""
+        better = "microdata_posterior concludes from this law; " if laws[found].closed else ""
         raise ArgumentError(
             f"tables must hold true counts, got {shown(found)} of a release under the law "
             f"{shown(laws[found].kind)}: {better}taken_as_true=True (on the command line "
@@ -490,6 +489,17 @@ def tabulate(
     known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if known is not None and np.any(np.strings.str_len(known) < place.width(finest)):
         raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
+    return tables_of_histogram(histogram, workload, known)
+
+
+def tables_of_histogram(
+    histogram: Histogram, workload: Workload, known: TextArray | None, *, members: bool = False
+) -> PublishedTables:
+    """Return the tables of a histogram of the finest level, at all places that are ``known``.
+
+    With ``members`` a record counts once in a cell that it is in, whatever its weight there.
+    """
+    place = workload.schema.geography
     small, cells = _compact(histogram.counts)
     places, counts = {}, {}
     for level in workload.levels:
@@ -502,6 +512,8 @@ def tabulate(
         here = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)
+            if members:
+                weights.data = np.minimum(weights.data, 1)
             counts[level, name] = sparse.csr_array(here @ sparse.csr_array(weights.T))
     return PublishedTables(workload, places, counts)
 
