@@ -18,9 +18,8 @@ from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
-from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
 from bayesrisk.tables.likelihoods import CellKeySpec
-from bayesrisk.tables.published import tables_of_histogram
 
 _MOST_KEYS = 2**16
 _MOST_ENTRIES = 2**22  # of a perturbation table: counts times keys
@@ -105,20 +104,36 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedCellKeys:
         records = microdata.for_schema(workload.schema)
-        return PreparedCellKeys(self.spec, self, records, tabulate(microdata, workload))
+        truth = tabulate(microdata, workload)
+        codes, at = records.places()
+        kinds, kind = np.unique(records.cells(), return_inverse=True)
+        rows, members = {}, {}
+        for level in workload.levels:
+            above = workload.schema.geography.ancestors(codes, level)
+            rows[level] = np.searchsorted(truth.geoids[level], above)[at]
+        for table, levels in workload.distinct():
+            weights = sparse.csr_array(table.incidence(workload.schema, kinds).T)
+            weights.data = np.ones_like(weights.data)  # keys are added up, whatever records weigh
+            members |= {(level, table.name): weights for level in levels}
+        return PreparedCellKeys(self.spec, self, truth, kind.reshape(-1), rows, members)
 
-    def _protect_tables(
-        self, records: Records, truth: PublishedTables, rng: np.random.Generator
-    ) -> Protected:
-        key = rng.integers(self._keys, size=len(records))
-        sums = key_sums(records, key + self._keys, truth)
+    def _perturbed(self, of: PreparedCellKeys, rng: np.random.Generator) -> Protected:
+        """Return the tables with freshly drawn keys of all records."""
+        # Keys from K to 2 K - 1 have the same sums modulo K, and none is 0: sums are then stored
+        # where counts are, in the same order.
+        key = self._keys + rng.integers(self._keys, size=len(of.kind))
         counts: Any = {}
-        for name, true in truth.counts.items():
-            part = true.copy()  # stored where there is a record, and the sums of keys as well
-            part.data = self.perturb(part.data, sums.counts[name].data % self._keys)
-            part.eliminate_zeros()
-            counts[name] = part
-        return Protected(replace(truth, counts=counts))
+        for level, row in of.rows.items():
+            shape = len(of.truth.geoids[level]), int(of.kind.max(initial=-1)) + 1
+            by_kind = sparse.csr_array((key, (row, of.kind)), shape=shape)
+            for name in of.truth.workload.at(level):
+                sums = by_kind @ of.members[level, name]
+                sums.sort_indices()
+                part = of.truth.counts[level, name].copy()
+                part.data = self.perturb(part.data, sums.data % self._keys)
+                part.eliminate_zeros()
+                counts[level, name] = part
+        return Protected(replace(of.truth, counts=counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,27 +142,14 @@ class PreparedCellKeys(BasePrepared):
 
     spec: MechanismSpec  # of the releases
     mechanism: CellKey
-    records: Records  # those that the tables count
     truth: PublishedTables  # the true counts
+    kind: IntArray  # which cell of the schema every record is in, of those that occur
+    rows: Mapping[str, IntArray]  # by level the position of the place of every record
+    #: By level and table 1 where records of a kind count in a cell, (kinds, cells).
+    members: Mapping[tuple[str, str], sparse.csr_array]
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._protect_tables(self.records, self.truth, rng)
-
-
-def key_sums(records: Records, keys: IntArray, truth: PublishedTables) -> PublishedTables:
-    """Return the sums of keys > 0 of the records of every cell, in place of their numbers.
-
-    The sums are stored where the true counts are: in cells that have a record.
-    """
-    workload = truth.workload
-    schema, finest = workload.schema, workload.levels[-1]
-    codes, at = records.places()
-    places, above = np.unique(schema.geography.ancestors(codes, finest), return_inverse=True)
-    # A histogram of key sums by place and kind of record; tables are sums of it, as of counts.
-    pairs = keys.astype(np.int64), (above.reshape(-1)[at], records.cells())
-    matrix = sparse.csr_array(pairs, shape=(len(places), schema.size))
-    histogram = Histogram(schema, finest, places, matrix)
-    return tables_of_histogram(histogram, workload, truth.geoids[finest], members=True)
+        return self.mechanism._perturbed(self, rng)
 
 
 # Perturbation tables: rows of shares, of changes by key, and frames of files.

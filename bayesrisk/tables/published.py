@@ -489,17 +489,6 @@ def tabulate(
     known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if known is not None and np.any(np.strings.str_len(known) < place.width(finest)):
         raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
-    return tables_of_histogram(histogram, workload, known)
-
-
-def tables_of_histogram(
-    histogram: Histogram, workload: Workload, known: TextArray | None, *, members: bool = False
-) -> PublishedTables:
-    """Return the tables of a histogram of the finest level, at all places that are ``known``.
-
-    With ``members`` a record counts once in a cell that it is in, whatever its weight there.
-    """
-    place = workload.schema.geography
     small, cells = _compact(histogram.counts)
     places, counts = {}, {}
     for level in workload.levels:
@@ -512,8 +501,6 @@ def tables_of_histogram(
         here = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)
-            if members:
-                weights.data = np.minimum(weights.data, 1)
             counts[level, name] = sparse.csr_array(here @ sparse.csr_array(weights.T))
     return PublishedTables(workload, places, counts)
 
