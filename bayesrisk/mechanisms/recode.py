@@ -206,10 +206,12 @@ def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
         if any(a >= b for a, b in itertools.pairwise(edges)):
             raise ArgumentError(f"{where} must be increasing, got {shown(edges)}")
         return edges
-    lists = [check.count_array(check.items(one, where), where).tolist() for one in given]
+    lists = [[check.integer(c, where) for c in check.items(one, where)] for one in given]
     codes = [code for one in lists for code in one]
     if not all(lists) or len(set(codes)) < len(codes):
-        raise ArgumentError(f"{where} must hold every code once, and no empty group")
+        raise ArgumentError(
+            f"{where} must hold a code once, and no empty group, got {shown(lists)}"
+        )
     return lists
 
 
