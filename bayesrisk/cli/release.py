@@ -507,7 +507,7 @@ def _words(law: "Likelihood", withheld: int) -> str:
             last += " as they are" if law.step == 1 else f" in ranges of {law.step}"
         return f"the range of the true count: {', '.join([*stated, last])}"
     if isinstance(law, CellKeySpec):
-        low, high = (f({d for row in law.ptable for d, _ in row}) for f in (min, max))
+        low, high = (f(d for row in law.shares for d, _ in row) for f in (min, max))
         return (
             f"the true count changed by {low} to {high}, as a table says for the count and the key "
             "of its records: the same people change alike in every table"

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
+from bayesrisk._files.delimited import header_fields, open_text, text_tables
+from bayesrisk._files.text import named, shown
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
@@ -26,7 +29,7 @@ _MOST_ENTRIES = 2**22  # of a perturbation table: counts times keys
 _COLUMNS = ["pcv", "ckey", "pvalue"]
 
 #: For one true count the share of the keys of every change, or the change of every key.
-Row = Mapping[Any, Any] | Sequence[int]
+Row = Mapping[Any, Any] | Sequence[int] | str
 
 
 class CellKey(PreparingMechanism["PreparedCellKeys"]):
@@ -39,11 +42,11 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
 
     Parameters
     ----------
-    ptable : sequence or DataFrame
+    ptable : sequence, DataFrame or path
         For each count 0, 1, 2, ... either a mapping from changes to shares of the keys, multiples
-        of 1 / keys that sum to 1, or the change of every key.  A frame has a row for each count
-        from 1 and key, with columns ``pcv`` (count), ``ckey`` (key) and ``pvalue`` (change), as
-        statistical offices exchange such tables.
+        of 1 / keys that sum to 1, or the change of every key, as numbers or in one text.  A frame
+        has a row for each count from 1 and key, with columns ``pcv`` (count), ``ckey`` (key) and
+        ``pvalue`` (change), as statistical offices exchange such tables; a path names a CSV file.
     keys : int, default 256
         Number K of keys, in [2, 65536].
     repeat : int, default 1
@@ -68,9 +71,11 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     """
 
     def __init__(
-        self, *, ptable: Sequence[Row] | pd.DataFrame, keys: int = 256, repeat: int = 1
+        self, *, ptable: Sequence[Row] | pd.DataFrame | str | Path, keys: int = 256, repeat: int = 1
     ) -> None:
         self._keys = check.integer(keys, "keys", lower=2, upper=_MOST_KEYS)
+        if isinstance(ptable, (str, Path)):
+            ptable = _read_table(Path(ptable))
         given = check.items(
             _frame_rows(ptable, self._keys) if isinstance(ptable, pd.DataFrame) else ptable,
             "ptable",
@@ -84,10 +89,11 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         stated = [
             {str(change): share for change, share in row.items()}
             if isinstance(row, Mapping)
-            else list(row)
+            else " ".join(map(str, row))
             for row in rows
         ]
-        self._law = CellKeySpec(tuple(tuple(_shares(row).items()) for row in rows), repeat)
+        law = (", ".join(f"{by}: {p}" for by, p in _shares(row).items()) for row in rows)
+        self._law = CellKeySpec(tuple(law), repeat)
         # change[count, key]: of a row of shares in order, the smallest change at the least keys.
         self._change = np.array([_by_key(row, self._keys) for row in rows], np.int64)
         parameters = {"ptable": stated, "keys": self._keys, "repeat": self._law.repeat}
@@ -107,7 +113,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         truth = tabulate(microdata, workload)
         codes, at = records.places()
         kinds, kind = np.unique(records.cells(), return_inverse=True)
-        rows, members = {}, {}
+        rows: dict[str, IntArray] = {}
+        members: dict[tuple[str, str], sparse.csr_array] = {}
         for level in workload.levels:
             above = workload.schema.geography.ancestors(codes, level)
             rows[level] = np.searchsorted(truth.geoids[level], above)[at]
@@ -158,7 +165,8 @@ class PreparedCellKeys(BasePrepared):
 def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
     """Return a row as shares by change, in order, or as the change of every key."""
     if not isinstance(row, Mapping):
-        changes = check.count_array(check.items(row, name), name)
+        given = [_number(one) for one in row.split()] if isinstance(row, str) else row
+        changes = check.count_array(check.items(given, name), name)
         if changes.size != keys:
             raise ArgumentError(f"{name} must have a change for {keys} keys, got {changes.size}")
         return [int(change) for change in changes]
@@ -196,6 +204,24 @@ def _by_key(row: dict[int, Fraction] | list[int], keys: int) -> IntArray:
     if isinstance(row, list):
         return np.array(row, np.int64)
     return np.repeat(np.array(list(row), np.int64), [int(p * keys) for p in row.values()])
+
+
+def _read_table(file: Path) -> pd.DataFrame:
+    """Return the whole numbers of a CSV file of counts, keys and changes."""
+    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
+        names = header_fields(lines.readline(), str(file))
+        frame: pd.DataFrame = pa.concat_tables(text_tables(lines, names)).to_pandas()
+    for name in [name for name in _COLUMNS if name in frame]:
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        wrong = (numbers.isna() | (numbers % 1 != 0)).to_numpy()
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise DataError(
+                f"{file}: row {at + 1}, column {name!r}: must be a whole number, got "
+                f"{shown(frame[name][at])}"
+            )
+        frame[name] = numbers.astype(np.int64)
+    return frame
 
 
 def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -459,7 +459,8 @@ class RangeSpec(Likelihood):
         return np.unique(self.publish(np.arange(max(low, 0), max(high, 0) + 1)))
 
 
-Shares = tuple[tuple[tuple[int, Fraction], ...], ...]
+#: Changes of a count, increasing, with the share of the keys that lead to each.
+Shares = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
@@ -471,8 +472,9 @@ class CellKeySpec(Likelihood):
 
     Attributes
     ----------
-    ptable : tuple
-        For each true count 0, 1, 2, ... the pairs (change, share of the keys that lead to it).
+    ptable : tuple of str
+        For each true count 0, 1, 2, ... the changes and the shares of the keys that lead to them,
+        as one text.
     repeat : int, default 1
         How many of the last rows serve larger counts in turn.
 
@@ -480,7 +482,7 @@ class CellKeySpec(Likelihood):
     --------
     A count of 1 or more changes by 1, up or down, with a quarter of the keys each:
 
-    >>> law = CellKeySpec((((0, 1),), ((-1, "1/4"), (0, "1/2"), (1, "1/4"))))
+    >>> law = CellKeySpec(("0: 1", "-1: 1/4, 0: 1/2, 1: 1/4"))
     >>> law.probability([2, 3, 4], 3).tolist()
     [0.25, 0.5, 0.25]
     >>> [end.tolist() for end in law.support([0, 1, 7])]
@@ -489,26 +491,31 @@ class CellKeySpec(Likelihood):
 
     kind: ClassVar[str] = "cell-key"
 
-    ptable: Shares
+    ptable: tuple[str, ...]
     repeat: int = 1
 
     def __post_init__(self) -> None:
-        rows = tuple(
-            _row_shares(row, count) for count, row in enumerate(check.items(self.ptable, "ptable"))
-        )
+        given = check.texts(self.ptable, "ptable")
+        rows = [_row_shares(text, count) for count, text in enumerate(given)]
         if len(rows) < 2 or rows[0] != ((0, Fraction(1)),):
             raise ArgumentError(
                 "ptable must leave a count of 0 as it is, which has no keys, and then say what "
                 f"happens to a count of 1, got {shown(self.ptable)}"
             )
         repeat = check.integer(self.repeat, "repeat", lower=1, upper=len(rows) - 1)
-        object.__setattr__(self, "ptable", rows)
+        texts = tuple(", ".join(f"{change}: {share}" for change, share in row) for row in rows)
+        object.__setattr__(self, "ptable", texts)
         object.__setattr__(self, "repeat", repeat)
+
+    @property
+    def shares(self) -> tuple[Shares, ...]:
+        """For each true count the changes, increasing, with their shares."""
+        return tuple(_row_shares(text, count) for count, text in enumerate(self.ptable))
 
     @property
     def exact(self) -> bool:
         """Whether no count changes."""
-        return all(change == 0 for row in self.ptable for change, _ in row)
+        return not self._matrix[0].any()
 
     @property
     def bounded(self) -> bool:
@@ -559,30 +566,32 @@ class CellKeySpec(Likelihood):
     @cached_property
     def _matrix(self) -> tuple[IntArray, FloatArray]:
         """All changes, increasing, and the share of each in every row."""
-        change = np.unique([d for row in self.ptable for d, _ in row]).astype(np.int64)
-        share = np.zeros((len(self.ptable), change.size))
-        for count, row in enumerate(self.ptable):
+        rows = self.shares
+        change = np.unique([d for row in rows for d, _ in row]).astype(np.int64)
+        share = np.zeros((len(rows), change.size))
+        for count, row in enumerate(rows):
             share[count, np.searchsorted(change, [d for d, _ in row])] = [float(p) for _, p in row]
         return change, share
 
 
-def _row_shares(row: object, count: int) -> tuple[tuple[int, Fraction], ...]:
-    """Return the changes of one true count with their shares, checked and in order."""
+@lru_cache(maxsize=2**14)  # the tables of a release have the same rows
+def _row_shares(text: str, count: int) -> Shares:
+    """Return the changes of one true count with their shares, increasing and checked."""
     name = f"ptable[{count}]"
-    pairs = row.items() if isinstance(row, Mapping) else check.items(row, name)
     shares: dict[int, Fraction] = {}
-    for pair in pairs:
-        if len(given := check.items(pair, name)) != 2:
-            raise ArgumentTypeError(f"{name} must be pairs (change, share), got {shown(pair)}")
-        change = check.integer(given[0], f"{name}: change", lower=-_MAX_BASE, upper=_MAX_BASE)
-        share = exact_number(given[1], f"{name}: share of change {change}")
-        if share <= 0 or change in shares:
+    for part in check.text(text, name).split(","):
+        number, _, share = part.partition(":")
+        try:
+            change = int(number)
+        except ValueError as error:
             raise ArgumentError(
-                f"{name} must give every change once, a share > 0, got {shown(row)}"
-            )
-        shares[change] = share
-    if sum(shares.values()) != 1:
-        raise ArgumentError(f"{name} must have shares that sum to 1, got {sum(shares.values())}")
+                f"{name} must be like '-1: 1/2, 1: 1/2', got {shown(text)}"
+            ) from error
+        if change in shares:
+            raise ArgumentError(f"{name} must give every change once, got {shown(text)}")
+        shares[change] = exact_number(share.strip(), f"{name}: share of change {change}")
+    if min(shares.values()) <= 0 or sum(shares.values()) != 1:
+        raise ArgumentError(f"{name} must have shares > 0 that sum to 1, got {shown(text)}")
     if min(shares) < -count:
         raise ArgumentError(
             f"{name} must not make a count of {count} negative, got change {min(shares)}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
 from scipy.stats import binomtest
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.cell_key import CellKey
@@ -112,6 +112,17 @@ def test_the_same_people_are_the_same_count_everywhere():
     assert apart > 10  # of independent draws that is not so
 
 
+def test_a_perturbation_table_is_read_from_a_file(tmp_path):
+    frame = as_frame(table_by_key(5, 16))
+    frame.to_csv(tmp_path / "ptable.csv", index=False)
+    read = CellKey(ptable=tmp_path / "ptable.csv", keys=16, repeat=2)
+    assert read.spec == CellKey(ptable=frame, keys=16, repeat=2).spec
+    frame.astype(str).replace({"pvalue": {"3": "x"}}).to_csv(tmp_path / "bad.csv", index=False)
+    row = int((frame["pvalue"] == 3).to_numpy().argmax()) + 1
+    with pytest.raises(DataError, match=rf"bad.csv: row {row}, column 'pvalue'.*'x'"):
+        CellKey(ptable=str(tmp_path / "bad.csv"), keys=16)
+
+
 def test_weights_multiply_counts_and_not_keys():
     weighed = Table("years", ("men", "women"), {"sex": np.eye(2, dtype=int) * [[3], [1]]})
     asked, data = people_workload(weighed), population(2)
@@ -159,7 +170,8 @@ def laws(draw):
         changes.append(draw(st.lists(st.integers(-count, 4), min_size=keys, max_size=keys)))
     repeat = draw(st.integers(1, rows))
     shares = [
-        tuple((d, Fraction(row.count(d), keys)) for d in dict.fromkeys(row)) for row in changes
+        ", ".join(f"{d}: {Fraction(row.count(d), keys)}" for d in dict.fromkeys(row))
+        for row in changes
     ]
     return CellKeySpec(tuple(shares), repeat), changes, repeat
 
@@ -256,7 +268,7 @@ def test_risk_of_a_target_is_simulated():
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"ptable": [{0: 1}, {0: "3/4"}]}, ArgumentError, r"ptable\[1\] .* sum to 1, got 3/4"),
+        ({"ptable": [{0: 1}, {0: "3/4"}]}, ArgumentError, r"ptable\[1\] .* sum to 1, got '0: 3/4'"),
         ({"ptable": [{0: 1}, {0: "3/4", -2: "1/4"}]}, ArgumentError, "count of 1 negative.*-2"),
         ({"ptable": [{0: 1}, {0: "2/3", 1: "1/3"}]}, ArgumentError, "multiple of 1/256, got"),
         ({"ptable": [{0: 1}, {0: 2, 1: -1}]}, ArgumentError, "multiple of 1/256, got -1"),
@@ -273,7 +285,8 @@ def test_risk_of_a_target_is_simulated():
         ({"ptable": as_frame(table_by_key(3, 4)), "keys": 3}, ArgumentError, "ckey from 0 to 2"),
         ({"ptable": as_frame(table_by_key(3, 4)), "keys": 5}, ArgumentError, "each of 5 ckey"),
         ({"ptable": as_frame(table_by_key(3, 4))[1:], "keys": 4}, ArgumentError, "got 11 rows"),
-        ({"ptable": "a.csv"}, ArgumentTypeError, "ptable must be a sequence"),
+        ({"ptable": 3}, ArgumentTypeError, "ptable must be a sequence"),
+        ({"ptable": "no-such.csv"}, DataError, "no-such.csv"),
     ],
 )
 def test_bad_perturbation_tables_are_refused(options, error, said):
@@ -284,9 +297,12 @@ def test_bad_perturbation_tables_are_refused(options, error, said):
 @pytest.mark.parametrize(
     ("rows", "error", "said"),
     [
-        ([[[0, 1]], [[0, "1/2"], [0, "1/2"]]], ArgumentError, "every change once"),
-        ([[[0, 1]], [[0, 1, 2]]], ArgumentTypeError, "pairs"),
-        ([[[0, 1]], [[0, "1/2"]]], ArgumentError, "sum to 1, got 1/2"),
+        (["0: 1", "0: 1/2, 0: 1/2"], ArgumentError, "every change once"),
+        (["0: 1", "0: 3/2, 1: -1/2"], ArgumentError, "shares > 0"),
+        (["0: 1", 3], ArgumentTypeError, "ptable"),
+        (["0: 1", "0: 1/2"], ArgumentError, r"ptable\[1\] .* sum to 1, got '0: 1/2'"),
+        (["0: 1", "0 1"], ArgumentError, "like '-1: 1/2, 1: 1/2', got '0 1'"),
+        (["0: 1", "0: half"], ArgumentError, "share of change 0"),
     ],
 )
 def test_bad_laws_are_refused(rows, error, said):
