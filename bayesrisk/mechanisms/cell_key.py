@@ -137,8 +137,9 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
                 sums = by_kind @ of.members[level, name]
                 sums.sort_indices()
                 part = of.truth.counts[level, name].copy()
-                part.data = self.perturb(part.data, sums.data % self._keys)
-                part.eliminate_zeros()
+                if part.nnz:
+                    part.data = self.perturb(part.data, sums.data % self._keys)
+                    part.eliminate_zeros()
                 counts[level, name] = part
         return Protected(replace(of.truth, counts=counts))
 

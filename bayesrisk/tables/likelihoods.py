@@ -425,7 +425,7 @@ class RangeSpec(Likelihood):
 
     def publish(self, counts: ArrayLike) -> IntArray:
         """Return the numbers that are published for true counts >= 0, in their shape."""
-        true = _stored_counts(counts)
+        true = check.count_array(counts, "counts", lower=0)
         edges, values = np.array(self.edges), np.array(self.values)
         found: IntArray = values[np.searchsorted(edges, true, side="right") - 1]
         if self.step is not None:
@@ -529,7 +529,7 @@ class CellKeySpec(Likelihood):
 
     def row_of(self, counts: ArrayLike) -> IntArray:
         """Return the row of the table that serves each true count >= 0."""
-        true = _stored_counts(counts)
+        true = check.count_array(counts, "counts", lower=0)
         # Count c beyond the last row R is served by row R - m + 1 + (c - R - 1) mod m.
         last = len(self.ptable) - 1
         further = last - self.repeat + 1 + (true - last - 1) % self.repeat
@@ -667,13 +667,6 @@ def rounding_probability(
     below = count // base * base
     share = (count - below) / base
     return np.where(out == below, 1.0 - share, np.where(out == below + base, share, 0.0))
-
-
-def _stored_counts(counts: ArrayLike) -> IntArray:
-    """Return true counts; none where no cell of a table has a record."""
-    if np.size(counts) == 0:
-        return np.zeros(np.shape(counts), np.int64)
-    return check.count_array(counts, "counts", lower=0)
 
 
 def _two_counts(released: ArrayLike, true_count: ArrayLike) -> tuple[IntArray, IntArray]:

@@ -1,5 +1,7 @@
 """Recoding against tables of recoded records, and in audits against the same tables asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, by_age, people_workload
 
 from bayesrisk import Release, reconstruct, run
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
 from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
@@ -257,6 +260,54 @@ def test_nothing_is_said_to_follow_from_recoded_tables():
         "none": make_mechanism("identity").spec,
     }
     assert constructions(specs, asked) == [("none", "rounded")]
+
+
+def study(folder, *protections):
+    asked = Workload(TOWN, {("block", t.name): t for t in (TOWN_S, TOWN_RS)})
+    townspeople().to_frame().to_csv(folder / "people.csv", index=False)
+    given = {"protections": protections, "adversaries": EVERYBODY[:2], "stated": ["race"]}
+    return AuditStudy(folder / "people.csv", asked, targets=6, releases=2, seed=1, **given)
+
+
+def test_a_whole_audit_beside_other_protections(tmp_path):
+    cell_key = {"ptable": ["0 0", "1 -1", "0 1"], "keys": 2}
+    told = Protection("merged", "recode", {"groups": {"race": [[1, 2]]}})
+    others = parse_protection("identity"), Protection("keys", "cell-key", cell_key)
+    run(study(tmp_path, *others, told), tmp_path / "out")
+    errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
+    merged = errors[errors["protection"] == "merged"].set_index("table")["error"]
+    assert set(merged.index) == {"S", "RS"}
+    assert merged["S"] == 0.0 < merged["RS"]
+    costs = pd.read_csv(tmp_path / "out" / "costs.csv").set_index("protection")
+    assert costs.loc["identity", "error"] == 0.0 < costs.loc["merged", "error"]
+    assert 0.0 < costs.loc["keys", "error"] <= 1.0
+    statements, _ = read_audit(tmp_path / "out")
+    readings = statements.groupby("protection")["attack"].agg(set).to_dict()
+    assert readings == {
+        "identity": {"likelihood"}, "merged": {"likelihood"}, "keys": {"working-error"}
+    }  # fmt: skip
+    random = statements.groupby("protection")["randomised"].all().to_dict()
+    assert random == {"identity": False, "merged": False, "keys": True}
+    checks = pd.read_csv(tmp_path / "out" / "checks.csv")
+    laws = checks[checks["check"] == "law"].groupby("protection")["against"].agg(set).to_dict()
+    assert laws == {
+        "identity": {"block S", "block RS"},
+        "keys": {"block S", "block RS"},
+        "merged": {"block S", "block RS recoded"},
+    }
+    assert (checks.loc[checks["check"] == "law", "verdict"] == "as stated").all()
+    spots = checks[checks["check"] == "spot"]
+    assert set(spots["protection"]) == {"identity", "keys", "merged"}
+    assert (spots["verdict"] == "agree").all()
+
+
+def test_an_audit_needs_the_level_where_targets_live(tmp_path):
+    tract = Protection("tracts", "recode", {"level": "tract", "groups": {"sex": [[0, 1]]}})
+    asked = study(tmp_path, parse_protection("identity"), tract)
+    both = {**asked.workload.tables, ("tract", "S"): TOWN_S}
+    wide = replace(asked, workload=Workload(TOWN, both))
+    with pytest.raises(ArgumentError, match="'tracts' must publish tables of level 'block'"):
+        run(wide, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
