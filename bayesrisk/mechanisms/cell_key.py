@@ -124,24 +124,24 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
             members |= {(level, table.name): weights for level in levels}
         return PreparedCellKeys(self.spec, self, truth, kind.reshape(-1), rows, members)
 
-    def _perturbed(self, of: PreparedCellKeys, rng: np.random.Generator) -> Protected:
+    def _perturb_tables(self, prepared: PreparedCellKeys, rng: np.random.Generator) -> Protected:
         """Return the tables with freshly drawn keys of all records."""
         # Keys from K to 2 K - 1 have the same sums modulo K, and none is 0: sums are then stored
         # where counts are, in the same order.
-        key = self._keys + rng.integers(self._keys, size=len(of.kind))
+        key = self._keys + rng.integers(self._keys, size=len(prepared.kind))
         counts: Any = {}
-        for level, row in of.rows.items():
-            shape = len(of.truth.geoids[level]), int(of.kind.max(initial=-1)) + 1
-            by_kind = sparse.csr_array((key, (row, of.kind)), shape=shape)
-            for name in of.truth.workload.at(level):
-                sums = by_kind @ of.members[level, name]
+        for level, row in prepared.rows.items():
+            shape = len(prepared.truth.geoids[level]), int(prepared.kind.max(initial=-1)) + 1
+            by_kind = sparse.csr_array((key, (row, prepared.kind)), shape=shape)
+            for name in prepared.truth.workload.at(level):
+                sums = by_kind @ prepared.members[level, name]
                 sums.sort_indices()
-                part = of.truth.counts[level, name].copy()
+                part = prepared.truth.counts[level, name].copy()
                 if part.nnz:
                     part.data = self.perturb(part.data, sums.data % self._keys)
                     part.eliminate_zeros()
                 counts[level, name] = part
-        return Protected(replace(of.truth, counts=counts))
+        return Protected(replace(prepared.truth, counts=counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class PreparedCellKeys(BasePrepared):
     members: Mapping[tuple[str, str], sparse.csr_array]
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._perturbed(self, rng)
+        return self.mechanism._perturb_tables(self, rng)
 
 
 # Perturbation tables: rows of shares, of changes by key, and frames of files.
