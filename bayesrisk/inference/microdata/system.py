@@ -278,7 +278,9 @@ def _layer(
                 f"{law.kind!r} for table {name!r} at level {level!r}"
             )
         given.append(_dense(tables.counts[level, name], at))
-        hidden.append(_dense(tables.hidden(level, name), at))
+        withheld = tables.suppressed.get((level, name))
+        none = np.zeros(given[-1].shape, np.bool_)
+        hidden.append(none if withheld is None else _dense(withheld, at))
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(given, axis=1).astype(np.int64)

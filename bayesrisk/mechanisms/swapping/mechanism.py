@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
@@ -21,17 +23,17 @@ from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
     Units,
-    apportion,
     geography_of,
     moved,
-    pairs_for_rate,
+    pairs_of_tiers,
     parse_tiers,
+    partner_or_self,
     points,
     swap_units,
     tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
@@ -64,13 +66,48 @@ class PreparedSwapping(BasePrepared):
 
     mechanism: Swapping
     plan: SwapPlan  # units and what decides of their swaps
-    spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
+    spec: MechanismSpec  # of releases: which tables do not change
     workload: Workload  # published tables
     records: Records  # the records that the workload counts
     _watched: dict[tuple[Cell, ...], Any] = field(default_factory=dict)
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._tables(self.plan, self.workload, rng)
+        partner, _ = self.mechanism._partners(self.plan, rng)
+        if self._counting is not None:
+            tables = self._counting.tables(self.plan.units.place[partner_or_self(partner)])
+        else:
+            mechanism, plan = self.mechanism, self.plan
+            after = moved(plan.data, plan.units, partner, mechanism._unit)
+            tables = tabulate(after, self.workload)
+        done = partner[self.plan.eligible] >= 0
+        rate = float(done.mean()) if done.size else 0.0
+        return Protected(tables, self.spec, {"realised_rate": rate})
+
+    @functools.cached_property
+    def _counting(self) -> _Counting | None:
+        """What counts swapped records in their new places; None where it is not known who moves."""
+        unit, listed = self._unit_of_records(), self.plan.data.geoids()
+        if unit is None or listed is None:
+            return None
+        workload, own = self.workload, self.records.places()
+        geography, level = workload.schema.geography, workload.levels[-1]
+        codes = np.unique(geography.ancestors(listed, level))
+        of_units, of_records = (
+            np.searchsorted(codes, geography.ancestors(places, level))
+            for places in (self.plan.units.places, own[0])
+        )
+        cells, kind = np.unique(self.records.cells(), return_inverse=True)
+        geoids = {name: np.unique(geography.ancestors(codes, name)) for name in workload.levels}
+        above = {
+            name: np.searchsorted(found, geography.ancestors(codes, name))
+            for name, found in geoids.items()
+        }
+        weights = {
+            key: sparse.csr_array(table.incidence(workload.schema, cells).T)
+            for key, table in workload.tables.items()
+        }
+        place = of_records[own[1]].astype(np.int64)
+        return _Counting(workload, geoids, above, weights, kind, cells.size, place, of_units, unit)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without making its tables.
@@ -85,8 +122,7 @@ class PreparedSwapping(BasePrepared):
         if watched is None:
             return None
         partner, _ = self.mechanism._partners(self.plan, rng)
-        source = np.where(partner >= 0, partner, np.arange(len(partner)))
-        new_place = self.plan.units.place[source]
+        new_place = self.plan.units.place[partner_or_self(partner)]
         counts = np.empty(len(key), dtype=np.int64)
         for i, (stay, weight, inside, unit) in enumerate(watched):
             counts[i] = stay + weight @ inside[new_place[unit]]
@@ -133,6 +169,36 @@ class PreparedSwapping(BasePrepared):
             moves = self.mechanism._unit == "household"
             return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """Tables of records that move with units: all that does not depend on where they move."""
+
+    workload: Workload
+    geoids: dict[str, TextArray]  # places of every level
+    above: dict[str, IntArray]  # for each place of the finest level the one around it
+    weights: dict[tuple[str, str], sparse.csr_array]  # (kinds of records, cells of a table)
+    kind: IntArray  # kind of every record, and how many there are
+    kinds: int
+    place: IntArray  # place of every record that stays
+    place_of_units: IntArray  # for each place of the units the one of the finest level
+    unit: IntArray  # unit that every record moves with, -1 for none
+
+    def tables(self, place: IntArray) -> PublishedTables:
+        """Return the tables where units are at some places."""
+        moving = self.unit >= 0
+        here = self.place.copy()
+        here[moving] = self.place_of_units[place[self.unit[moving]]]
+        counts = {}
+        for level in self.workload.levels:
+            # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}
+            shape = self.geoids[level].size, self.kinds
+            ones, at = np.ones(here.size, np.int64), (self.above[level][here], self.kind)
+            number = sparse.csr_array((ones, at), shape=shape)
+            for name in self.workload.at(level):
+                counts[level, name] = sparse.csr_array(number @ self.weights[level, name])
+        return PublishedTables(self.workload, self.geoids, counts)
 
 
 _UNITS = ("household", "person")
@@ -286,7 +352,15 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
         plan = self._plan(microdata)
         records = plan.data.for_schema(workload.schema)
-        return PreparedSwapping(self, plan, self.spec, workload, records)
+        coarse = workload.schema.geography.rank(self._within)
+        same = [
+            (level, name)
+            for (level, name), table in workload.tables.items()
+            if workload.schema.geography.rank(level) <= coarse
+            or self._keeps(table, microdata, workload)
+        ]
+        spec = replace(self.spec, tables=dict.fromkeys(same, TrueCounts()))
+        return PreparedSwapping(self, plan, spec.for_tables(workload.tables), workload, records)
 
     def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
@@ -349,22 +423,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         return check.choice(self._within, "within", levels)
 
-    def _tables(self, plan: SwapPlan, workload: Workload, rng: np.random.Generator) -> Protected:
-        swapped = self._swapped(plan, rng)
-        tables = tabulate(swapped.microdata, workload)
-        geography = workload.schema.geography
-        coarse = geography.rank(self._within)
-        same = tuple(
-            (level, name)
-            for (level, name), table in workload.tables.items()
-            if geography.rank(level) <= coarse or self._keeps(table, swapped.microdata, workload)
-        )
-        return Protected(
-            tables,
-            replace(self.spec, tables=dict.fromkeys(same, TrueCounts())),
-            {"realised_rate": swapped.realised_rate},
-        )
-
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
         """Say whether a table depends on nothing but block, swap key and how many there are."""
         records = data.households if self._unit == "household" else data.persons
@@ -400,8 +458,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         tiers = len(self._weights)
         cells = region * tiers + tier
         sizes = np.bincount(cells, minlength=(int(region.max()) + 1) * tiers).tolist()
-        weights = [size * self._weights[i % tiers] for i, size in enumerate(sizes)]
-        wanted = apportion(pairs_for_rate(self._rate, len(region)), weights, sizes)
+        wanted = pairs_of_tiers(self._rate, tuple(sizes), self._weights)
         queue = rng.permutation(len(region))
         queue = queue[np.argsort(cells[queue], kind="stable")].tolist()
         start = missing = 0

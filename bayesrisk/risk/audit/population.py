@@ -12,7 +12,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import named_stream
+from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -46,6 +46,7 @@ from bayesrisk.risk.audit.attacks import (
     inference_methods,
     stated_values,
 )
+from bayesrisk.risk.mechanism.question import Drawing
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
@@ -160,6 +161,7 @@ class AuditQuestion:
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
 _SIZES = 2  # times the size of the largest place is what a place may have
+_DRAWINGS, _FEW = 128, 2000  # drawings that are kept, of so few records
 _ERRORS = ("error", "withheld", "mean_squared_error")
 #: Errors of no table.
 NO_ERRORS = pd.DataFrame(
@@ -228,6 +230,7 @@ class AuditedPopulation:
         self._all = np.bincount(self.cells, minlength=schema.size)
         self._priors: dict[int, RecordPrior] = {}
         self._alike: dict[int, dict[int, int]] = {}
+        self._drawings: dict[tuple[int, int | None], Drawing] = {}
         self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
             self._all, self._row, self._place = (
@@ -318,13 +321,23 @@ class AuditedPopulation:
         These belong to a stream, which settings of one mechanism share, and to the number of the
         release.
         """
-        data = self.data
-        if without_row is not None:
-            check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
-            data = _without(data, self.records, without_row)
         seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
-        rng = seed if self._around is None else named_stream(seed, self._around.code)
-        return mechanism.release(data, workload=self.question.workload, rng=rng)
+        around = self._around
+        rng = generator(seed) if around is None else named_stream(seed, around.code)
+        return self._drawing(mechanism, without_row).draw(rng)
+
+    def _drawing(self, mechanism: Mechanism, without_row: int | None) -> Drawing:
+        """Return what does not depend on chance, of all data or those without a record, once."""
+        key = id(mechanism), without_row  # a drawing holds its mechanism
+        if key not in self._drawings:
+            data = self.data
+            if without_row is not None:
+                check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
+                data = _without(data, self.records, without_row)
+            while len(self._drawings) >= (_DRAWINGS if len(self.records) <= _FEW else 1):
+                self._drawings.pop(next(iter(self._drawings)))
+            self._drawings[key] = Drawing(mechanism, data, self.question.workload)
+        return self._drawings[key]
 
     def errors(self, release: Release) -> pd.DataFrame:
         """Return the errors of every table over all places, as an agency states them."""
