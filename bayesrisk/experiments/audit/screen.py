@@ -11,7 +11,6 @@ import pandas as pd
 
 from bayesrisk.experiments.audit.populations import of_population, population_names
 from bayesrisk.experiments.runs.page import PageTable
-from bayesrisk.plotting.audit import one_release
 from bayesrisk.risk.audit import METHODS
 
 Row = Mapping[Any, Any]
@@ -189,6 +188,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
         text, hidden = (_span([r[n] for r in rows], f) for n, f in (
             ("error", error_text), ("withheld", "{:.0%}".format)))  # fmt: skip
         return text + (f", {hidden} of counts withheld" if hidden != "0%" else "")
+
+    from bayesrisk.plotting.audit import one_release  # slow to import
 
     releases = max(int(row["releases"]) for row in every)
     asked, people = every[0]["targets"], every[0]["people"]

@@ -329,7 +329,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
 
 def is_readable(law: Likelihood) -> bool:
     """Return True if a published count has a likelihood given the true one alone."""
-    return law.exact or law.probability(0, 0) is not None
+    return law.exact or isinstance(law, NoiseSpec) or law.probability(0, 0) is not None
 
 
 def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:
