@@ -74,7 +74,7 @@ class PreparedSwapping(BasePrepared):
     def _draw(self, rng: np.random.Generator) -> Protected:
         partner, _ = self.mechanism._partners(self.plan, rng)
         if self._counting is not None:
-            tables = self._counting.tables(self.plan.units.place[partner_or_self(partner)])
+            tables = self._counting.tables(self.plan.units.place, partner)
         else:
             mechanism, plan = self.mechanism, self.plan
             after = moved(plan.data, plan.units, partner, mechanism._unit)
@@ -181,15 +181,16 @@ class _Counting:
     weights: dict[tuple[str, str], sparse.csr_array]  # (kinds of records, cells of a table)
     kind: IntArray  # kind of every record, and how many there are
     kinds: int
-    place: IntArray  # place of every record that stays
+    place: IntArray  # place of every record
     place_of_units: IntArray  # for each place of the units the one of the finest level
     unit: IntArray  # unit that every record moves with, -1 for none
 
-    def tables(self, place: IntArray) -> PublishedTables:
-        """Return the tables where units are at some places."""
-        moving = self.unit >= 0
+    def tables(self, place: IntArray, partner: IntArray) -> PublishedTables:
+        """Return the tables where units of some places are at their partners' places."""
+        moves = self.unit >= 0
+        moves[moves] = partner[self.unit[moves]] >= 0
         here = self.place.copy()
-        here[moving] = self.place_of_units[place[self.unit[moving]]]
+        here[moves] = self.place_of_units[place[partner[self.unit[moves]]]]
         counts = {}
         for level in self.workload.levels:
             # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}
