@@ -12,11 +12,12 @@ import pandas as pd
 from bayesrisk.experiments.audit.populations import of_population, population_names
 from bayesrisk.experiments.runs.page import PageTable
 from bayesrisk.risk.audit import METHODS
+from bayesrisk.risk.audit.measures import BEST_READINGS
 
 Row = Mapping[Any, Any]
 EVERYBODY = "everybody"
 #: Ways to read a release, an adversary's best model of the protection before all others.
-_READINGS = ("likelihood", "swap-aware", "working-error", "as-true", *METHODS)
+_READINGS = (*BEST_READINGS, "as-true", *METHODS)
 _BRIEF = 5  # lines
 
 

@@ -27,7 +27,6 @@ from bayesrisk.mechanisms.swapping.pairs import (
     moved,
     pairs_of_tiers,
     parse_tiers,
-    partner_or_self,
     points,
     swap_units,
     tiers_of,
@@ -73,23 +72,23 @@ class PreparedSwapping(BasePrepared):
 
     def _draw(self, rng: np.random.Generator) -> Protected:
         partner, _ = self.mechanism._partners(self.plan, rng)
-        if self._counting is not None:
-            tables = self._counting.tables(self.plan.units.place, partner)
+        counting, plan = self._counting, self.plan
+        if counting is not None:
+            tables = counting.tables(counting.places(plan.units.place, partner))
         else:
-            mechanism, plan = self.mechanism, self.plan
-            after = moved(plan.data, plan.units, partner, mechanism._unit)
+            after = moved(plan.data, plan.units, partner, self.mechanism._unit)
             tables = tabulate(after, self.workload)
-        done = partner[self.plan.eligible] >= 0
+        done = partner[plan.eligible] >= 0
         rate = float(done.mean()) if done.size else 0.0
         return Protected(tables, self.spec, {"realised_rate": rate})
 
     @functools.cached_property
     def _counting(self) -> _Counting | None:
-        """What counts swapped records in their new places; None where it is not known who moves."""
-        unit, listed = self._unit_of_records(), self.plan.data.geoids()
-        if unit is None or listed is None:
+        """Counts of records in their new places, ready; None where it is not known who moves."""
+        unit = self._unit_of_records()
+        if unit is None:
             return None
-        workload, own = self.workload, self.records.places()
+        workload, own, listed = self.workload, self.records.places(), self.plan.data.geoids()
         geography, level = workload.schema.geography, workload.levels[-1]
         codes = np.unique(geography.ancestors(listed, level))
         of_units, of_records = (
@@ -115,60 +114,32 @@ class PreparedSwapping(BasePrepared):
         Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
         records are not those that were swapped, row by row.
         """
-        key = tuple(cells)
+        counting, key = self._counting, tuple(cells)
+        if counting is None:
+            return None
         if key not in self._watched:
-            self._watched[key] = self._watch(key)
-        watched = self._watched[key]
-        if watched is None:
-            return None
+            self._watched[key] = [counting.watch(*cell) for cell in key]
         partner, _ = self.mechanism._partners(self.plan, rng)
-        new_place = self.plan.units.place[partner_or_self(partner)]
-        counts = np.empty(len(key), dtype=np.int64)
-        for i, (stay, weight, inside, unit) in enumerate(watched):
-            counts[i] = stay + weight @ inside[new_place[unit]]
-        return counts
-
-    def _watch(self, cells: tuple[Cell, ...]) -> list[Any] | None:
-        """Return, for each cell, what never moves of it; weights, places and units of the rest."""
-        places, place = self.records.places()
-        unit = self._unit_of_records()
-        if unit is None:
-            return None
-        geography, schema = self.workload.schema.geography, self.workload.schema
-        distinct, kind = np.unique(self.records.cells(), return_inverse=True)
-        found = []
-        for level, name, cell, code in cells:
-            table = self.workload.tables[level, name]
-            row = table.incidence(schema, distinct)[[table.cells.index(cell)]].toarray()[0]
-            weight = row[kind]
-            counted = weight != 0
-            here = geography.ancestors(places, level) == code
-            fixed = counted & (unit < 0)
-            stay = int(weight[fixed] @ here[place[fixed]])
-            moving = counted & (unit >= 0)
-            inside = geography.ancestors(self.plan.units.places, level) == code
-            found.append((stay, weight[moving], inside.astype(np.int64), unit[moving]))
-        return found
+        here = counting.places(self.plan.units.place, partner)
+        counts = [weight @ inside[here[rows]] for rows, weight, inside in self._watched[key]]
+        return np.array(counts, np.int64)
 
     def _unit_of_records(self) -> IntArray | None:
         """Return the unit that each counted record moves with, -1 for none; None if unknown.
 
         Recoding may leave records out, whose places then tell that the rows are others.
         """
-        units, data = self.plan.units, self.plan.data
-        for records in (data.persons, data.households):
-            if records is None or len(records) != len(self.records):
-                continue
-            if records is not self.records and not np.array_equal(
-                records.geoids, self.records.geoids
-            ):
-                continue
-            if records is data.persons:
-                return units.member
-            count = len(records)
-            moves = self.mechanism._unit == "household"
-            return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
-        return None
+        units, data, own = self.plan.units, self.plan.data, self.records
+        given = [one for one in (data.persons, data.households) if one is not None]
+        same = [one for one in given if one is own] or [
+            one for one in given if len(one) == len(own) and np.array_equal(one.geoids, own.geoids)
+        ]
+        if len(same) != 1:
+            return None
+        if same[0] is data.persons:
+            return units.member
+        moves = self.mechanism._unit == "household"
+        return np.arange(len(own)) if moves else np.full(len(own), -1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +156,24 @@ class _Counting:
     place_of_units: IntArray  # for each place of the units the one of the finest level
     unit: IntArray  # unit that every record moves with, -1 for none
 
-    def tables(self, place: IntArray, partner: IntArray) -> PublishedTables:
-        """Return the tables where units of some places are at their partners' places."""
+    def places(self, place: IntArray, partner: IntArray) -> IntArray:
+        """Return the place of every record after units, of some places, have changed places."""
         moves = self.unit >= 0
         moves[moves] = partner[self.unit[moves]] >= 0
         here = self.place.copy()
         here[moves] = self.place_of_units[place[partner[self.unit[moves]]]]
+        return here
+
+    def watch(self, level: str, table: str, cell: str, code: str) -> tuple[IntArray, ...]:
+        """Return the records that a cell counts, how often each, and in which places."""
+        column = self.workload.tables[level, table].cells.index(cell)
+        weight = self.weights[level, table][:, [column]].toarray()[:, 0][self.kind]
+        inside = self.geoids[level][self.above[level]] == code
+        rows = np.flatnonzero(weight)
+        return rows, weight[rows], inside.astype(np.int64)
+
+    def tables(self, here: IntArray) -> PublishedTables:
+        """Return the tables of records at their places."""
         counts = {}
         for level in self.workload.levels:
             # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}

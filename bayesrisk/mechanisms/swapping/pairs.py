@@ -480,14 +480,9 @@ def points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
     return known[["x", "y"]].to_numpy(dtype=float)[at]
 
 
-def partner_or_self(partner: IntArray) -> IntArray:
-    """Return the unit whose place each unit gets: its partner, or itself."""
-    return np.where(partner >= 0, partner, np.arange(len(partner)))
-
-
 def moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
     """Return the microdata with every swapped unit at its partner's place."""
-    source = partner_or_self(partner)
+    source = np.where(partner >= 0, partner, np.arange(len(partner)))
     place = units.place[source]
     persons, households = data.persons, data.households
     if unit == "person" and persons is not None:

@@ -335,10 +335,6 @@ class AuditedPopulation:
             self._drawings[key] = Drawing(mechanism, data, self.question.workload)
         return self._drawings[key]
 
-    def errors(self, release: Release) -> pd.DataFrame:
-        """Return the errors of every table over all places, as an agency states them."""
-        return mean_errors(self.error_sums(release))
-
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
         lines = []

@@ -301,13 +301,16 @@ def test_release_of_household_tables():
     st.integers(0, 2**32),
     st.integers(1, 12),
     st.integers(1, 60),
+    st.integers(1, 3),
     st.sampled_from(["household", "person"]),
     st.sampled_from(["people", "households"]),
     st.booleans(),
 )
-def test_releases_are_the_tables_of_swapped_records(seed, blocks, households, unit, counted, home):
+def test_releases_are_the_tables_of_swapped_records(
+    seed, blocks, households, largest, unit, counted, home
+):
     """The slow way: microdata with every record at its new place, counted anew."""
-    data = population(seed, blocks=blocks, households=households)
+    data = population(seed, blocks=blocks, households=households, largest=largest)
     if home and unit == "household":  # of some persons the household has no record
         data = replace(data, persons=data.persons.replace(household=data.persons.codes("age") - 9))
     tenure = Table("tenure", tuple("abc"), {"tenure": np.eye(3, dtype=np.int64)})
