@@ -85,10 +85,10 @@ class PreparedSwapping(BasePrepared):
     @functools.cached_property
     def _counting(self) -> _Counting | None:
         """Counts of records in their new places, ready; None where it is not known who moves."""
-        unit = self._unit_of_records()
-        if unit is None:
+        unit, listed = self._unit_of_records(), self.plan.data.geoids()
+        if unit is None or listed is None:
             return None
-        workload, own, listed = self.workload, self.records.places(), self.plan.data.geoids()
+        workload, own = self.workload, self.records.places()
         geography, level = workload.schema.geography, workload.levels[-1]
         codes = np.unique(geography.ancestors(listed, level))
         of_units, of_records = (

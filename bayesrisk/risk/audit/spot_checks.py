@@ -212,8 +212,8 @@ def _part(
     for c, term in enumerate(terms):
         step = np.append(weight[:, c], 1)
         room = np.full(state.size, most + 1)
-        for j in np.flatnonzero(step):
-            room = np.minimum(room, (span[j] - 1 - state // radix[j] % span[j]) // step[j] + 1)
+        for r in np.flatnonzero(step).tolist():
+            room = np.minimum(room, (span[r] - 1 - state // radix[r] % span[r]) // step[r] + 1)
         work += int(room.sum())
         if work > _MOST:
             return None
@@ -305,9 +305,11 @@ def spot_comparisons(
                 at = rows["statement"].map(position).to_numpy()
                 for belief, again in beliefs.items():
                     error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
-                    made = {"belief": belief, "stated": rows[belief], "again": again[at]}
-                    made |= {"drawn": drawn, "error": error}
-                    frames.append(rows.assign(**made).reindex(columns=SPOTS))
+                    made = {
+                        "belief": belief, "stated": rows[belief], "error": error,
+                        "again": again[at],
+                    }  # fmt: skip
+                    frames.append(rows.assign(drawn=drawn, **made).reindex(columns=SPOTS))
         done += small
         if done == targets:
             break
