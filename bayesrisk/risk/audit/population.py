@@ -323,7 +323,7 @@ class AuditedPopulation:
         return self._drawing(mechanism, without_row).draw(rng)
 
     def _drawing(self, mechanism: Mechanism, without_row: int | None) -> Drawing:
-        """Return what does not depend on chance, of all data or those without a record, once."""
+        """Return the mechanism ready to be drawn from, of all data or those without a record."""
         key = id(mechanism), without_row  # a drawing holds its mechanism
         if key not in self._drawings:
             data = self.data

@@ -317,7 +317,7 @@ def spot_comparisons(
 
 
 def _known_others(asked: tuple[str, AuditTarget]) -> tuple[bytes, bool]:
-    """Return what an adversary knows of others."""
+    """Return the known records of others, and whether these are all of them."""
     return asked[1].others.tobytes(), asked[1].all_others
 
 
