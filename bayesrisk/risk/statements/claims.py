@@ -15,7 +15,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
-from bayesrisk.reconstruction.claims.result import claim_sentences
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
