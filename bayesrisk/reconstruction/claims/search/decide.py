@@ -108,6 +108,8 @@ class Decider:
         if self.deadline.late:
             return Status.UNKNOWN
         self._reduce(possible)
+        if not possible.any():  # ranges that only nobody fits, or that not even nobody does
+            return Status.FEASIBLE if self.take(self.model.low) else Status.INFEASIBLE
         likely = np.flatnonzero(self._likely[possible])
         self._linear = Sifted(self.model, likely, deadline=self.deadline)
         rng = np.random.default_rng(self.problem.seed)
