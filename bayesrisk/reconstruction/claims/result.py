@@ -102,7 +102,7 @@ class Claims(AttackResult):
             said = "would be true if the published counts were"
         return [
             f"{len(verified):,} claims {said}, in {places:,} of "
-            f"{len(self.blocks):,} places; {int(single(verified).sum()):,} of them "
+            f"{len(self.blocks):,} places; {int(one_record(verified).sum()):,} of them "
             "are about exactly one record.",
             f"{int(known.get(Status.UNDECIDED, 0)):,} undecided, "
             f"{int(known.get(Status.REFUTED, 0)):,} refuted. "
@@ -171,7 +171,7 @@ class Claims(AttackResult):
         check.flag(singletons, "singletons")
         found = self.to_frame(readable=readable)
         if singletons:
-            found = found[single(found)]
+            found = found[one_record(found)]
         records = self.rows if rows is None else rows
         missing = [c for c in (self.level, *self.columns) if c not in check.frame(records, "rows")]
         if missing:
@@ -203,16 +203,16 @@ class Claims(AttackResult):
         return found
 
 
-def bounds(claims: pd.DataFrame) -> BoolArray:
+def several(claims: pd.DataFrame) -> BoolArray:
     """Return which claims are about at least a number of records, and not about exactly so many."""
     if "at_least" not in claims:
         return np.zeros(len(claims), np.bool_)
     return claims["at_least"].to_numpy(np.bool_)
 
 
-def single(claims: pd.DataFrame) -> BoolArray:
+def one_record(claims: pd.DataFrame) -> BoolArray:
     """Return which claims are about exactly one record."""
-    return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~bounds(claims))
+    return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
 
 
 def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
@@ -316,7 +316,7 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
             f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
         )
     parts = (at == place for place in range(len(problem.places)))
-    more = bounds(frame)
+    more = several(frame)
     return [AskedClaims(patterns[own], times[own], more[own]) for own in parts]
 
 
@@ -632,7 +632,7 @@ def verify_claims(
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
     problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)
-    problem = replace(problem, bounds=problem.bounds or bool(bounds(frame).any()))
+    problem = replace(problem, bounds=problem.bounds or bool(several(frame).any()))
     asked = zip(problem.blocks(), encoded(problem, frame), strict=True)
     return _collected(problem, [problem.study(block, claims) for block, claims in asked])
 
