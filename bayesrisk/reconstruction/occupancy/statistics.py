@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,11 +142,9 @@ class OccupancyStatistics:
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
-        return OccupancyStatistics(
-            self.geoids[index],
-            *(getattr(self, name)[index] for name in (*TABLES, *_MOST)),
-            most=None if self.most is None else self.most.take(index),
-        )
+        most = None if self.most is None else self.most.take(index)
+        own: dict[str, Any] = {name: getattr(self, name)[index] for name in (*TABLES, *_MOST)}
+        return OccupancyStatistics(self.geoids[index], **own, most=most)
 
     def exact(self, reader: str) -> OccupancyStatistics:
         """Return the statistics, for a reader who understands no counts but exact ones."""
@@ -302,7 +301,7 @@ def occupancy_statistics(
                 f"hud must be 'counts' where tables allow several counts of a cell, got {hud!r}"
             )
         return _smallest_and_largest(tables, level, known_rule=known_rule)
-    counts = {name: _counts(tables, level, table) for name, table in TABLES.items()}
+    counts: dict[str, Any] = {n: _counts(tables, level, table) for n, table in TABLES.items()}
     for name in TABLES:
         if name not in _WIDTH:
             counts[name] = counts[name][:, 0]
@@ -328,8 +327,8 @@ def _smallest_and_largest(
     tables: PublishedTables, level: str, *, known_rule: bool
 ) -> OccupancyStatistics:
     """Return the smallest counts that tables allow, with the largest ones as ``most``."""
-    low: dict[str, IntArray] = {}
-    high: dict[str, IntArray] = {}
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
     for name, table in TABLES.items():
         values = _counts(tables, level, table, withheld=True)
         low[name], high[name] = tables.support(level, table, known_rule=known_rule)

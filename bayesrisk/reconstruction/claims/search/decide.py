@@ -34,7 +34,7 @@ from bayesrisk.reconstruction.claims.search.lattice import (
     universal,
 )
 from bayesrisk.reconstruction.claims.search.space import (
-    BlockCounts,
+    AllowedCounts,
     BlockSystem,
     ClaimSpace,
     Conflict,
@@ -475,7 +475,7 @@ class ClaimProblem:
         sizes = self.space.sizes[self.sets.columns]
         return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
 
-    def blocks(self) -> Iterator[BlockCounts]:
+    def blocks(self) -> Iterator[AllowedCounts]:
         """Yield the published cells of each place, and the counts that they allow."""
         for row in range(len(self.places)):
             published = self.counts[[row]].toarray()[0].astype(np.int64)
@@ -487,15 +487,13 @@ class ClaimProblem:
             else:
                 at = row % _PLACES
                 if at == 0:
-                    lows, highs = self._allowed(row)
+                    lows, highs = self._allowed(self.ranges, row)
                 low, high = lows[at], highs[at]
-            yield BlockCounts(published, hidden, low, high)
+            yield AllowedCounts(published, hidden, low, high)
 
-    def _allowed(self, first: int) -> tuple[IntArray, IntArray]:
+    def _allowed(self, tables: PublishedTables, first: int) -> tuple[IntArray, IntArray]:
         """Return the smallest and largest counts that cells allow, of some places from one on."""
-        tables, rows = self.ranges, np.arange(first, min(first + _PLACES, len(self.places)))
-        if tables is None:
-            return np.zeros((2, 0, 0), np.int64)
+        rows = np.arange(first, min(first + _PLACES, len(self.places)))
         ends = [
             tables.support(*key, rows, known_rule=self.known_rule)
             for key in tables.workload.tables
@@ -504,7 +502,7 @@ class ClaimProblem:
         lows, highs = zip(*ends, strict=True)
         return np.hstack(lows), np.hstack(highs)
 
-    def study(self, counts: BlockCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
+    def study(self, counts: AllowedCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
         """Return the claims of a block: candidates, or those asked for, with decisions."""
         deadline = Deadline(self.time_limit)
         system = block_system(self.space, counts)
@@ -528,7 +526,7 @@ class ClaimProblem:
             return _bounded(self, system, counts, decider, claimed, records, asked)
         return _decided(self, system, decider, claimed, records)
 
-    def _in_words(self, conflict: Conflict, counts: BlockCounts) -> str:
+    def _in_words(self, conflict: Conflict, counts: AllowedCounts) -> str:
         """Return a conflict with the published cells and their counts."""
         said = []
         for q in conflict.query.tolist():
@@ -694,7 +692,7 @@ def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) 
 def _bounded(
     about: ClaimProblem,
     system: BlockSystem,
-    counts: BlockCounts,
+    counts: AllowedCounts,
     decider: Decider,
     claimed: _Claimed,
     records: CodeArray,

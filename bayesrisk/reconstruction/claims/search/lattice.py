@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.space import (
-    BlockCounts,
+    AllowedCounts,
     BlockSystem,
     ClaimSpace,
     Stated,
@@ -481,7 +481,7 @@ def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) 
 
 
 def readable_bounds(
-    space: ClaimSpace, stated: Stated, cells: IntArray, counts: BlockCounts, claims: StatedClaims
+    space: ClaimSpace, stated: Stated, cells: IntArray, counts: AllowedCounts, claims: StatedClaims
 ) -> BoolArray:
     """Return the claims that a table states itself, where its cells allow several counts.
 

@@ -429,7 +429,7 @@ def _cross(
 # One block as a system: live cells, classes of cells that no table tells apart, and rows.
 
 
-class BlockCounts(NamedTuple):
+class AllowedCounts(NamedTuple):
     """The published cells of a block, and the true counts that each of them allows.
 
     ``published`` is 0 where a count is ``hidden``.  The true count is from ``low`` to ``high``,
@@ -481,7 +481,7 @@ class Conflict(NamedTuple):
     query: IntArray
 
 
-def block_system(space: ClaimSpace, counts: BlockCounts) -> BlockSystem | Conflict:
+def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conflict:
     """Return the system of a block, or the published cells that no possible cell can fill.
 
     A conflict is where a count is negative, or cannot be published, or must be positive though
