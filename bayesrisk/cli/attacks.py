@@ -19,6 +19,7 @@ from bayesrisk.cli.base import (
     JsonOption,
     OutputOption,
     QuietOption,
+    RuleOption,
     RunOptions,
     SchemaOption,
     SeedOption,
@@ -71,6 +72,7 @@ def claims(
     solver: SolverOption = "highs",
     time_limit: Annotated[str | None, typer.Option(help="Seconds for each block [none].")] = None,
     taken_as_true: TakenOption = False,
+    no_rule: RuleOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
     from bayesrisk.experiments.reconstruction import ClaimsStudy
@@ -84,6 +86,7 @@ def claims(
         solver=solver,
         time_limit=optional_number(time_limit, "time_limit"),
         taken_as_true=taken_as_true,
+        known_rule=not no_rule,
     )
     summary = how.run(study, output, "claims")
     said = (
@@ -368,6 +371,7 @@ class AttackOptions:
     seed: SeedOption = 1
     time_limit: LimitOption = None
     taken_as_true: TakenOption = False
+    no_rule: RuleOption = False
 
 
 def attack(
@@ -397,6 +401,7 @@ def attack(
         seed=what.seed,
         time_limit=optional_number(what.time_limit, "time_limit"),
         taken_as_true=what.taken_as_true,
+        known_rule=not what.no_rule,
     )
     summary = how.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"

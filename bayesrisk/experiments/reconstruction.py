@@ -38,7 +38,7 @@ from bayesrisk.reconstruction import (
     record_form,
     solution_variability,
 )
-from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem
+from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
@@ -482,6 +482,7 @@ _OPTIONS = (
     "solver",
     "time_limit",
     "taken_as_true",
+    "known_rule",
 )
 
 
@@ -504,6 +505,8 @@ class ClaimsStudy(Study):
         as :class:`TabulationStudy` does.
     columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true : object
         As for :func:`find_claims`; the time limit is for each block.
+    known_rule : bool, default True
+        As for :func:`find_claims`.
     blocks_per_shard : int, optional
         Blocks of a shard; by default enough for about 64 shards, and at most 250.
     """
@@ -518,6 +521,7 @@ class ClaimsStudy(Study):
     time_limit: float | None = None
     blocks_per_shard: int | None = None
     taken_as_true: bool = False
+    known_rule: bool = True
 
     caches: ClassVar = (_open,)
     summary: ClassVar = True
@@ -580,7 +584,7 @@ class ClaimsStudy(Study):
 def _examples(claims: Claims) -> pd.DataFrame:
     """Return the claims about one record with most columns, in words."""
     frame = claims.to_frame(readable="here")
-    single = frame[frame["multiplicity"] == 1].nlargest(_SHOWN, "n_columns")
+    single = frame[one_record(frame)].nlargest(_SHOWN, "n_columns")
     return pd.DataFrame(
         {
             "place": single[claims.level].to_numpy(dtype=object),

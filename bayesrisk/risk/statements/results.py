@@ -32,6 +32,7 @@ from bayesrisk.reconstruction import (
     record_form,
     verify_claims,
 )
+from bayesrisk.reconstruction.claims.result import several
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
@@ -259,10 +260,11 @@ def _composition(rows: pd.DataFrame, law: pd.DataFrame, given: list[str]) -> Flo
 def stated_by_claims(
     found: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
 ) -> AttackStatements:
-    """Return verified claims about at least one record."""
+    """Return verified claims about exactly one record or more, not those about at least so many."""
     chosen = found.to_frame(readable=readable)
-    chosen = chosen[chosen["multiplicity"] > 0].reset_index(drop=True)
+    chosen = chosen[(chosen["multiplicity"] > 0) & ~several(chosen)].reset_index(drop=True)
     patterns, number = found.coded(chosen), chosen["multiplicity"].to_numpy()
+    ranges = "at_least" in chosen
     codes, shares = prior.codes(), prior.shares
     for name, among in found.among.items():
         shares = np.where(np.isin(codes[name], among), shares, 0.0)
@@ -313,7 +315,7 @@ def stated_by_claims(
                 level=found.level,
                 columns=found.columns,
                 among=found.among,
-                taken_as_true=True,
+                taken_as_true=not ranges,
             ).claims["status"]
             for less in (1, 0)
         ]
