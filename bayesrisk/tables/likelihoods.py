@@ -43,6 +43,8 @@ class Likelihood:
         Whether another release of the same records may publish another count.
     bounded : bool
         Whether every published count bounds the true one from above.
+    limiting : bool
+        Whether published counts exclude some true ones for certain.
     withheld : (int, int)
         Smallest and largest count that a withheld cell may have; ``UNBOUNDED`` without a limit.
     """
@@ -63,6 +65,11 @@ class Likelihood:
     def bounded(self) -> bool:
         """Whether every published count bounds the true one from above."""
         return self.exact
+
+    @property
+    def limiting(self) -> bool:
+        """Whether published counts exclude some true ones for certain."""
+        return self.bounded
 
     @property
     def withheld(self) -> tuple[int, int]:
@@ -381,6 +388,11 @@ class RangeSpec(Likelihood):
     def bounded(self) -> bool:
         """Whether no range is open above."""
         return self.step is not None
+
+    @property
+    def limiting(self) -> bool:
+        """True."""
+        return True
 
     def publish(self, counts: ArrayLike) -> IntArray:
         """Return the numbers that are published for true counts >= 0, in their shape."""
