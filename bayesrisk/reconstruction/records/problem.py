@@ -105,7 +105,8 @@ class RowSource:
     The rows of cell j are ``cell_row[cell_ptr[j]:cell_ptr[j + 1]]``, with coefficients; rows of
     one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to a
     count within ``ranges`` where ``equal``, else to at most its largest; where ``own`` a group is
-    one block's, and cells of other blocks do not enter its rows.
+    one block's, and cells of other blocks do not enter its rows.  Rows that say nothing are left
+    out of programs, but where they are ``asked`` for.
     """
 
     cell_ptr: IntArray
@@ -116,6 +117,7 @@ class RowSource:
     group: IntArray
     equal: bool = True
     own: bool = False
+    asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -360,7 +362,7 @@ def block_bounds(problem: PublishedRows) -> BlockBounds:
     edges = [0, *change.tolist(), size]
     return _joined(
         [
-            _bounds_of(problem, first, last, *_ceiling(problem, first))
+            _bounds_of(problem, first, last, *ceiling(problem, first))
             for first, last in itertools.pairwise(edges)
         ]
     )
@@ -401,7 +403,7 @@ def _bounds_of(
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
-def _ceiling(problem: PublishedRows, block: int) -> tuple[IntArray, IntArray]:
+def ceiling(problem: PublishedRows, block: int) -> tuple[IntArray, IntArray]:
     """Return how many of every cell the larger places of a block allow, and how many they ask for.
 
     The first is ``UNBOUNDED`` where no row of them has an upper end; the second is of other rows.
@@ -523,7 +525,7 @@ def _rows(
     np.add.at(settled, at[inside], held[inside])
     # What a row asks for may be there already; one without an upper end then says nothing.
     endless = most == UNBOUNDED
-    published = ~endless | (least > settled)
+    published = ~endless | (least > settled) | source.asked
     keep = published[row]
     new = np.cumsum(published) - 1
     var = (np.cumsum(free) - 1)[owner[open_entry]]
@@ -559,10 +561,10 @@ def build_program(
     family = np.concatenate([s.family for s in sources])[first + row_id] + shift[source]
     equal = np.array([s.equal for s in sources])[source]
     n_vars, n_rows = int(free.sum()), int(offset[-1])
-    # A row without an upper end has that of its cells: certificates stay within whole numbers.
+    # No row has a larger end than its cells: certificates stay within whole numbers.
     room = np.zeros(n_rows, np.int64)
     np.add.at(room, entry_row, coef * high[free][entry_var])
-    most = np.where(most == UNBOUNDED, np.maximum(room, least), most)
+    most = np.where(most > least, np.clip(most, least, np.maximum(room, least)), most)
     label = _components(entry_row, entry_var, n_rows, n_vars)
     var_order = np.argsort(label[:n_vars], kind="stable")
     row_order = np.argsort(label[n_vars:], kind="stable")

@@ -24,7 +24,9 @@ from bayesrisk.reconstruction.records.problem import (
 from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.reconstruction.solvers.branching import find_at_least
+from bayesrisk.reconstruction.solvers.highs import Sifted
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
 
 @dataclass
@@ -92,14 +94,20 @@ def _give_up(
 
 
 def solve(
-    problem: PublishedRows, bounds: BlockBounds, *, solver: SolverBackend, seconds: float | None
+    problem: PublishedRows,
+    bounds: BlockBounds,
+    *,
+    solver: SolverBackend,
+    seconds: float | None,
+    loose: bool = False,
 ) -> Solution:
     """Return a solution of every block, with proof of uniqueness where there is one.
 
-    ``seconds`` limits the solver for each component that the search does not settle.
+    ``seconds`` limits the solver for each component that the search does not settle.  Blocks with
+    cells of any number keep their other records where ``loose``.
     """
     size = problem.geoids.size
-    solution = Solution([Status.UNIQUE] * size, unbounded=_unbounded(problem, bounds))
+    solution = Solution([Status.UNIQUE] * size, unbounded={} if loose else _unbounded(problem, bounds))
     good = np.ones(size, bool)
     wrong_rows = {
         int(b): (Status.INFEASIBLE, _block_text(problem, int(b), int(bounds.culprit[b])))
@@ -172,6 +180,8 @@ NODES = 1000
 #: Variables above which a component is searched with fewer nodes, and how many: enough for two
 #: dives, which mostly find a solution and another one, but seldom the farthest.
 LARGE, FEW_NODES = 60, 60
+#: One in so many variables of a wide component begins its relaxation; nodes of a dive.
+_EVERY, _DIVES = 50, 400
 #: Variables up to which components are put into one model when a solution is looked for.
 TOGETHER = 2000
 
@@ -186,6 +196,7 @@ def solve_components(
     """
     star = np.full(program.low.size, -1, np.int64)
     found = np.full(program.n_components, kernels.PENDING, np.int64)
+    _dive(program, star, found, limits)
     _search(program, star, found)
     without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
     for group in _grouped(program, without):
@@ -203,6 +214,28 @@ def solve_components(
         int(k): (int(found[k]), program.blocks_of(int(k)))
         for k in np.flatnonzero(found != kernels.UNIQUE)
     }
+
+
+def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> None:
+    """Look for two solutions of every large component whose rows are wide: mostly there are."""
+    p = program.arrays
+    wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
+    for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
+        model, deadline = solution_model(program, [k]), Deadline(limits.seconds)
+        # Few of its cells are not 0 in a solution: any of them do to begin with.
+        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
+        objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])
+        linear.aim(objective)
+        status, one = find_at_least(
+            linear, model, objective, None, nodes=_DIVES, deadline=deadline
+        )
+        if one is None:
+            found[k] = kernels.NONE if status == "none" else found[k]
+            continue
+        star[chosen] = one
+        linear.aim(-one)
+        _, other = find_at_least(linear, model, -one, None, nodes=_DIVES, deadline=deadline)
+        found[k] = kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
 
 
 def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
