@@ -12,6 +12,7 @@ from bayesrisk.reconstruction.occupancy import (
     occupancy_variability,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.records.bounds import count_bounds
 from bayesrisk.reconstruction.records.reconstruction import (
     Reconstruction,
     reconstruct,
@@ -34,6 +35,7 @@ __all__ = [
     "age_bin",
     "available_attacks",
     "claim_sentences",
+    "count_bounds",
     "detect_occupancy",
     "find_claims",
     "make_attack",
