@@ -31,7 +31,7 @@ from bayesrisk.reconstruction.records.solve import Solution, solution_model, sol
 from bayesrisk.reconstruction.records.system import Queries, columns_of
 from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
+from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
 from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
 from bayesrisk.reconstruction.solvers.highs import Sifted
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
@@ -249,7 +249,13 @@ def _published(problem: PublishedRows) -> list[_Asked]:
     blocks = np.arange(problem.geoids.size)
     asked = [
         _Asked(
-            problem.level, problem.geoids, blocks, own, problem.ranges, problem.published, own.matrix
+            problem.level,
+            problem.geoids,
+            blocks,
+            own,
+            problem.ranges,
+            problem.published,
+            own.matrix,
         )
     ]
     for larger in problem.larger:
@@ -275,9 +281,7 @@ def _others(problem: PublishedRows, known: Sequence[_Asked], workload: Workload)
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
             np.full(shape[1], UNBOUNDED),
         )  # fmt: skip
-        asked.append(
-            _Asked(level, place.geoids, place.group, made, nothing, None, made.matrix)
-        )
+        asked.append(_Asked(level, place.geoids, place.group, made, nothing, None, made.matrix))
     return asked
 
 
@@ -347,9 +351,7 @@ def _answers(
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
     good = solution.solved
-    made, found, star, rows = _problem_of(
-        problem, bounds, solution.histogram(problem), asked
-    )
+    made, found, star, rows = _problem_of(problem, bounds, solution.histogram(problem), asked)
     program, _, low, high = open_program(made, found, good)
     at = np.flatnonzero(good[found.block])[program.entry]
     program = replace(program, low=low[at], high=high[at])
@@ -446,7 +448,7 @@ class CountBounds:
         }
 
     def _answer(self) -> list[str]:
-        return sentences_of(self.facts, self.conflict)
+        return bounds_sentences(self.facts, self.conflict)
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.counts
@@ -456,7 +458,7 @@ class CountBounds:
         return self.counts.copy()
 
 
-def sentences_of(facts: Mapping[str, int], conflict: Mapping[str, str]) -> list[str]:
+def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> list[str]:
     """Return in sentences what bounds of counts say."""
     wide, exact = facts["ranges"], facts["recovered"]
     said = [
@@ -558,10 +560,13 @@ def count_bounds(
         asked += _others(problem, asked, more)
     answers = _answers(problem, bounds, solution, asked, backend, time_limit)
     chosen = slice(known, None) if more is not None else slice(known)
-    frames = [_frame(one, answer) for one, answer in zip(asked[chosen], answers[chosen], strict=True)]
+    frames = [
+        _frame(one, answer) for one, answer in zip(asked[chosen], answers[chosen], strict=True)
+    ]
     order = sorted(range(len(frames)), key=lambda at: levels.index(asked[chosen][at].level))
     conflict = {
-        str(problem.geoids[b]): solution.conflict.get(b, "") for b in np.flatnonzero(~solution.solved)
+        str(problem.geoids[b]): solution.conflict.get(b, "")
+        for b in np.flatnonzero(~solution.solved)
     }
     return CountBounds(pd.concat([frames[at] for at in order], ignore_index=True), conflict, scope)
 

@@ -8,6 +8,7 @@ unknown counts are those of the margins, which are far fewer than the cells of t
 the rows are the published counts and the equal sums.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -135,7 +136,7 @@ def parts_of(space: CellSpace, sets: Sequence[Queries]) -> Parts:
     rest: list[_Item] = []
     for number, asked in enumerate(sets):
         ends = np.cumsum([0, *asked.table_sizes])
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in itertools.pairwise(ends):
             factors = {name: factor[a:b] for name, factor in asked.factors.items()}
             rest.append(_Item(factors, number, np.arange(a, b)))
     home = tuple(np.zeros(len(asked.names), np.int64) for asked in sets)
@@ -253,8 +254,6 @@ def margin_problem(
     most = np.concatenate([high, *slacks], axis=1)
     least = np.concatenate([low, np.zeros((size, width - parts.size), np.int64)], axis=1)
     block, cell = np.nonzero(most)
-    found = replace(
-        bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell]
-    )
+    found = replace(bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell])
     made = sp.csr_array(np.concatenate(values, axis=1))
     return replace(problem, rows=tuple(sources), larger=()), found, made

@@ -1,7 +1,7 @@
 """A solution of every block, what is proved of it, and records where no solution is."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,11 @@ import scipy.sparse as sp
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.conflict import (
+    block_conflict,
+    component_conflict,
+    row_conflict,
+)
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
@@ -19,9 +24,8 @@ from bayesrisk.reconstruction.records.problem import (
     PublishedRows,
     entries,
     open_program,
-    row_bounds,
 )
-from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
+from bayesrisk.reconstruction.records.system import CellSpace, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.branching import find_at_least
@@ -107,10 +111,12 @@ def solve(
     cells of any number keep their other records where ``loose``.
     """
     size = problem.geoids.size
-    solution = Solution([Status.UNIQUE] * size, unbounded={} if loose else _unbounded(problem, bounds))
+    solution = Solution(
+        [Status.UNIQUE] * size, unbounded={} if loose else _unbounded(problem, bounds)
+    )
     good = np.ones(size, bool)
     wrong_rows = {
-        int(b): (Status.INFEASIBLE, _block_text(problem, int(b), int(bounds.culprit[b])))
+        int(b): (Status.INFEASIBLE, block_conflict(problem, int(b), int(bounds.culprit[b]), solver))
         for b in np.flatnonzero(bounds.status == kernels.INFEASIBLE)
     }
     _give_up(problem, solution, wrong_rows, good)
@@ -118,7 +124,7 @@ def solve(
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break
-        texts = {r: _program_row(problem, program, r) for r in set(wrong.values())}
+        texts = {r: row_conflict(problem, program, r) for r in set(wrong.values())}
         causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
         _give_up(problem, solution, causes, good)
     star, found = solve_components(program, solver, Limits(seconds))
@@ -158,7 +164,7 @@ def _note_statuses(
     causes: dict[int, tuple[str, str]] = {}
     for k in found:
         finding, blocks = found[k]
-        text = _component_text(problem, program, k, solver) if finding == kernels.NONE else ""
+        text = component_conflict(problem, program, k, solver) if finding == kernels.NONE else ""
         for b in blocks.tolist():
             if finding == kernels.NONE:
                 causes[b] = (Status.INFEASIBLE, text)
@@ -226,9 +232,7 @@ def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> 
         linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
         objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])
         linear.aim(objective)
-        status, one = find_at_least(
-            linear, model, objective, None, nodes=_DIVES, deadline=deadline
-        )
+        status, one = find_at_least(linear, model, objective, None, nodes=_DIVES, deadline=deadline)
         if one is None:
             found[k] = kernels.NONE if status == "none" else found[k]
             continue
@@ -398,106 +402,6 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
     return DistanceModel(model, objective, n_up)
-
-
-# -----------------------------------------------------------------------------
-# Rows in words, for blocks that no records fit.
-
-
-#: Rows up to which those are looked for that contradict each other, and rows that are named.
-_SIFTED, _NAMED = 2000, 3
-
-
-def _clash(size: int, clashes: Callable[[IntArray], bool]) -> IntArray:
-    """Return rows that clash, none of which can be left out, of so many that do."""
-    kept, step = np.arange(size), max(size // 2, 1)
-    while True:
-        at = 0
-        while at < kept.size:
-            rest = np.delete(kept, slice(at, at + step))
-            if clashes(rest):
-                kept = rest
-            else:
-                at += step
-        if step == 1:
-            return kept
-        step = max(step // 2, 1)
-
-
-def _block_text(problem: PublishedRows, block: int, culprit: int) -> str:
-    """Return the rows of a block that contradict each other, ``culprit`` being one of them."""
-    source = problem.rows[0]
-    if not problem.coarsened or problem.system.n_rows > _SIFTED:
-        return _row_text(problem, 0, block, culprit)
-    low, high = (side[0] for side in source.ranges.whole([block]))
-
-    def clashes(rows: IntArray) -> bool:
-        least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
-        least[rows], most[rows] = low[rows], high[rows]
-        given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
-        alone = replace(source, ranges=given)
-        return bool(row_bounds(problem, alone).status[0] == kernels.INFEASIBLE)
-
-    return _clash_text(problem, [(0, block, row) for row in _clash(low.size, clashes).tolist()])
-
-
-def _component_text(
-    problem: PublishedRows, program: Program, component: int, solver: SolverBackend
-) -> str:
-    """Return rows of a component that have no solution, though no single row contradicts."""
-    first, last = program.arrays.first_row[component : component + 2]
-    rows = np.arange(first, last)
-    model = solution_model(program, [component])
-    if problem.coarsened and rows.size <= _SIFTED:
-        nothing = np.zeros(model.low.size, np.int64)
-
-        def clashes(chosen: IntArray) -> bool:
-            ends = model.row_low[chosen], model.row_high[chosen]
-            some = IntegerModel(model.low, model.high, sp.csr_array(model.rows[chosen]), *ends)
-            # Easy contradictions are proved soon; without a proof a row stays.
-            answer = solver.solve(some, nothing, limits=Limits(1.0))
-            return answer.status == Status.INFEASIBLE
-
-        rows = rows[_clash(rows.size, clashes)]
-    at = program.source, program.group, program.row
-    return _clash_text(problem, list(zip(*(part[rows].tolist() for part in at), strict=True)))
-
-
-def _clash_text(problem: PublishedRows, rows: Sequence[tuple[int, int, int]]) -> str:
-    """Return rows, of source, group and number, that are without a solution together."""
-    texts = [_row_text(problem, *row) for row in rows[:_NAMED]]
-    if len(rows) == 1:
-        return texts[0]
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return f"together without a solution: {'; '.join(texts)}{more}"
-
-
-def _program_row(problem: PublishedRows, program: Program, row: int) -> str:
-    source, group, own = program.source[row], program.group[row], program.row[row]
-    return _row_text(problem, int(source), int(group), int(own))
-
-
-def _row_text(problem: PublishedRows, source: int, group: int, row: int) -> str:
-    """Return the place and the published cells of a row."""
-    if source == 0:
-        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
-    larger = problem.larger[source - 1]
-    part = larger.coupling.derivation[[row]].tocoo()
-    names = sorted(larger.coupling.queries.names[at][1] for at in part.coords[1].tolist())
-    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
-
-
-def row_cells(system: CellSystem, row: int) -> str:
-    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
-    if row >= system.n_rows:
-        return "(no published cell)"
-    part = system.derivation[[row]].tocoo()
-    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
-    names = [system.queries.names[at][1] for _, at in terms]
-    if len(terms) == 1 and terms[0][0] == 1:
-        return names[0]
-    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
-    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))
 
 
 # -----------------------------------------------------------------------------

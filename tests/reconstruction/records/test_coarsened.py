@@ -1,21 +1,17 @@
 """Counts that stand for ranges: bounds, uniqueness and contradictions against enumeration."""
 
-import dataclasses
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from oracles.reconstruction import people, person_tables, solutions
+from oracles.reconstruction import solutions
 
-from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import count_bounds, reconstruct, solution_variability
 from bayesrisk.reconstruction.records import bounds as bounds_module
 from bayesrisk.release import (
     RangeSpec,
     RoundingSpec,
-    SimulationOnly,
     SuppressedCounts,
 )
 from bayesrisk.tables import (
@@ -66,7 +62,9 @@ def published(rng, true, law):
         base = law.base
         below = true // base * base
         up = rng.random(true.shape) < (true - below) / base
-        given = below + base * up if law.method == "random" else (2 * true + base) // (2 * base) * base
+        given = (
+            below + base * up if law.method == "random" else (2 * true + base) // (2 * base) * base
+        )
     elif isinstance(law, RangeSpec):
         given = law.publish(true)
     elif isinstance(law, SuppressedCounts):
@@ -92,7 +90,9 @@ def release(rng, *, blocks, levels=("block",), laws=tuple(LAWS), broken=0.0):
     every = [c for n in range(4) for c in itertools.combinations(NAMES, n)]
     tables, counts, hiddens, known = {}, {}, {}, {}
     for level in levels:
-        above = np.array([list(geoids[level]).index(g[: len(geoids[level][0])]) for g in geoids["block"]])
+        above = np.array(
+            [list(geoids[level]).index(g[: len(geoids[level][0])]) for g in geoids["block"]]
+        )
         group = np.zeros((len(geoids[level]), blocks), int)
         group[above, np.arange(blocks)] = 1
         for at in rng.choice(8, int(rng.integers(2, 5)), replace=False):
@@ -120,7 +120,7 @@ def ends(tables, key, known_rule=True):
     given, hidden = tables.counts[key].toarray(), tables.hidden(*key).toarray()
     low, high = given.copy(), given.copy()
     tried = np.arange(60)
-    if isinstance(law, RoundingSpec) or isinstance(law, RangeSpec):
+    if isinstance(law, (RoundingSpec, RangeSpec)):
         base = getattr(law, "base", None)
         for at in np.ndindex(given.shape):
             if base is None:
@@ -128,7 +128,9 @@ def ends(tables, key, known_rule=True):
             elif law.method == "nearest":
                 fits = tried[(2 * tried + base) // (2 * base) * base == given[at]]
             else:
-                fits = tried[np.abs(tried - given[at]) < base] if given[at] % base == 0 else tried[:0]
+                fits = (
+                    tried[np.abs(tried - given[at]) < base] if given[at] % base == 0 else tried[:0]
+                )
             low[at], high[at] = (fits[0], fits[-1]) if fits.size else (1, 0)
             high[at] = OPEN if high[at] == 59 else high[at]
     rule = law.withheld if law is not None and known_rule else (0, OPEN)
