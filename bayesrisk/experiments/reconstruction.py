@@ -350,9 +350,9 @@ class ReconstructionStudy(Study):
     ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
     (of a complete run their number; else 0), ``statuses`` (blocks of each), ``conflicts`` (cells
     that contradict, of the first blocks without a solution), ``taken_as_true`` and ``coarsened``
-    (whether counts are read as ranges).  Memory: in every worker the tables, or of tables by place one part and the index, and one shard.  With a
-    time limit the answers may depend on the speed of the machine; with a limit of nodes they do
-    not.
+    (whether counts are read as ranges).  Memory: in every worker the tables, or of tables by place
+    one part and the index, and one shard.  With a time limit the answers may depend on the speed of
+    the machine; with a limit of nodes they do not.
 
     Parameters
     ----------

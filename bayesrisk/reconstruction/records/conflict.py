@@ -67,8 +67,11 @@ def component_conflict(
     return _clash_text(problem, rows)
 
 
-def row_conflict(problem: PublishedRows, program: Program, row: int) -> str:
-    """Return the place and the published cells of a row of a program."""
+def row_conflict(problem: PublishedRows, program: Program, row: int, solver: SolverBackend) -> str:
+    """Return the rows that contradict a row of a program, or that row where counts are true."""
+    if problem.coarsened:
+        component = int(np.searchsorted(program.arrays.first_row, row, side="right")) - 1
+        return component_conflict(problem, program, component, solver)
     source, group, own = program.source[row], program.group[row], program.row[row]
     return _row_text(problem, int(source), int(group), int(own))
 

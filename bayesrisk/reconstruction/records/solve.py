@@ -124,7 +124,7 @@ def solve(
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break
-        texts = {r: row_conflict(problem, program, r) for r in set(wrong.values())}
+        texts = {r: row_conflict(problem, program, r, solver) for r in set(wrong.values())}
         causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
         _give_up(problem, solution, causes, good)
     star, found = solve_components(program, solver, Limits(seconds))
