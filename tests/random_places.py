@@ -7,19 +7,21 @@ import scipy.sparse as sp
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.inference import RecordPrior, RecordQuestion
-from bayesrisk.release import NoiseSpec, RoundingSpec, SuppressedCounts, TrueCounts
+from bayesrisk.release import NoiseSpec, RangeSpec, RoundingSpec, SuppressedCounts, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 
 GEOGRAPHY = Geography("towns", ("tract", "block"), (1, 3))
 KINDS = ("exact", "noisy", "rounded", "withheld", "mixed")
 #: Noise from near-exact to strong, rounding and exact tables; numbers of people with gaps.
 WIDE = "wide"
+#: Ranges, thresholds and counts that are withheld by a known rule, mixed with the others.
+COARSE = "coarse"
 SCALES = ("1/1000", "1/100", "1/10", 1, 5, 30)
 
 
 def place(seed, kind, n_places=1):
     """Return a release of one tract, its prior, what the oracle needs, and the truth."""
-    rng = np.random.default_rng([seed, (*KINDS, WIDE).index(kind)])
+    rng = np.random.default_rng([seed, (*KINDS, WIDE, COARSE).index(kind)])
     sizes = [(2, 2), (2, 3), (4,), (2, 2, 2)][int(rng.integers(4 if n_places == 1 else 3))]
     n_cells = math.prod(sizes)
     names = ("sex", "age", "race")[: len(sizes)]
@@ -58,7 +60,10 @@ def place(seed, kind, n_places=1):
             hidden[level, table.name] = sp.csr_array(withheld)
             for i, c in enumerate(covered):
                 for q in range(len(weights)):
-                    if not withheld[i, q]:
+                    if withheld[i, q]:
+                        if law.high is not None or law.low:
+                            terms.append((c, weights[q].tolist(), _by_rule(law)))
+                    else:
                         terms.append((c, weights[q].tolist(), _log_likelihood(law, out[i, q])))
     workload = Workload(schema, tables)
     published = PublishedTables(workload, geoids, counts, hidden)
@@ -89,7 +94,15 @@ def _law(rng, kind):
         return NoiseSpec(law, SCALES[int(rng.integers(len(SCALES)))])
     if kind == WIDE:
         kind = ("exact", "rounded", "withheld")[int(rng.choice(3, p=[0.4, 0.5, 0.1]))]
-    if kind == "mixed":
+    if kind == COARSE and rng.random() < 0.5:
+        edges = (0, *np.unique(rng.integers(1, 6, int(rng.integers(1, 4)))).tolist())
+        gap = int(rng.integers(3))
+        values = tuple(edge + gap * at for at, edge in enumerate(edges))
+        return RangeSpec(edges, values, [None, 1, 2, 3][int(rng.integers(4))])
+    if kind == COARSE and rng.random() < 0.5:
+        low = int(rng.integers(3))
+        return SuppressedCounts(low, [None, low, low + 1][int(rng.integers(3))])
+    if kind in ("mixed", COARSE):
         kind = ("exact", "noisy", "rounded", "withheld")[int(rng.integers(4))]
     if kind == "noisy":
         law = ("discrete-gaussian", "discrete-laplace")[int(rng.integers(2))]
@@ -108,9 +121,32 @@ def _publish(rng, law, true):
         if law.method == "nearest":
             return (2 * true + law.base) // (2 * law.base) * law.base, withheld
         return below + law.base * (rng.random(true.shape) < (true - below) / law.base), withheld
+    if isinstance(law, RangeSpec):
+        return np.vectorize(lambda count: _range(law, int(count))[2])(true), withheld
     if isinstance(law, SuppressedCounts):
-        withheld = rng.random(true.shape) < 0.4
+        most = true.max() if law.high is None else law.high
+        withheld = (law.low <= true) & (true <= most)
+        if law.high is None:  # others besides, by a choice that depends on nothing
+            withheld &= rng.random(true.shape) < 0.4
     return np.where(withheld, 0, true), withheld
+
+
+def _range(law, count):
+    """Return the ends of the range that a count lies in, and the number published for it."""
+    ends = [*law.edges[1:], math.inf]
+    for low, above, value in zip(law.edges, ends, law.values, strict=True):
+        if law.step is not None and low == law.edges[-1]:
+            while count >= low + law.step:
+                low, value = low + law.step, value + law.step
+            return low, low + law.step, value
+        if count < above:
+            return low, above, value
+    raise AssertionError(count)
+
+
+def _by_rule(law):
+    most = math.inf if law.high is None else law.high
+    return lambda s: 0.0 if law.low <= s <= most else -math.inf
 
 
 def _log_likelihood(law, released):
@@ -133,6 +169,8 @@ def _log_likelihood(law, released):
             return math.log(1 - gap / base) if gap < base else -math.inf
 
         return random
+    if isinstance(law, RangeSpec):
+        return lambda s: 0.0 if _range(law, int(s))[2] == released else -math.inf
     return lambda s: 0.0 if s == released else -math.inf
 
 

@@ -449,7 +449,7 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
         "mechanism": spec.mechanism,
         "parameters": ", ".join(given) or "no parameters",
         "simulation": simulation,
-        "random": any(map(_is_random, laws.values())),
+        "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
         "places": dict(places),
         "list_of_places": spec.places,
@@ -481,18 +481,15 @@ def _parts(folder: Path) -> Iterator["Release"]:
         yield Release.read(index.checked(name))
 
 
-def _is_random(law: "Likelihood") -> bool:
-    """Return whether the same records may give another release under a law."""
-    from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly
-
-    if isinstance(law, RoundingSpec):
-        return law.method == "random"
-    return isinstance(law, NoiseSpec | SimulationOnly)
-
-
 def _words(law: "Likelihood", withheld: int) -> str:
     """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, SuppressedCounts
+    from bayesrisk.release import (
+        NoiseSpec,
+        RangeSpec,
+        RoundingSpec,
+        SimulationOnly,
+        SuppressedCounts,
+    )
 
     if isinstance(law, NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
@@ -501,8 +498,18 @@ def _words(law: "Likelihood", withheld: int) -> str:
     if isinstance(law, RoundingSpec):
         how = "at random, up or down" if law.method == "random" else "the nearest, halves up"
         return f"the true count rounded to a multiple of {law.base}, {how}"
+    if isinstance(law, RangeSpec):
+        ends = zip(law.edges, [*law.edges[1:], None], strict=True)
+        stated = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in ends if b is not None]
+        last = f"{law.edges[-1]} and more"
+        if law.step is not None:
+            last += " as they are" if law.step == 1 else f" in ranges of {law.step}"
+        return f"the range of the true count: {', '.join([*stated, last])}"
     if isinstance(law, SuppressedCounts):
-        return f"true counts, but {withheld} are withheld; which ones, depends on the records"
+        low, high = law.withheld
+        between = f" of {low} to {high}" if law.high is not None else ""
+        which = "by this rule" if between else "which ones, depends on the records"
+        return f"true counts, but {withheld}{between} are withheld; {which}"
     if isinstance(law, SimulationOnly):
         return "a law without closed form, known by running the mechanism"
     return "true counts"

@@ -77,9 +77,19 @@ class Likelihood:
         return 0, UNBOUNDED
 
     @property
+    def rule(self) -> RangeSpec | None:
+        """The law of a withheld cell, published as its smallest count; None if it may be any."""
+        low, high = self.withheld
+        if (low, high) == (0, UNBOUNDED):
+            return None
+        edges = (0, low) if low else (0,)
+        edges = edges if high == UNBOUNDED else (*edges, high + 1)
+        return RangeSpec(edges, edges)
+
+    @property
     def plain(self) -> bool:
         """Whether published counts are true, and a withheld one may be any."""
-        return self.exact and self.withheld == (0, UNBOUNDED)
+        return self.exact and self.rule is None
 
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that may be published as a number.

@@ -123,18 +123,21 @@ def test_neighbours_differ_in_counts_alone(name, tmp_path):
                 cells = sum(one.tables.hidden(*key).nnz for key in ASKED.tables)
                 assert one.diagnostics["suppressed_cells"] == cells
             changed += one.tables != other.tables
-    assert changed > 5  # else nothing was compared
+    # Else nothing was compared; of so few people every count is below 10.
+    assert changed > 5 or name == "ons-10-5"
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_seed_and_the_spec_decide(name):
     data, mechanism = microdata(neighbours(5)[0]), make_mechanism(name, **OPTIONS[name])
     made, other = (mechanism.release(data, workload=ASKED, rng=seed) for seed in (1, 2))
-    again = make_mechanism(name, **made.spec.parameters)
+    again = make_mechanism(made.spec.mechanism, **made.spec.parameters)
     assert again.release(data, workload=ASKED, rng=np.random.default_rng(1)) == made
     assert again.release(data, workload=ASKED, rng=1).simulation
     assert not again.release(data, workload=ASKED).simulation
-    assert (made.tables == other.tables) == (name in ("identity", "suppression"))
+    assert (made.tables == other.tables) == (
+        not any(law.random for law in made.spec.tables.values())
+    )
     if hasattr(mechanism, "prepare"):
         prepared = mechanism.prepare(data, workload=ASKED)
         assert [prepared.draw(seed) for seed in (1, 2, 1)] == [made, other, made]

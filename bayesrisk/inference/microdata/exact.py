@@ -19,7 +19,7 @@ from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, Sums
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem, log_size
-from bayesrisk.release import Likelihood, NoiseSpec, RoundingSpec
+from bayesrisk.release import Likelihood, NoiseSpec
 
 # The exact law of a small system: its rows as sums with a least and a largest value, contracted.
 #
@@ -166,23 +166,24 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
     mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    told = [np.flatnonzero(~layer.hidden[0]) for layer in system.layers]
+    told = [layer.read(0) for layer in system.layers]
     full = np.concatenate(
-        [layer.weights.toarray()[t] for layer, t in zip(system.layers, told, strict=True)]
+        [layer.weights.toarray()[t] for layer, (t, _, _) in zip(system.layers, told, strict=True)]
     )
     group, matrix = _merged(full.tobytes(), (mass > 0.0).tobytes())
     total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
     weight = np.where(group >= 0, mass / total[group], 0.0)
     cells = [
-        (layer.likelihoods[c], int(layer.given[0, c]), int(layer.off[0, c]))
+        (law, int(given), int(layer.off[0, c]))
         for layer, own in zip(system.layers, told, strict=True)
-        for c in own.tolist()
+        for c, law, given in zip(*own, strict=True)
     ]
+    most = (prior.size.size - 1) * int(full.max(initial=1))
     noisy = any(isinstance(law, NoiseSpec) for law, _, _ in cells)
     of_number = log_size(np.arange(prior.size.size), prior)
     reach, needed = _FIRST_REACH if noisy else _REACH, 0.0
     while True:
-        sums = [_sum_weights(*cell, reach) for cell in cells]
+        sums = [_sum_weights(*cell, reach, most) for cell in cells]
         if not all(own.size for _, own in sums):
             return None  # too many, or none
         low = np.array([*(least for least, _ in sums), 0], np.int64)
@@ -235,25 +236,34 @@ def _noise(law: NoiseSpec, reach: float) -> FloatArray:
 
 
 @lru_cache(maxsize=4096)
-def _rounded(law: RoundingSpec, given: int) -> FloatArray:
-    """Return the log weights of all counts that rounding can have led to, from ``given`` - base."""
+def _coarsened(law: Likelihood, given: int, most: int) -> tuple[int, FloatArray]:
+    """Return the least count that may be published as another, and the log weights from there on.
+
+    Counts above ``most`` are left out.
+    """
+    low, high = (int(end) for end in law.support(given))
+    counts = np.arange(low, min(high, max(most, low)) + 1)
+    if counts.size > _NUMBERS:
+        return 0, np.zeros(0)
     with np.errstate(divide="ignore"):
-        counts = np.arange(given - law.base, given + law.base + 1)
-        found = np.log(law.probability(given, np.maximum(counts, 0)))
-    return np.where(counts >= 0, found, -np.inf)
+        return low, np.log(np.asarray(law.probability(given, counts), np.float64))
 
 
-def _sum_weights(law: Likelihood, given: int, off: int, reach: float) -> tuple[int, FloatArray]:
-    """Return the least sum that a published count allows, and the log weights from there on."""
+def _sum_weights(
+    law: Likelihood, given: int, off: int, reach: float, most: int
+) -> tuple[int, FloatArray]:
+    """Return the least sum that a published count allows, and the log weights from there on.
+
+    ``off`` of the count are known records; ``most`` is the largest sum of the others.
+    """
     if law.exact:
-        return given, np.zeros(1)
+        return given - off, np.zeros(1)
     if isinstance(law, NoiseSpec):
         weights = _noise(law, reach)
-        least = given - weights.size // 2
-    elif isinstance(law, RoundingSpec) and law.base <= _NUMBERS:
-        weights, least = _rounded(law, given + off), given - law.base
+        least = given - off - weights.size // 2
     else:
-        return 0, np.zeros(0)
+        least, weights = _coarsened(law, given, most + off)
+        least -= off
     return max(least, 0), weights[max(-least, 0) :]
 
 

@@ -122,6 +122,8 @@ def suits(system: MicrodataSystem) -> bool:
     may not lead around them.  What is known exactly must not overlap.
     """
     for layer in system.layers:
+        if any(law.rule is not None for law in layer.likelihoods) and layer.hidden.any():
+            return False
         if layer.exact.any() and layer.geoids.size < len(system.places):
             return False
         for cell, law in enumerate(layer.likelihoods):

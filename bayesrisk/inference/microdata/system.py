@@ -30,8 +30,9 @@ from bayesrisk.inference.microdata.knowledge import (
     refined,
 )
 from bayesrisk.inference.microdata.prior import RecordPrior, pieces
-from bayesrisk.release import Likelihood, NoiseSpec, Release, RoundingSpec
+from bayesrisk.release import Likelihood, NoiseSpec, Release
 from bayesrisk.tables import Table
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.workload import Workload
 
 #: Most unknowns, and most values of a sum whose weights are kept.
@@ -60,9 +61,27 @@ class Layer:
     names: tuple[tuple[str, str], ...]  # (str, str): table and cell
 
     @property
-    def exact(self) -> IntArray:
+    def exact(self) -> BoolArray:
         """Cells that are published as they are."""
         return np.array([law.exact for law in self.likelihoods], np.bool_)
+
+    def read(self, place: int) -> tuple[IntArray, list[Likelihood], IntArray]:
+        """Return the cells that say something of a place, and the law and the count of each.
+
+        A cell that is withheld by a known rule says that its count is one of those; what was taken
+        off is in all counts.
+        """
+        rules = [law.rule for law in self.likelihoods]
+        ruled = np.array([rule is not None for rule in rules], np.bool_)
+        cells = np.flatnonzero(~self.hidden[place] | ruled)
+        given = self.given[place] + self.off[place]
+        laws, counts = [], given[cells]
+        for at, c in enumerate(cells.tolist()):
+            rule = rules[c] if self.hidden[place, c] else None
+            laws.append(self.likelihoods[c] if rule is None else rule)
+            if rule is not None:
+                counts[at] = self.likelihoods[c].withheld[0]
+        return cells, laws, counts
 
 
 @dataclass(frozen=True)
@@ -130,13 +149,13 @@ class MicrodataSystem:
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
                 member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
-                told = np.flatnonzero(~layer.hidden[i])
-                matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
-                hard.append(layer.exact[told])
                 # What rounding does depends on the whole count.
-                given.append(layer.given[i, told] + layer.off[i, told])
+                told, own, counts = layer.read(i)
+                matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
+                hard.append(np.array([law.exact for law in own], np.bool_))
+                given.append(counts)
                 off.append(layer.off[i, told])
-                laws += [layer.likelihoods[c] for c in told]
+                laws += own
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
@@ -149,7 +168,7 @@ class RowSystem:
     """Published cells, and other sums: hard where the sum is given, soft where it has weights."""
 
     matrix: sp.csr_array  # weight of a record in every row
-    hard: IntArray  # whether the sum is given
+    hard: BoolArray  # whether the sum is given
     given: IntArray  # the published count
     known: IntArray  # what known people add to the sum of the unknowns
     # what it says about the sum; None for the number of records of a place, which has a prior
@@ -323,7 +342,7 @@ class SmallSystem:
     # share of every unknown in its group: inside a group records are exchangeable
     weight: FloatArray
     matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
-    hard: IntArray  # which rows have a given sum, and the sum
+    hard: BoolArray  # which rows have a given sum, and the sum
     given: IntArray
     noisy: BoolArray  # which rows are counts with noise, that every sum may have led to
     # log weight of the sums 0, 1, ... of every row; empty where it is hard
@@ -387,7 +406,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     )
     given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
     noise = [isinstance(law, NoiseSpec) for law in rows.laws]
-    noisy = np.array(noise, np.bool_) & ~rows.hard.astype(np.bool_)
+    noisy = np.array(noise, np.bool_) & ~rows.hard
     small = SmallSystem(group, weight, rows.matrix, rows.hard, given, noisy, *laws, priors, total)
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
@@ -551,8 +570,8 @@ def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
             size = prior.size
             if size is not None:
                 found[r] = int(np.flatnonzero(size)[-1])
-        elif isinstance(law, RoundingSpec):
-            found[r] = rows.given[r] + law.base
+        elif (most := int(law.support(rows.given[r])[1])) < UNBOUNDED:
+            found[r] = max(most, 0)
     limited = found < _NO_BOUND
     found[limited] -= rows.known[limited]
     return found

@@ -305,7 +305,9 @@ class Suppression(BaseMechanism):
             "complementary": self._complementary,
             "protection": self._protection,
         }
-        super().__init__(MechanismSpec("suppression", parameters, others=SuppressedCounts()))
+        # Of a cell that the rule alone withholds everybody knows that it is below the threshold.
+        law = SuppressedCounts(LEAST, None if self._complementary else self._threshold - 1)
+        super().__init__(MechanismSpec("suppression", parameters, others=law))
 
     def suppress(self, tables: PublishedTables) -> PublishedTables:
         """Return true tables with cells withheld, whose counts are gone.

@@ -15,7 +15,14 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
+from bayesrisk.release import (
+    Likelihood,
+    MechanismSpec,
+    NoiseSpec,
+    RangeSpec,
+    RoundingSpec,
+    TrueCounts,
+)
 from bayesrisk.risk.audit.adversaries import READINGS, is_readable
 from bayesrisk.risk.audit.measures import (
     BINS,
@@ -355,7 +362,7 @@ def _made(less: Likelihood, more: Likelihood) -> bool:
         return is_readable(more)
     if isinstance(less, NoiseSpec) and isinstance(more, NoiseSpec):
         return _adds_noise(less, more)
-    return isinstance(less, RoundingSpec) and less == more
+    return isinstance(less, RoundingSpec | RangeSpec) and less == more
 
 
 def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec, RangeSpec, Release
 from bayesrisk.risk.audit.adversaries import (
     CHAINS,
     INSIDERS,
@@ -47,6 +47,7 @@ from bayesrisk.risk.audit.attacks import (
     stated_values,
 )
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
 
 # -----------------------------------------------------------------------------
@@ -332,10 +333,9 @@ class AuditedPopulation:
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
         lines = []
-        for key, counts in release.tables.counts.items():
+        for key in release.tables.counts:
             hidden = release.tables.hidden(*key).toarray()
-            off = (counts - self.truth.counts[key]).toarray()
-            off = off + np.where(hidden, _withheld_value(release), 0.0)
+            off = _best_values(release, key) - self.truth.counts[key].toarray()
             lines.append(
                 {
                     "level": key[0],
@@ -497,17 +497,28 @@ def randomised(spec: MechanismSpec, workload: Workload) -> bool:
     return any(spec.likelihood(*key).random for key in workload.tables)
 
 
-def _withheld_value(release: Release) -> float:
-    """Return the best value of a withheld count: the middle of what the rule withholds, or 0."""
+def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
+    """Return a reader's best values of the counts of a table.
+
+    That is the published count, the middle of its range where it is one, and of a withheld count
+    the middle of those that the rule withholds, or 0.
+    """
+    counts, law = release.tables.counts[key].toarray(), release.spec.likelihood(*key)
     threshold = release.spec.parameters.get("threshold")
-    return threshold / 2.0 if isinstance(threshold, int) else 0.0
+    hidden = threshold / 2.0 if isinstance(threshold, int) else 0.0
+    best = counts.astype(np.float64)
+    if isinstance(law, RangeSpec):
+        low, high = law.support(counts)
+        best = np.where(high < UNBOUNDED, (low + high) / 2.0, low)
+    return np.where(release.tables.hidden(*key).toarray(), hidden, best)
 
 
 def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of tables from sums over their cells, of all parts (``error_sums``).
 
-    ``error`` is the mean absolute error of a reader's best value of a count: the published one, and
-    of a withheld count the middle of those that the rule withholds, or 0; ``withheld`` is the share
+    ``error`` is the mean absolute error of a reader's best value of a count: the published one, or
+    the middle of its range, and of a withheld count the middle of those that the rule withholds, or
+    0; ``withheld`` is the share
     of cells; ``mean_squared_error`` is that of published counts.
     """
     keys = ["level", "table"]

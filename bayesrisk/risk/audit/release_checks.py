@@ -66,6 +66,8 @@ def release_differences(release: Release, truth: PublishedTables) -> pd.DataFram
             given, possible = true % law.base, law.probability(out, true) > 0.0
         elif isinstance(law, NoiseSpec):
             possible = np.ones_like(possible)
+        elif not law.exact:
+            possible = np.asarray(law.probability(out, true), np.float64) > 0.0
         elif isinstance(law, SuppressedCounts):  # small counts are withheld, zeros are not
             possible &= (true == 0) | (true >= int(spec.parameters.get("threshold", 0)))
         part = {"given": given, "difference": out - true, "possible": possible}

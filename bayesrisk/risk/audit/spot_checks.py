@@ -130,12 +130,19 @@ def _counts(
         law, given = spec.likelihood(key, name), tables.count(key, name, place.code)
         part = table.incidence(schema, np.arange(schema.size)).toarray()
         row = tables.row(key, place.code)
-        seen = np.flatnonzero(~tables.hidden(key, name)[[row], :].toarray()[0])
+        hidden = tables.hidden(key, name)[[row], :].toarray()[0]
+        least, largest = law.withheld
+        # A withheld count of which the rule says nothing is no count.
+        seen = np.flatnonzero(~hidden | (law.rule is not None))
         weights.append(part[seen])
         for j in seen:
             sums = np.arange(most * max(int(part[j].max()), 1) + 1)
-            value = law.probability(int(given[j]), sums)
-            value = np.asarray(sums == given[j], float) if value is None else value
+            if hidden[j]:
+                value = np.asarray((least <= sums) & (sums <= largest), float)
+            elif law.exact:
+                value = np.asarray(sums == given[j], float)
+            else:
+                value = np.asarray(law.probability(int(given[j]), sums), float)
             value = value / (value.max() or 1.0)
             value[value < _LEAST] = 0.0
             likelihood.append(value[: 1 + np.flatnonzero(value).max(initial=0)])

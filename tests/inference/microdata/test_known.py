@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import record_law as oracle
-from random_places import KINDS, WIDE, one_block, place, questions
+from random_places import COARSE, KINDS, WIDE, one_block, place, questions
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import (
@@ -117,7 +117,7 @@ def test_knowledge_and_many_kinds_of_publication_agree_with_enumeration():
 
 
 @pytest.mark.parametrize("n_places", [1, 2])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 def test_what_is_known_agrees_with_lists_of_people(kind, n_places):
     told = 0
     for seed in range(200, 212 if n_places == 1 else 204):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from oracles import record_law as oracle
-from random_places import KINDS, WIDE, place, questions
+from random_places import COARSE, KINDS, WIDE, place, questions
 
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Workload, tabulate
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
@@ -78,13 +78,13 @@ def check_means(system, law):
     np.testing.assert_allclose(means, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_exact_engine_agrees_with_enumeration(seed, kind):
     check(seed, kind, 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 @pytest.mark.parametrize("seed", range(3))
 def test_several_places_and_levels_agree_with_enumeration(seed, kind):
     check(seed, kind, 2)
@@ -162,7 +162,7 @@ def test_near_exact_noise_answers_as_exact_counts_do(scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 def test_five_hundred_places_agree_with_enumeration(kind):
     for seed in range(100, 180):
         check(seed, kind, 1)

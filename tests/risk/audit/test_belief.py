@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import audit as oracle
 from oracles import record_law
-from random_places import KINDS, place
+from random_places import COARSE, KINDS, place
 from scipy.stats import chi2
 
 from bayesrisk.exceptions import DataError
@@ -134,7 +134,7 @@ def beliefs(kind, seeds, limit, **least):
 QUICK = {"noisy": range(25)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 def test_exact_beliefs_agree_with_enumeration(kind):
     scores, exact = beliefs(kind, range(12), {})
     assert exact == len(scores) > 10  # each compared to 1e-9
@@ -305,7 +305,7 @@ def two_ways(case, counts):
     return first, _exact(less, asked, question_functions(asked, less)).answers
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 def test_known_records_say_the_same_in_both_ways(kind):
     found = [(case, *two_ways(case, counts=True)) for case in cases(kind, range(30))]
     assert len(found) > 10

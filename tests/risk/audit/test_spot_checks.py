@@ -7,7 +7,7 @@ from audits import EVERYBODY, SCHEMA, SWAP, WORKLOAD
 from breakages import BREAKAGES, BreakableAudit, alarms
 from oracles import audit as oracle
 from oracles import record_law
-from random_places import KINDS, place
+from random_places import COARSE, KINDS, place
 
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.risk.audit import (
@@ -32,7 +32,7 @@ def question(prior, rng):
     return TargetQuestion(possible, rng.integers(0, 3, cells), 3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, COARSE])
 def test_plain_sums_are_those_of_every_histogram(kind):
     """The same release is read with and without a record of the target's."""
     compared = 0

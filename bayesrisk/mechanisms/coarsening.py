@@ -1,0 +1,154 @@
+"""Coarsening: each count is published as the range that it lies in; rules of agencies by name."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrisk import _validation as check
+from bayesrisk.mechanisms.base import Dial, Protected, TableMechanism
+from bayesrisk.mechanisms.rounding import Rounding
+from bayesrisk.release import MechanismSpec, RangeSpec
+from bayesrisk.tables import PublishedTables, Workload
+
+_LARGEST = 2**31
+
+
+class Ranges(TableMechanism):
+    """Publish the range that every count lies in, each count by itself.
+
+    What is published is one number for each range, by default its smallest count.  Nothing is
+    drawn, so that other tables of the same people can leave one count of a range, and a count of a
+    short range is nearly published: :func:`count_bounds` finds which.
+
+    Parameters
+    ----------
+    edges : sequence of int
+        Smallest count of every range, increasing from 0.
+    values : sequence of int, optional
+        Number that is published for every range, increasing; by default ``edges``.
+    step : int, optional
+        Width of further ranges, after the last edge, whose numbers go up by it; by default the last
+        range has no upper end.
+
+    Notes
+    -----
+    The likelihood is exact: 1 for the counts of the range, 0 for others.
+
+    Examples
+    --------
+    >>> Ranges(edges=[0, 1, 3, 6, 10, 20, 50]).spec.others.support(3)
+    (array(3), array(5))
+    """
+
+    def __init__(
+        self,
+        *,
+        edges: Sequence[int],
+        values: Sequence[int] | None = None,
+        step: int | None = None,
+    ) -> None:
+        law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
+        parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
+        super().__init__(MechanismSpec("ranges", parameters, others=law))
+        self._law = law
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is coarsened by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        return Protected(_in_ranges(tables, self._law))
+
+
+class Threshold(TableMechanism):
+    """Publish counts below a threshold as one range, and all others as they are.
+
+    A threshold alone gives many small counts back, because published totals and other tables
+    contain them: :class:`Suppression` withholds further cells, which closes that.
+
+    Parameters
+    ----------
+    least : int
+        Smallest count that is published as it is, in [2, 2**31].
+    zeros : {"apart", "within"}, default "apart"
+        Whether zeros are published, or lie in the range of the small counts.
+
+    Notes
+    -----
+    The number that is published for the range is its smallest count, 1 or 0.
+
+    Examples
+    --------
+    >>> Threshold(least=5).spec.others.support([0, 1, 5])
+    (array([0, 1, 5]), array([0, 4, 5]))
+    """
+
+    dial = Dial("least", 100.0, 2.0, whole=True)
+
+    def __init__(self, *, least: int, zeros: str = "apart") -> None:
+        least = check.integer(least, "least", lower=2, upper=_LARGEST)
+        apart = check.choice(zeros, "zeros", ("apart", "within")) == "apart"
+        edges = (0, 1, least) if apart else (0, least)
+        self._law = RangeSpec(edges, edges, 1)
+        parameters = {"least": least, "zeros": zeros}
+        super().__init__(MechanismSpec("threshold", parameters, others=self._law))
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is looked at by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        return Protected(_in_ranges(tables, self._law))
+
+
+def _in_ranges(tables: PublishedTables, law: RangeSpec) -> PublishedTables:
+    """Return the tables with the number of its range for every count."""
+    counts: Any = {}
+    nothing = int(law.publish(0))
+    for key, true in tables.counts.items():
+        if nothing:  # a zero is published as a number that is not zero
+            counts[key] = law.publish(true.toarray())
+            continue
+        part = true.copy()  # zeros stay zeros: only stored counts move
+        part.data = law.publish(part.data)
+        part.eliminate_zeros()
+        counts[key] = part
+    return replace(tables, counts=counts)
+
+
+# Rules of agencies by name; each is one of the mechanisms, with the rule's numbers.
+
+
+def cms_11() -> Threshold:
+    """Return the rule that no count of 1 to 10 is shown.
+
+    Source: Centers for Medicare & Medicaid Services, cell size suppression policy; it also asks for
+    further cells where sums would give one back, which a threshold alone does not withhold.
+    """
+    return Threshold(least=11)
+
+
+def opensafely_midpoint_6() -> Ranges:
+    """Return rounding to the middle of 1 to 6, 7 to 12 and so on; zeros stay.
+
+    Source: OpenSAFELY documentation, statistical disclosure control, midpoint 6 rounding.
+    """
+    return Ranges(edges=(0, 1), values=(0, 3), step=6)
+
+
+def ons_10_5() -> Ranges:
+    """Return the rule that counts below 10 are one range, and others go to the nearest 5.
+
+    Source: outputs of the Office for National Statistics and NHS England from health records.
+    """
+    return Ranges(edges=(0, 10, 13), values=(0, 10, 15), step=5)
+
+
+def nearest_5() -> Rounding:
+    """Return rounding to the nearest multiple of 5, halves up.
+
+    Source: usual for counts of pupils and patients in statistics of England.
+    """
+    return Rounding(base=5, method="nearest")
