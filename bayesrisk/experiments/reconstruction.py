@@ -569,7 +569,7 @@ class BoundsStudy(Study):
         shards = folder.finished()
         if not shards:
             return {"counts": 0, "sentences": [], "conflicts": {}}
-        totals = {name: int(n) for name, n in folder.frame("facts", shards).sum().items()}
+        totals = {str(name): int(n) for name, n in folder.frame("facts", shards).sum().items()}
         conflicts = folder.frame("conflicts", shards)
         known = dict(zip(conflicts["place"], conflicts["conflict"], strict=True))
         return {

@@ -46,6 +46,8 @@ from bayesrisk.tables.workload import Workload
 _FEW = 300
 #: Nodes of a dive, rounds without a new count after which ends are asked for one by one.
 _NODES, _FRUITLESS = 300, 3
+#: Nodes of a dive for many ends, which are asked for in halves where it finds nothing.
+_QUICK = 20
 #: Share of the open ends that a round aims at, after one at all of them.
 _SHARE = 0.5
 
@@ -88,11 +90,13 @@ class _Ends:
             while self.seen[end] < self.goal[end] and self._asked(end):
                 pass
 
-    def _find(self, objective: IntArray, least: int | None) -> tuple[str, bool]:
+    def _find(
+        self, objective: IntArray, least: int | None, nodes: int = _NODES
+    ) -> tuple[str, bool]:
         """Look for a solution of a large objective; return the finding, and whether it is new."""
         self._linear.aim(objective)
         status, values = find_at_least(
-            self._linear, self._lean, objective, least, nodes=_NODES, deadline=self._deadline
+            self._linear, self._lean, objective, least, nodes=nodes, deadline=self._deadline
         )
         return status, values is not None and self._note(values)
 
@@ -131,7 +135,8 @@ class _Ends:
     def _least(self, ends: IntArray) -> IntArray:
         """Return the ends that were never seen above the least that they can be."""
         half = self.goal.size // 2
-        return ends[self.seen[ends] == -self.goal[(ends + half) % (2 * half)]]
+        found: IntArray = ends[self.seen[ends] == -self.goal[(ends + half) % (2 * half)]]
+        return found
 
     def _at_once(self, ends: IntArray) -> None:
         """Prove that some ends stay at the least that they can be, or reach some of them.
@@ -144,10 +149,12 @@ class _Ends:
             bound, least = self._bound(objective), int(self.seen[ends].sum())
             if bound is None:
                 return
-            if bound <= least:
+            status, new = "none", False
+            if bound > least:
+                status, new = self._find(objective, least + 1, _QUICK)
+            if status == "none":
                 self.goal[ends] = self.seen[ends]
                 return
-            new = self._find(objective, least + 1)[1]
             ends = self._least(ends)
             if not new:
                 half = ends.size // 2
@@ -189,7 +196,8 @@ class _Ends:
 
 def _distinct(model: IntegerModel) -> tuple[IntegerModel, IntArray]:
     """Return a model with each row once, within all of its ends, and where each row is in it."""
-    rows, number = model.rows, {}
+    rows = model.rows
+    number: dict[tuple[bytes, bytes], int] = {}
     at = np.empty(rows.shape[0], np.int64)
     for row in range(at.size):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
@@ -301,11 +309,7 @@ def _problem_of(
         parts = parts_of(problem.space, [one.queries for one in asked])
         if bounds.cell.size > _LARGER * parts.size * problem.geoids.size:
             made = margin_problem(problem, parts, bounds, star, sets)
-            width = made[2].shape[1]
-            rows = [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
-            for matrix in rows:
-                matrix.resize((matrix.shape[0], width))
-            return *made, rows
+            return *made, [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
     sources = [
         RowSource(*columns_of(one.rows), np.arange(one.rows.shape[0]), one.ranges, one.group,
                   asked=True)
@@ -353,8 +357,8 @@ def _answers(
     good = solution.solved
     made, found, star, rows = _problem_of(problem, bounds, solution.histogram(problem), asked)
     program, _, low, high = open_program(made, found, good)
-    at = np.flatnonzero(good[found.block])[program.entry]
-    program = replace(program, low=low[at], high=high[at])
+    inside = np.flatnonzero(good[found.block])[program.entry]
+    program = replace(program, low=low[inside], high=high[inside])
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, seconds)
     endless, given, answers, number = _endless(problem, bounds), iter(rows), [], 0
@@ -380,15 +384,15 @@ def _answers(
             number += 1
             for b, cells in endless.items():
                 most[one.group[b], one.rows @ cells.astype(np.int64) > 0] = UNBOUNDED
-        for known, b in sorted((solution.status[b], b) for b in np.flatnonzero(~good).tolist()):
+        for b in np.flatnonzero(~good).tolist():
             # Where no solution is known, what was stated holds, and what its cells allow.
-            place, wrong = int(one.group[b]), known == Status.INFEASIBLE
-            if not (wrong or one.rows is None):
-                least[place] = np.maximum(least[place], stated[0][place])
-                most[place] = np.minimum(most[place], stated[1][place])
-            if wrong:
-                least[place], most[place] = stated[0][place], stated[1][place]
-            status[place] = Status.INFEASIBLE if wrong else Status.UNDECIDED
+            at, wrong = int(one.group[b]), solution.status[b] == Status.INFEASIBLE
+            if wrong or one.rows is None:
+                least[at], most[at] = stated[0][at], stated[1][at]
+            else:
+                least[at] = np.maximum(least[at], stated[0][at])
+                most[at] = np.minimum(most[at], stated[1][at])
+            status[at] = Status.INFEASIBLE if wrong else Status.UNDECIDED
         answers.append(_Answers(least, most, status))
     return answers
 
@@ -566,7 +570,7 @@ def count_bounds(
     order = sorted(range(len(frames)), key=lambda at: levels.index(asked[chosen][at].level))
     conflict = {
         str(problem.geoids[b]): solution.conflict.get(b, "")
-        for b in np.flatnonzero(~solution.solved)
+        for b in np.flatnonzero(~solution.solved).tolist()
     }
     return CountBounds(pd.concat([frames[at] for at in order], ignore_index=True), conflict, scope)
 

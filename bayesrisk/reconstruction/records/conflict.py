@@ -134,7 +134,7 @@ def _sifted(problem: PublishedRows, rows: Sequence[Row], solver: SolverBackend) 
     at = np.flatnonzero((low > 0) | (high < UNBOUNDED))
     if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(at):
         at = _fewest(at, clashes)
-    return [rows[k] for k in at]
+    return [rows[k] for k in at.tolist()]
 
 
 def _clash_text(problem: PublishedRows, rows: Sequence[Row]) -> str:

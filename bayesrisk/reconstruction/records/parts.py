@@ -9,6 +9,7 @@ the rows are the published counts and the equal sums.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -57,13 +58,18 @@ class Parts:
         """Number of cells of all margins."""
         return int(self.first.size)
 
+    @property
+    def width(self) -> int:
+        """Number of cells of all margins and of what they have in common."""
+        return self.size + sum(int(link.common.max()) + 1 for link in self.links)
+
     def rows(self, number: int, matrix: sp.csr_array) -> sp.csr_array:
         """Return a set of queries, given over the histogram, over the cells of their margins."""
         over = sp.coo_array(matrix[:, self.first])
         margin = np.searchsorted(self.cell.max(axis=0), over.coords[1])
         kept = margin == self.home[number][over.coords[0]]
         place = tuple(part[kept] for part in over.coords)
-        return sp.csr_array((over.data[kept], place), shape=(matrix.shape[0], self.size))
+        return sp.csr_array((over.data[kept], place), shape=(matrix.shape[0], self.width))
 
     def sums(self, block: IntArray, cell: IntArray, count: IntArray, size: int) -> IntArray:
         """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
@@ -127,8 +133,22 @@ class _Item:
     link: int = -1
 
 
+#: The last parts: many blocks with one workload need them.
+_KEPT: deque[tuple[Sequence[Queries], Parts]] = deque(maxlen=8)
+
+
 def parts_of(space: CellSpace, sets: Sequence[Queries]) -> Parts:
-    """Return margins that are those of a histogram where their sums agree, few cells in all.
+    """Return margins that are those of a histogram where their sums agree, few cells in all."""
+    for kept, parts in _KEPT:
+        if len(kept) == len(sets) and all(a is b for a, b in zip(kept, sets, strict=True)):
+            return parts
+    parts = _apart(space, sets)
+    _KEPT.append((tuple(sets), parts))
+    return parts
+
+
+def _apart(space: CellSpace, sets: Sequence[Queries]) -> Parts:
+    """Return the margins of tables that are split off one after the other.
 
     Tables whose attributes are among those of one table are split off together, the best first, as
     long as that makes fewer cells.
@@ -217,15 +237,13 @@ def margin_problem(
     size = problem.geoids.size
     low = parts.sums(bounds.block, bounds.cell, bounds.low, size)
     high = parts.sums(bounds.block, bounds.cell, bounds.high, size)
-    width = parts.size + sum(int(link.common.max()) + 1 for link in parts.links)
-    sources = []
+    width, sources = parts.width, []
     for number, (queries, ranges, group) in enumerate(asked):
         rows = parts.rows(number, queries.matrix)
-        rows.resize((rows.shape[0], width))
         family = np.arange(rows.shape[0])
         sources.append(RowSource(*columns_of(rows), family, ranges, group, asked=True))
     held = star.tocoo()
-    at = held.coords[0], held.coords[1]
+    at = held.coords[0].astype(np.int64), held.coords[1].astype(np.int64)
     values = [parts.sums(*at, held.data, size)]
     slack, row = parts.size, 0
     places: list[IntArray] = []

@@ -71,8 +71,9 @@ class CountRanges:
         """Return the ranges between two whole arrays of counts."""
         kept = (low != 0) | (high != zero)
         ptr, column = np.append(0, np.cumsum(kept.sum(axis=1))), np.nonzero(kept)[1]
-        parts = (sp.csr_array((m[kept], column, ptr), shape=kept.shape) for m in (low, high - zero))
-        return cls(*parts, zero)
+        low, high = low[kept], (high - zero)[kept]
+        made = [sp.csr_array((part, column, ptr), shape=kept.shape) for part in (low, high)]
+        return cls(made[0], made[1], zero)
 
     @property
     def true(self) -> bool:
@@ -227,9 +228,10 @@ def _system_ranges(system: CellSystem, ranges: CountRanges) -> CountRanges:
         return CountRanges.of_counts(system.rows_of(ranges.low))
     if not system.has_free_row:
         return ranges
-    low, high = (sp.csr_array(m) for m in (ranges.low.copy(), ranges.high.copy()))
-    for matrix in (low, high):
-        matrix.resize((matrix.shape[0], matrix.shape[1] + 1))
+    shape = ranges.low.shape[0], ranges.low.shape[1] + 1
+    low, high = (
+        sp.csr_array((m.data, m.indices, m.indptr), shape=shape) for m in (ranges.low, ranges.high)
+    )
     return CountRanges(low, high, np.append(ranges.zero, UNBOUNDED))
 
 
@@ -285,11 +287,9 @@ def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRan
         ends = [tables.support(level, name, rows, known_rule=known_rule) for name in names]
         low, high = (np.concatenate(side, axis=1) for side in zip(*ends, strict=True))
         parts.append(CountRanges.of_support(low, high, highest))
-    low, high = (
-        sp.csr_array(sp.vstack(side, format="csr"))
-        for side in ([part.low for part in parts], [part.high for part in parts])
-    )
-    return CountRanges(low, high, highest)
+    lows, highs = [part.low for part in parts], [part.high for part in parts]
+    sides = [sp.csr_array(sp.vstack(side, format="csr")) for side in (lows, highs)]
+    return CountRanges(sides[0], sides[1], highest)
 
 
 _Key: TypeAlias = tuple[

@@ -1,19 +1,23 @@
 """Counts that stand for ranges: bounds, uniqueness and contradictions against enumeration."""
 
 import itertools
+import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from oracles.reconstruction import solutions
+from oracles.reconstruction import people, person_tables, solutions
+from typer.testing import CliRunner
 
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import count_bounds, reconstruct, solution_variability
 from bayesrisk.reconstruction.records import bounds as bounds_module
-from bayesrisk.release import (
-    RangeSpec,
-    RoundingSpec,
-    SuppressedCounts,
-)
+from bayesrisk.reconstruction.records.solve import nearest_records
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -208,8 +212,6 @@ def check_solutions(tables, *, level="block", known_rule=True):
     scope = "block" if level == "block" else "tract-joint"
     far = solution_variability(tables, scope=scope, solution=made, **how)
     held, seen = made.histogram().toarray(), []
-    spread = {tuple(made.problem.space.columns(np.arange(held.shape[1])))}
-    assert len(spread) == 1
     for place, code in enumerate(tables.geoids[level]):
         blocks = [b for b, g in enumerate(tables.geoids["block"]) if g.startswith(code)]
         matrix, low, high, names = system(tables, level=level, place=place, known_rule=known_rule)
@@ -284,41 +286,195 @@ def check_conflict(text, matrix, low, high, names):
         assert every is None or bool(every) == (at > 0)
 
 
-@pytest.mark.parametrize("margins", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_bounds_of_blocks_equal_enumeration(seed, margins, monkeypatch):
-    if margins:
-        monkeypatch.setattr(bounds_module, "_LARGER", 0)
-    rng = np.random.default_rng(seed)
-    narrower = infeasible = 0
-    for _ in range(3):
-        tables, _ = release(rng, blocks=12, broken=0.15)
-        known_rule = bool(rng.integers(2))
-        found = count_bounds(tables, known_rule=known_rule)
-        more = check_bounds(tables, found, known_rule=known_rule)
-        narrower, infeasible = narrower + more[0], infeasible + more[1]
-    assert narrower > 0
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_statuses_of_blocks_equal_enumeration(seed):
-    rng = np.random.default_rng(100 + seed)
-    seen = []
-    for _ in range(3):
-        tables, _ = release(rng, blocks=12, broken=0.15)
-        seen += check_solutions(tables, known_rule=bool(rng.integers(2)))
-    assert {"unique", "feasible"} <= set(seen)
+def compared(rng, *, blocks, levels=("block",), broken=0.05):
+    """Compare all answers about one release with enumeration; return facts about it."""
+    tables, _ = release(rng, blocks=blocks, levels=levels, broken=broken)
+    known_rule = bool(rng.integers(2))
+    found = count_bounds(tables, scope=levels[0], known_rule=known_rule)
+    narrower, infeasible = check_bounds(tables, found, level=levels[0], known_rule=known_rule)
+    return narrower, infeasible, check_solutions(tables, level=levels[0], known_rule=known_rule)
 
 
 @pytest.mark.parametrize("margins", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_two_levels_equal_enumeration(seed, margins, monkeypatch):
+def test_blocks_equal_enumeration(seed, margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
-    rng = np.random.default_rng(200 + seed)
-    for _ in range(2):
-        tables, _ = release(rng, blocks=14, levels=("tract", "block"), broken=0.1)
-        known_rule = bool(rng.integers(2))
-        found = count_bounds(tables, scope="tract", known_rule=known_rule)
-        check_bounds(tables, found, level="tract", known_rule=known_rule)
-        check_solutions(tables, level="tract", known_rule=known_rule)
+    rng = np.random.default_rng(seed)
+    facts = [compared(rng, blocks=20) for _ in range(4)]
+    assert sum(narrower for narrower, *_ in facts) > 0
+    assert {"unique", "feasible"} <= {status for *_, statuses in facts for status in statuses}
+
+
+@pytest.mark.parametrize("margins", [False, True])
+def test_two_levels_equal_enumeration(margins, monkeypatch):
+    if margins:
+        monkeypatch.setattr(bounds_module, "_LARGER", 0)
+    rng = np.random.default_rng(7)
+    for _ in range(3):
+        compared(rng, blocks=8, levels=("tract", "block"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("margins", [False, True])
+def test_thousands_of_releases_equal_enumeration(margins, monkeypatch):
+    if margins:
+        monkeypatch.setattr(bounds_module, "_LARGER", 0)
+    rng = np.random.default_rng(50 + margins)
+    for _ in range(125):
+        compared(rng, blocks=40, broken=0.02)
+    for _ in range(20):
+        compared(rng, blocks=8, levels=("tract", "block"))
+
+
+def test_a_wrong_support_is_seen(monkeypatch):
+    right = RoundingSpec.support
+
+    def narrower(law, released):
+        low, high = right(law, released)
+        return low, np.maximum(high - 1, low)
+
+    monkeypatch.setattr(RoundingSpec, "support", narrower)
+    rng = np.random.default_rng(1)
+    tables, _ = release(rng, blocks=20, laws=("nearest 3",))
+    with pytest.raises(AssertionError):
+        check_bounds(tables, count_bounds(tables))
+
+
+def test_width_one_gives_the_answers_of_true_counts():
+    rng = np.random.default_rng(2)
+    tables, _ = release(rng, blocks=20, laws=("exact",))
+    exact = RangeSpec((0,), (0,), 1)
+    for law in (RoundingSpec(1, "nearest"), RoundingSpec(1, "random"), exact):
+        same = replace(tables, laws=dict.fromkeys(tables.counts, law))
+        for call in (
+            lambda t: reconstruct(t, scope="block").to_frame(),
+            lambda t: reconstruct(t, scope="block").blocks(),
+            lambda t: solution_variability(t, scope="block").to_frame().drop(columns="seconds"),
+            lambda t: count_bounds(t).counts,
+        ):
+            pd.testing.assert_frame_equal(call(tables), call(same))
+        assert not reconstruct(same, scope="block").problem.coarsened
+
+
+def test_an_open_top_is_never_unique_and_has_no_largest_count():
+    tables = PublishedTables(
+        Workload(Schema("s", (Attribute("a", 2),), Geography("g", ("block",), (1,))),
+                 {("block", "A"): Table("A", ("x", "y"), {"a": np.eye(2, dtype=int)})}),
+        {"block": ["1"]}, {("block", "A"): sp.csr_array([[3, 0]])},
+        laws={("block", "A"): RangeSpec((0, 1, 3), (0, 1, 3))},
+    )  # fmt: skip
+    found = count_bounds(tables).counts
+    assert found["low"].tolist() == [3, 0]
+    assert found["high"].isna().tolist() == [True, False]
+    assert found["status"].tolist() == ["proved", "proved"]
+    made = reconstruct(tables, scope="block")
+    assert (made.status, made.population.tolist()) == (("feasible",), [3])
+    far = solution_variability(tables, scope="block")
+    assert (far.status, far.upper.tolist()) == (("unknown",), [1.0])
+
+
+def test_queries_are_bounded_by_tables_that_do_not_have_them():
+    rng = np.random.default_rng(4)
+    tables, x = release(rng, blocks=12, laws=("nearest 3", "exact"))
+    asked = Workload(tables.workload.schema, {("block", "ABC"): table(NAMES)})
+    found = count_bounds(tables, queries=asked).counts
+    assert set(found["table"]) == {"ABC"}
+    assert found["published"].isna().all()
+    low, high = (found[n].fillna(OPEN).to_numpy(int).reshape(12, -1) for n in ("low", "high"))
+    assert np.all((low <= x) & (x <= high))
+    for place in range(12):
+        matrix, least, most, _ = system(tables, place=place)
+        every = enumerated(matrix, least, most)
+        if every is not None:
+            bounded = high[place] < OPEN
+            assert np.array_equal(np.min(every, axis=0), low[place])
+            assert np.array_equal(np.max(every, axis=0)[bounded], high[place][bounded])
+
+
+def test_nearest_records_deviate_by_what_lies_outside_the_ranges():
+    rng = np.random.default_rng(5)
+    seen = 0
+    for _ in range(60):
+        matrix = rng.integers(0, 2, (5, 4))
+        matrix = matrix[matrix.any(axis=1)]
+        low = rng.integers(0, 4, len(matrix))
+        high = np.where(rng.random(len(matrix)) < 0.2, OPEN, low + rng.integers(0, 3, len(matrix)))
+        found = nearest_records(
+            sp.csr_array(matrix), low, high, solver=make_solver("highs"), seconds=None
+        )
+        sums = np.indices((6,) * 4).reshape(4, -1).T @ matrix.T
+        least = (np.maximum(low - sums, 0) + np.maximum(sums - high, 0)).sum(axis=1).min()
+        assert (found.status, found.deviation, found.bound) == ("proved", least, least)
+        seen += least > 0
+    assert seen > 5
+
+
+def coarse(tables, law):
+    """Return person tables with every count under a law."""
+    rng, counts = np.random.default_rng(3), {}
+    for key, part in tables.counts.items():
+        counts[key] = sp.csr_array(published(rng, part.toarray(), law)[0])
+    return replace(tables, counts=counts, laws=dict.fromkeys(counts, law))
+
+
+@pytest.mark.parametrize("name", ["nearest 3", "open top"])
+def test_person_tables_keep_the_true_counts_within_their_bounds(name):
+    rng = np.random.default_rng(6)
+    true = person_tables(people(rng, [6, 12], spread=0.5), tract=False)
+    found = count_bounds(coarse(true, LAWS[name]))
+    counts = np.concatenate([part.toarray() for part in true.counts.values()], axis=1).ravel()
+    frame = found.counts
+    assert (frame["low"] <= counts).all()
+    assert (frame["high"].fillna(OPEN) >= counts).all()
+    assert (frame["status"] == "proved").all()
+    known = found.facts
+    assert known["recovered"] > 0
+    assert f"{known['recovered']:,} follow exactly" in " ".join(repr(found).split())
+
+
+def test_a_limit_of_time_leaves_bounds_that_hold():
+    rng = np.random.default_rng(6)
+    true = person_tables(people(rng, [20], spread=0.5), tract=False)
+    given = coarse(true, LAWS["nearest 3"])
+    found = count_bounds(given, time_limit=1e-3).counts
+    full = count_bounds(given).counts
+    assert (found["status"] == "undecided").any()
+    assert (found["low"] <= full["low"]).all()
+    assert (found["high"] >= full["high"]).all()
+
+
+def test_the_command_writes_bounds_and_says_what_is_recovered(tmp_path):
+    rng = np.random.default_rng(6)
+    true = person_tables(people(rng, [5, 8, 9], spread=0.5), tract=False)
+    given = coarse(true, LAWS["nearest 3"])
+    given.write(tmp_path / "tables")
+    words = ["bounds", str(tmp_path / "tables"), "-o", str(tmp_path / "out"), "-q"]
+    runner = CliRunner()
+    done = runner.invoke(app, words)
+    assert done.exit_code == 0, done.output
+    expected = count_bounds(given)
+    assert f"{expected.facts['recovered']:,} follow exactly" in done.stdout
+    written = pd.read_csv(tmp_path / "out" / "bounds.csv", dtype={"geoid": str})
+    pd.testing.assert_frame_equal(written, expected.counts, check_dtype=False, check_exact=True)
+    again = json.loads(runner.invoke(app, [*words, "--resume", "--json"]).stdout)
+    assert again["recovered"] == expected.facts["recovered"]
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["known_rule"] is True
+
+
+def test_bad_arguments_are_named():
+    tables, _ = release(np.random.default_rng(1), blocks=3)
+    noisy = replace(tables, laws=dict.fromkeys(tables.counts, SimulationOnly()))
+    other = replace(tables.workload.schema, name="other")
+    for match, call in {
+        "tables must be": lambda: count_bounds("tables"),
+        "scope must be one of": lambda: count_bounds(tables, scope="tract"),
+        "time_limit must be > 0": lambda: count_bounds(tables, time_limit=0.0),
+        "known_rule must be": lambda: count_bounds(tables, known_rule=1),
+        "queries must be of schema 's'": lambda: count_bounds(
+            tables, queries=Workload(other, {("block", "A"): table(("a",))})
+        ),
+        "'simulation'": lambda: count_bounds(noisy),
+    }.items():
+        with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
+            call()
