@@ -273,10 +273,11 @@ def _layer(
     hidden: list[BoolArray] = []
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
-        if not _has_likelihood(law):
+        if not _is_closed(law):
+            alike = "" if law.independent else ", where cells with the same records change alike"
             raise ArgumentError(
                 f"release must have a likelihood in closed form for every table, got "
-                f"{law.kind!r} for table {name!r} at level {level!r}"
+                f"{law.kind!r} for table {name!r} at level {level!r}{alike}"
             )
         given.append(_dense(tables.counts[level, name], at))
         none = np.zeros(given[-1].shape, np.bool_)
@@ -293,8 +294,8 @@ def _layer(
 
 
 @lru_cache(maxsize=256)
-def _has_likelihood(law: Likelihood) -> bool:
-    return law.exact or law.probability(0, 0) is not None
+def _is_closed(law: Likelihood) -> bool:
+    return law.closed
 
 
 def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:

@@ -323,8 +323,8 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
 
 
 def is_readable(law: Likelihood) -> bool:
-    """Return True if a published count has a likelihood given the true one alone."""
-    return law.exact or isinstance(law, NoiseSpec) or law.probability(0, 0) is not None
+    """Return True if published counts have a likelihood, each given its true one alone."""
+    return law.closed
 
 
 def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:

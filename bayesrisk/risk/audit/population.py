@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
@@ -47,7 +47,7 @@ from bayesrisk.risk.audit.attacks import (
 )
 from bayesrisk.risk.mechanism.question import Drawing
 from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
 
@@ -309,6 +309,11 @@ class AuditedPopulation:
         """The true tables."""
         return tabulate(self.data, self.question.workload)
 
+    def true_tables(self, workload: Workload) -> PublishedTables:
+        """Return the true tables of a workload, which may be another one than is asked about."""
+        same = workload is self.question.workload or workload == self.question.workload
+        return self.truth if same else tabulate(self.data, workload)
+
     def release(
         self, stream: str, number: int, mechanism: Mechanism, *, without_row: int | None = None
     ) -> Release:
@@ -338,9 +343,14 @@ class AuditedPopulation:
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
         lines = []
-        for key in release.tables.counts:
-            hidden = release.tables.hidden(*key).toarray()
-            off = _best_values(release, key) - self.truth.counts[key].toarray()
+        tables = release.tables
+        for key, table in self.question.workload.tables.items():
+            if tables.workload.tables.get(key) == table:
+                best, hidden = _best_values(release, key), tables.hidden(*key).toarray()
+            else:  # other tables are published instead
+                places = len(self.truth.geoids[key[0]])
+                best, hidden = _split_values(tables, key[0], table, places)
+            off = best - self.truth.counts[key].toarray()
             lines.append(
                 {
                     "level": key[0],
@@ -518,13 +528,53 @@ def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
     return np.where(release.tables.hidden(*key).toarray(), hidden, best)
 
 
+def _split_values(
+    tables: PublishedTables, level: str, table: Table, places: int
+) -> tuple[FloatArray, BoolArray]:
+    """Return a reader's best values of a table that is not published, and which have none.
+
+    The smallest published cell that holds a cell is shared equally by all smaller ones that it
+    holds; a cell that no published one holds counts as withheld, with 0 as best value.
+    """
+    schema, size = tables.workload.schema, len(table.cells)
+    index = {a.name: np.full(size, a.first) for a in schema.attributes}
+    for name, weights in table.factors.items():
+        index[name] = schema.attribute(name).first + (weights > 0).argmax(axis=1)
+    record = schema.cell_index(index)  # one of every cell: what holds the cell counts it
+    best, withheld = np.zeros((places, size)), np.ones((places, size), np.bool_)
+    least = np.full(size, np.inf)  # kinds of records in the smallest cell so far
+    for (other_level, name), other in tables.workload.tables.items():
+        if other_level != level:
+            continue
+        holder, cell = other.incidence(schema, record).nonzero()
+        whole, extent, own = np.ones(cell.size, np.bool_), np.ones(cell.size), np.ones(cell.size)
+        for at in {*table.factors, *other.factors}:
+            every = np.ones((1, schema.attribute(at).size), np.bool_)
+            inner = table.factors[at][cell] > 0 if at in table.factors else every
+            outer = other.factors[at][holder] > 0 if at in other.factors else every
+            whole &= ~np.any(inner & ~outer, axis=1)
+            extent, own = extent * outer.sum(axis=1), own * inner.sum(axis=1)
+        held = holder[whole & (own < extent)]
+        shared = np.maximum(np.bincount(held, minlength=len(other.cells)), 1)
+        shared = np.where(own < extent, shared[holder], 1)
+        # Of the cells of this table each takes the smallest, where it is smaller than before.
+        order = np.lexsort((extent, cell))
+        order = order[whole[order]]
+        order = order[np.unique(cell[order], return_index=True)[1]]
+        order = order[extent[order] < least[cell[order]]]
+        mine = cell[order]
+        best[:, mine] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
+        withheld[:, mine], least[mine] = False, extent[order]
+    return best, withheld
+
+
 def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of tables from sums over their cells, of all parts (``error_sums``).
 
     ``error`` is the mean absolute error of a reader's best value of a count: the published one, or
     the middle of its range, and of a withheld count the middle of those that the rule withholds, or
-    0; ``withheld`` is the share
-    of cells; ``mean_squared_error`` is that of published counts.
+    0; ``withheld`` is the share of cells; ``mean_squared_error`` is that of published counts.  A
+    count that is published as a part of a larger one is an equal share of that.
     """
     keys = ["level", "table"]
     total = sums.groupby(keys, sort=False).sum().reset_index()
