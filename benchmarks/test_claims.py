@@ -141,14 +141,14 @@ def test_large_blocks_beside_integer_programs(compare, size, times):
     tables = block_of(size)
     about = claim_problem(tables, ClaimOptions())
     space = about.space
-    system = block_system(space, *next(about.blocks()))
+    system = block_system(space, next(about.blocks()))
     assert (np.diff(system.start) == 1).all()
     found = find_claims(tables, refuted=True)
     some = pd.concat(
         found.to_frame(status=status).sample(2, random_state=1)
         for status in ("verified", "refuted")
     )
-    (patterns, times_of), *_ = encoded(about, some)
+    (patterns, times_of, _), *_ = encoded(about, some)
     matched = matches(space.codes[system.members], patterns) & space.eligible[system.members]
     solver = make_solver("highs", dive=False)
 

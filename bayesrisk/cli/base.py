@@ -365,6 +365,10 @@ TakenOption = Annotated[
         "--taken-as-true", help="Read counts of a release that need not be true as if they were."
     ),
 ]
+RuleOption = Annotated[
+    bool,
+    typer.Option("--no-rule", help="The rule by which counts are withheld is not known."),
+]
 SensitivityOption = Annotated[
     str,
     typer.Option(

@@ -114,7 +114,7 @@ class OccupancyAttackStudy(Study):
     sample : path-like, optional
         Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
         ``weight``: also reconstruct the households of blocks with a violation.
-    level, hud, taken_as_true : object
+    level, hud, taken_as_true, known_rule : object
         As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
     open_end : bool, default True
         As for :func:`~bayesrisk.reconstruction.detect_occupancy`.
@@ -147,6 +147,7 @@ class OccupancyAttackStudy(Study):
     time_limit: float | None = None
     blocks_per_shard: int = 250
     taken_as_true: bool = False
+    known_rule: bool = True
 
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
@@ -164,7 +165,7 @@ class OccupancyAttackStudy(Study):
             check.choice(self.level, "level", source.workload.levels)
             digest, shards = source.digest, len(source.starts(self.level, size))
             if shards:  # whether all tables are there is said before a folder is made
-                self._of_tables(source.shard(0, self.level, size))
+                self._readable(self._of_tables(source.shard(0, self.level, size)))
         elif self.hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' for a file of statistics, which has intervals, "
@@ -172,7 +173,8 @@ class OccupancyAttackStudy(Study):
             )
         else:
             digest = _digest(self.blocks)
-            shards = -(-len(_statistics(str(self.blocks), digest)) // size)
+            statistics = self._readable(_statistics(str(self.blocks), digest))
+            shards = -(-len(statistics) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
         return asdict(self) | {
@@ -194,11 +196,19 @@ class OccupancyAttackStudy(Study):
         statistics = _statistics(str(self.blocks), digest)
         return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
 
+    def _readable(self, statistics: OccupancyStatistics) -> OccupancyStatistics:
+        """Return statistics; refuse several counts of a cell where households are asked for."""
+        return statistics if self.sample is None else statistics.exact("a sample of households")
+
     def _of_tables(self, tables: PublishedTables) -> OccupancyStatistics:
         """Return the statistics of tables; one that is missing is a fault of the folder."""
         try:
             return occupancy_statistics(
-                tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
+                tables,
+                level=self.level,
+                hud=self.hud,
+                taken_as_true=self.taken_as_true,
+                known_rule=self.known_rule,
             )
         except ArgumentError as error:
             if not str(error).startswith(("table ", "tables must have ")):

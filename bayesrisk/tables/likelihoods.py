@@ -44,6 +44,8 @@ class Likelihood:
         Whether another release of the same records may publish another count.
     bounded : bool
         Whether every published count bounds the true one from above.
+    limiting : bool
+        Whether published counts exclude some true ones for certain.
     independent : bool
         Whether the probability of several published counts is the product of those of each.
     closed : bool
@@ -68,6 +70,11 @@ class Likelihood:
     def bounded(self) -> bool:
         """Whether every published count bounds the true one from above."""
         return self.exact
+
+    @property
+    def limiting(self) -> bool:
+        """Whether published counts exclude some true ones for certain."""
+        return self.bounded
 
     @property
     def independent(self) -> bool:
@@ -277,6 +284,11 @@ class NoiseSpec(Likelihood):
             raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
 
+    @property
+    def closed(self) -> bool:
+        """True."""
+        return True
+
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""
         kind = DiscreteGaussian if self.law == "discrete-gaussian" else DiscreteLaplace
@@ -422,6 +434,11 @@ class RangeSpec(Likelihood):
     def bounded(self) -> bool:
         """Whether no range is open above."""
         return self.step is not None
+
+    @property
+    def limiting(self) -> bool:
+        """True."""
+        return True
 
     def publish(self, counts: ArrayLike) -> IntArray:
         """Return the numbers that are published for true counts >= 0, in their shape."""

@@ -411,22 +411,30 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
 
 
 def assumed_true(
-    laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool
+    laws: Mapping[Key, Likelihood],
+    keys: Iterable[Key],
+    *,
+    taken_as_true: bool,
+    ranges: bool = False,
 ) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
-    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.
+    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.  Counts that limit
+    the true ones need not be taken for them where the reader understands ``ranges``.
     """
     told = check.flag(taken_as_true, "taken_as_true")
-    found = next((key for key in keys if key in laws and not laws[key].exact), None)
-    if found is not None and not told:
-        better = "microdata_posterior concludes from this law; " if laws[found].closed else ""
+    found = [key for key in keys if key in laws and not laws[key].exact]
+    if told or not found:
+        return bool(found)
+    refused = next((key for key in found if not (ranges and laws[key].limiting)), None)
+    if refused is not None:
+        better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {shown(found)} of a release under the law "
-            f"{shown(laws[found].kind)}: {better}taken_as_true=True (on the command line "
+            f"tables must hold true counts, got {shown(refused)} of a release under the law "
+            f"{shown(laws[refused].kind)}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )
-    return found is not None
+    return False
 
 
 def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:

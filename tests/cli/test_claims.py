@@ -108,3 +108,27 @@ def test_folders_that_are_none(tables, tmp_path):
         run_claims(tmp_path / "nowhere", tmp_path / "out")
     with pytest.raises(ArgumentError, match="solver must be a name"):
         run_claims(tables, tmp_path / "out", solver=3)
+
+
+def test_a_rule_of_withholding_is_used_unless_it_is_not_known(tmp_path, run):
+    """Three women in all and one of them withheld because she is one or two."""
+    from range_cases import publish
+
+    from bayesrisk.release import SuppressedCounts
+    from bayesrisk.tables import Attribute, Geography, Schema, Table
+
+    schema = Schema("flat", (Attribute("sex", 2),), Geography("flat", ("block",), (3,)))
+    total = Table("N", ("N_0",), {})
+    cells = Table("A", ("A_0", "A_1"), {"sex": np.eye(2, dtype=int)})
+    laws, hidden = [None, SuppressedCounts(1, 2)], [False, True, True]
+    publish(schema, [total, cells], laws, [3, 0, 0], hidden).write(tmp_path / "T")
+    for options, verified in (([], 2), (["--no-rule"], 0)):
+        out = tmp_path / f"out{verified}"
+        status, _, _ = run(tmp_path / "T", "-o", out, "-q", *options)
+        assert status == 0
+        claims = pd.read_parquet(out / "claims.parquet")
+        assert len(claims) == verified
+        assert json.loads((out / "config.json").read_text())["known_rule"] == (not options)
+    stored = pd.read_parquet(tmp_path / "out2" / "claims.parquet")
+    assert stored["at_least"].tolist() == [True, True]
+    assert stored["multiplicity"].tolist() == [1, 1]

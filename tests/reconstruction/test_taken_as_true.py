@@ -81,6 +81,9 @@ CALLS = {
     "verify": lambda t, **how: verify_claims(t, ONE, columns=["race"], **how),
 }
 
+#: They read a rounded count as all counts that it allows.
+RANGES = {"reconstruct", "variability", "find", "generate", "verify"}
+
 
 def frame_of(found):
     return found.to_frame().drop(columns="seconds", errors="ignore")
@@ -96,9 +99,14 @@ def test_counts_that_need_not_be_true_are_refused_and_read_as_by_hand_when_told(
     releases, call, law
 ):
     tables = releases[law].tables
-    with pytest.raises(ArgumentError, match=rf"'{law}'.*taken_as_true=True") as refused:
-        CALLS[call](tables)
-    assert ("microdata_posterior" in str(refused.value)) == (law != "simulation")
+    if law == "rounding" and call in RANGES:
+        found = CALLS[call](tables)
+        assert not is_assumed(found)
+        assert ("read as ranges" in repr(found)) == (call in ("reconstruct", "variability"))
+    else:
+        with pytest.raises(ArgumentError, match=rf"'{law}'.*taken_as_true=True") as refused:
+            CALLS[call](tables)
+        assert ("microdata_posterior" in str(refused.value)) == (law != "simulation")
     naive = CALLS[call](tables, taken_as_true=True)
     by_hand = CALLS[call](dataclasses.replace(tables, laws={}))
     pd.testing.assert_frame_equal(frame_of(naive), frame_of(by_hand))
@@ -120,6 +128,9 @@ def test_true_counts_are_proof_whether_or_not_somebody_takes_them_as_true(releas
 @pytest.mark.parametrize("law", INEXACT)
 def test_attacks_by_name_refuse_as_their_functions_do(releases, law):
     for name, options in (("reconstruction", {"scope": "block"}), ("claims", {"columns": ["sex"]})):
+        if law == "rounding":
+            assert not is_assumed(make_attack(name, **options).run(releases[law]))
+            continue
         with pytest.raises(ArgumentError, match="taken_as_true"):
             make_attack(name, **options).run(releases[law])
         assert is_assumed(make_attack(name, **options, taken_as_true=True).run(releases[law]))
@@ -138,13 +149,14 @@ def test_tables_in_use_decide():
     assert br.reconstruct(tables, scope="block").problem.taken_as_true is False
     assert find_claims(tables, columns=["race"]).taken_as_true is False
     assert not br.solution_variability(tables, scope="block").taken_as_true
-    for call in (
-        lambda: br.reconstruct(tables, scope="tract"),
-        lambda: br.solution_variability(tables, scope="tract-bounds"),
-        lambda: find_claims(tables, level="tract", columns=["race"]),
+    for found in (
+        br.reconstruct(tables, scope="tract"),
+        br.solution_variability(tables, scope="tract-bounds"),
     ):
-        with pytest.raises(ArgumentError, match=r"'tract', 'P8'.*taken_as_true"):
-            call()
+        assert "read as ranges" in repr(found)
+        assert not is_assumed(found)
+    assert "at_least" in find_claims(tables, level="tract", columns=["race"]).claims
+    assert "at_least" not in find_claims(tables, columns=["race"]).claims
 
 
 def test_a_spec_that_says_nothing_promises_nothing():
@@ -162,13 +174,13 @@ def homes(mechanism):
     return mechanism.release(units, workload=Workload.named("household-occupancy"), rng=1)
 
 
-def test_occupancy_reads_rounded_counts_only_when_told(tmp_path):
-    release = homes(br.Rounding(base=3, method="nearest"))
+def test_occupancy_reads_noisy_counts_only_when_told(tmp_path):
+    release = homes(br.BottomUp(sensitivity="change-one", allocation="das-2020"))
     for call in (
         lambda: occupancy_statistics(release.tables),
         lambda: make_attack("occupancy").run(release),
     ):
-        with pytest.raises(ArgumentError, match=r"'rounding'.*taken_as_true"):
+        with pytest.raises(ArgumentError, match=r"taken_as_true"):
             call()
     found = make_attack("occupancy", taken_as_true=True).run(release)
     by_hand = occupancy_statistics(dataclasses.replace(release.tables, laws={}))
@@ -184,6 +196,25 @@ def test_occupancy_reads_rounded_counts_only_when_told(tmp_path):
     assert said["blocks"] == len(found.geoids)
 
 
+def test_occupancy_reads_a_rounded_count_as_all_that_it_allows(tmp_path):
+    release = homes(br.Rounding(base=3, method="nearest"))
+    found = make_attack("occupancy").run(release)
+    assert "infeasible" not in found.status
+    assert occupancy_statistics(release.tables).most is not None
+    naive = make_attack("occupancy", taken_as_true=True).run(release)
+    assert naive.violation.sum() >= found.violation.sum()
+    release.write(tmp_path / "r")
+    words = ["occupancy", "attack", str(tmp_path / "r"), "--quiet", "--json", "-o"]
+    said = json.loads(RUNNER.invoke(app, [*words, str(tmp_path / "out")]).stdout)
+    assert said["taken_as_true"] is False
+    assert said["statuses"] == pd.Series(found.status).value_counts().to_dict()
+    sample = tmp_path / "sample.parquet"
+    pd.DataFrame({"size": [1, 3], "race_ethnicity": 0, "children": [0, 1]}).to_parquet(sample)
+    refused = RUNNER.invoke(app, [*words, str(tmp_path / "likely"), "--sample", str(sample)])
+    assert "one number for each count" in str(refused.exception)
+    assert not (tmp_path / "likely").exists()
+
+
 def manifest(folder):
     return json.loads((Path(folder) / "_manifest.json").read_text())
 
@@ -193,7 +224,7 @@ def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, nam
     release = releases[name]
     changed = [("block", "P8")] if name == "simulation" else WORK.tables  # swaps keep the rest
     law = release.spec.likelihood("block", "P8")
-    expected = dict.fromkeys(changed, law) if name in INEXACT else {}
+    expected = dict.fromkeys(changed, law) if not law.plain else {}
     assert dict(release.tables.laws) == expected
     release.write(tmp_path / "release")
     release.tables.write(tmp_path / "tables")
@@ -235,7 +266,7 @@ def test_releases_by_place_say_it_too(tmp_path):
 def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
     releases, tmp_path, command
 ):
-    for name in ("rounding", "identity"):
+    for name in ("rounding", "noise", "identity"):
         releases[name].write(tmp_path / name)
     more = ["--scope", "tract", "--variability", "tract-bounds"] * (command == "reconstruct")
     more += ["--columns", "race"] * (command == "claims")
@@ -246,15 +277,20 @@ def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
             app, [command, str(tmp_path / name), "-o", str(out), "-q", *more, *options]
         )
 
-    refused = call("rounding")
+    ranges = call("rounding")
+    assert ranges.exit_code == 0, ranges.output
+    assert "taken as true" not in ranges.stdout
+    if command == "reconstruct":
+        assert "published counts are read as ranges" in ranges.stdout
+    refused = call("noise")
     assert isinstance(refused.exception, ArgumentError)
     assert "--taken-as-true" in str(refused.exception)
-    assert not (tmp_path / "rounding-out").exists()
-    done = call("rounding", "--taken-as-true")
+    assert not (tmp_path / "noise-out").exists()
+    done = call("noise", "--taken-as-true")
     assert done.exit_code == 0, done.output
     assert "were taken as true" in done.stdout
-    assert json.loads((tmp_path / "rounding-out" / "config.json").read_text())["taken_as_true"]
-    again = call("rounding", "--taken-as-true", "--resume", "--json")
+    assert json.loads((tmp_path / "noise-out" / "config.json").read_text())["taken_as_true"]
+    again = call("noise", "--taken-as-true", "--resume", "--json")
     assert json.loads(again.stdout)["taken_as_true"] is True
     for option in ([], ["--taken-as-true", "--resume"]):  # of true counts it is the same run
         exact = call("identity", *option)

@@ -4,11 +4,11 @@ from bayesrisk.reconstruction.claims.result import (
     ClaimOptions,
     Claims,
     ClaimsAttack,
-    claim_sentences,
     find_claims,
     generate_claims,
     verify_claims,
 )
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
 
 __all__ = [
     "ClaimOptions",

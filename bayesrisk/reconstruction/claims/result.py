@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import CodeArray, IntArray
+from bayesrisk._validation import BoolArray, CodeArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import AttackResult
@@ -23,6 +23,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
     UNDECIDED,
     VERIFIED,
+    AskedClaims,
     BlockClaims,
     ClaimProblem,
 )
@@ -32,7 +33,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
-from bayesrisk.tables.published import PublishedTables, assumed_true
+from bayesrisk.tables.published import Key, PublishedTables, assumed_true, under_laws
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -54,12 +55,14 @@ class Claims(AttackResult):
         for any; the first of codes that no table tells apart), ``multiplicity``, ``status``
         (``verified``, ``refuted``, ``undecided``), ``n_columns``, ``n_needed`` (the fewest of its
         columns that imply the others), ``readable`` (it is a sum of cells of one table),
-        ``readable_here`` (the same once cells that zeros rule out are left out).
+        ``readable_here`` (the same once cells that zeros rule out are left out).  Where published
+        cells allow several counts also ``at_least``: whether the claim is about so many records or
+        more, and not about exactly so many.
     blocks : pandas.DataFrame
         A row for each place: ``status`` (``decided``; ``undecided`` where a limit left claims open;
         ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
-        claims can be about, ``live_cells``, ``verified``, ``undecided``, ``conflict`` (the
-        published cells that contradict).
+        claims can be about (of the data set in ``rows``), ``live_cells``, ``verified``,
+        ``undecided``, ``conflict`` (the published cells that contradict).
     rows : pandas.DataFrame
         Records of one data set that fits the tables, in the same codes.
     level : str
@@ -99,7 +102,7 @@ class Claims(AttackResult):
             said = "would be true if the published counts were"
         return [
             f"{len(verified):,} claims {said}, in {places:,} of "
-            f"{len(self.blocks):,} places; {int((verified['multiplicity'] == 1).sum()):,} of them "
+            f"{len(self.blocks):,} places; {int(one_record(verified).sum()):,} of them "
             "are about exactly one record.",
             f"{int(known.get(Status.UNDECIDED, 0)):,} undecided, "
             f"{int(known.get(Status.REFUTED, 0)):,} refuted. "
@@ -168,7 +171,7 @@ class Claims(AttackResult):
         check.flag(singletons, "singletons")
         found = self.to_frame(readable=readable)
         if singletons:
-            found = found[found["multiplicity"] == 1]
+            found = found[one_record(found)]
         records = self.rows if rows is None else rows
         missing = [c for c in (self.level, *self.columns) if c not in check.frame(records, "rows")]
         if missing:
@@ -200,12 +203,26 @@ class Claims(AttackResult):
         return found
 
 
+def several(claims: pd.DataFrame) -> BoolArray:
+    """Return which claims are about at least a number of records, and not about exactly so many."""
+    if "at_least" not in claims:
+        return np.zeros(len(claims), np.bool_)
+    return claims["at_least"].to_numpy(np.bool_)
+
+
+def one_record(claims: pd.DataFrame) -> BoolArray:
+    """Return which claims are about exactly one record."""
+    return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
+
+
 def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
     """Return the claims of all places as frames."""
     level, places = problem.level, problem.places.astype(object)
     patterns, decision = _joined(found, "patterns"), _joined(found, "decision")
     frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in found]), patterns)
     frame["multiplicity"] = _joined(found, "multiplicity")
+    if problem.bounds:
+        frame["at_least"] = _joined(found, "at_least")
     frame["status"] = np.select(
         [decision == code for code in STATUS], list(STATUS.values()), default=""
     ).astype(object)
@@ -269,7 +286,7 @@ def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
     return found
 
 
-def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray, IntArray]]:
+def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
     """Return the claims of a frame for each place: groups of codes, and multiplicities."""
     space, level = problem.space, problem.level
     for name in (level, "multiplicity"):
@@ -298,7 +315,9 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[tuple[CodeArray,
         raise ArgumentError(
             f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
         )
-    return [(patterns[at == place], times[at == place]) for place in range(len(problem.places))]
+    parts = (at == place for place in range(len(problem.places)))
+    more = several(frame)
+    return [AskedClaims(patterns[own], times[own], more[own]) for own in parts]
 
 
 # -----------------------------------------------------------------------------
@@ -348,7 +367,10 @@ class ClaimOptions:
         second with HiGHS.
     taken_as_true : bool, default False
         Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it they are refused.
+        were, as somebody naive reads them.  Without it a count that was rounded, or stands for a
+        range, is read as all counts that it allows, and noisy ones are refused.
+    known_rule : bool, default True
+        Whether the rule by which counts are withheld (:class:`SuppressedCounts`) is known and used.
     rng : int, default 0
         Seed of the objectives near whose optima data sets are looked for; no decision depends on
         it.
@@ -371,6 +393,7 @@ class ClaimOptions:
     solver: str | SolverBackend = "highs"
     time_limit: float | None = None
     taken_as_true: bool = False
+    known_rule: bool = True
     rng: int = 0
 
     def __post_init__(self) -> None:
@@ -378,6 +401,7 @@ class ClaimOptions:
             "structural_rules": check.flag(self.structural_rules, "structural_rules"),
             "refuted": check.flag(self.refuted, "refuted"),
             "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
+            "known_rule": check.flag(self.known_rule, "known_rule"),
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
         }
@@ -442,7 +466,8 @@ def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProble
     level = workload.levels[-1] if options.level is None else options.level
     check.choice(level, "level", workload.levels)
     keys = [key for key in workload.tables if key[0] == level]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true)
+    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true, ranges=True)
+    ranges = _ranges(tables, keys, options, assumed=assumed)
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
             f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
@@ -476,7 +501,24 @@ def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProble
         options.rng,
         options.refuted,
         assumed,
+        ranges,
+        options.known_rule,
+        ranges is not None,
     )
+
+
+def _ranges(
+    tables: PublishedTables, keys: Sequence[Key], options: ClaimOptions, *, assumed: bool
+) -> PublishedTables | None:
+    """Return the tables if some cell allows several counts by its law, else None."""
+    laws = {
+        key: law
+        for key, law in tables.laws.items()
+        if key in keys and not law.plain and (law.exact or not assumed)
+    }
+    if not any(options.known_rule or not law.exact for law in laws.values()):
+        return None
+    return under_laws(tables, laws)
 
 
 # -----------------------------------------------------------------------------
@@ -487,15 +529,17 @@ def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProble
 
 
 def find_claims(tables: PublishedTables, **options: object) -> Claims:
-    """Return every claim about records that must be true, given tables of true counts.
+    """Return every claim about records that must be true, given published tables.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
-    what holds in every data set holds in that one.  Each is then decided exactly.
+    what holds in every data set holds in that one.  Each is then decided exactly.  Where counts
+    are rounded, published in ranges or withheld by a rule, it is the strongest claim of its
+    columns: exactly so many records where that is proved, else at least so many.
 
     Parameters
     ----------
     tables : PublishedTables
-        Tables of true counts, of any schema and workload.
+        Tables of any schema and workload, of true counts or of such that limit the true ones.
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
@@ -508,7 +552,9 @@ def find_claims(tables: PublishedTables, **options: object) -> Claims:
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
     of the linear relaxation proved in integer arithmetic, or by an integer program without a
-    solution, confirmed a second way.  It is refuted by a data set that fits every count.
+    solution, confirmed a second way.  It is refuted by a data set that fits every count.  A count
+    that may be one of several makes a row of two sides, which the bounds and programs take as it
+    is; only rows with one count are combined.
     Memory grows with the published cells that count each live cell, and with the claims.
 
     Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
@@ -526,7 +572,7 @@ def find_claims(tables: PublishedTables, **options: object) -> Claims:
     (17, ['decided'])
     """
     problem = claim_problem(tables, ClaimOptions.given(options))
-    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
+    return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
 
 def generate_claims(tables: PublishedTables, **options: object) -> Claims:
@@ -547,7 +593,7 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
     """
     problem = claim_problem(tables, ClaimOptions.given(options))
     problem = replace(problem, verify=False, refuted=False)
-    return _collected(problem, [problem.study(*block) for block in problem.blocks()])
+    return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
 
 def verify_claims(
@@ -558,10 +604,10 @@ def verify_claims(
     Parameters
     ----------
     tables : PublishedTables
-        Tables of true counts, of any schema and workload.
+        Tables as for :func:`find_claims`.
     candidates : Claims or pandas.DataFrame
         Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
-        be 0.
+        be 0; perhaps ``at_least``, whether it is about so many records or more.
     **options : object
         Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
 
@@ -586,178 +632,9 @@ def verify_claims(
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
     problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)
+    problem = replace(problem, bounds=problem.bounds or bool(several(frame).any()))
     asked = zip(problem.blocks(), encoded(problem, frame), strict=True)
-    return _collected(problem, [problem.study(*block, claims) for block, claims in asked])
-
-
-# -----------------------------------------------------------------------------
-# Claims in plain English, as Table 1 of Liu et al. words them.
-
-
-_TENURE = {
-    1: "owned with a mortgage",
-    2: "owned free and clear",
-    3: "rented",
-    4: "occupied without payment of rent",
-}
-_TYPE = {
-    1: "a married couple",
-    2: "another family with a male householder",
-    3: "another family with a female householder",
-    4: "a man living alone",
-    5: "a nonfamily household with a male householder who does not live alone",
-    6: "a woman living alone",
-    7: "a nonfamily household with a female householder who does not live alone",
-}
-_DETAIL = {
-    1: "a married couple with own children under 18",
-    2: "a married couple without own children under 18",
-    3: "a cohabiting couple with own children under 18",
-    4: "a cohabiting couple without own children under 18",
-    5: "a woman living alone",
-    6: "a female householder without spouse or partner, with own children under 18",
-    7: "a female householder without spouse or partner, with relatives, no own children under 18",
-    8: "a female householder without spouse or partner, with nonrelatives only",
-    9: "a man living alone",
-    10: "a male householder without spouse or partner, with own children under 18",
-    11: "a male householder without spouse or partner, with relatives, no own children under 18",
-    12: "a male householder without spouse or partner, with nonrelatives only",
-}
-_AGE = {
-    1: "15 to 24 years old",
-    2: "25 to 34 years old",
-    3: "35 to 44 years old",
-    4: "45 to 54 years old",
-    5: "55 to 59 years old",
-    6: "60 to 64 years old",
-    7: "65 to 74 years old",
-    8: "75 to 84 years old",
-    9: "85 years old or older",
-}
-_RACE = {
-    1: "White",
-    2: "Black",
-    3: "American Indian or Alaska Native",
-    4: "Asian",
-    5: "Native Hawaiian or Pacific Islander",
-    6: "of some other race",
-    7: "of two or more races",
-}
-_NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-
-
-def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[str]:
-    """Return claims in words.
-
-    Parameters
-    ----------
-    found : Claims
-        Where they are from.
-    frame : pandas.DataFrame, optional
-        Some of its claims; the verified ones by default.
-
-    Returns
-    -------
-    list of str
-        A few sentences for each claim about households; one for claims of other schemas.
-
-    Examples
-    --------
-    >>> from bayesrisk.reconstruction import find_claims
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> unit = pd.DataFrame({"block": ["500010101001000"], "tenure": 3, "vacancy": 0, "size": 2,
-    ...     "type": 7, "detailed_type": 8, "under_18": 1, "over_65": 1, "hispanic": 1, "hhage": 2,
-    ...     "race": 2})
-    >>> records = Records.from_frame(unit, schema=Schema.named("household-dhc"))
-    >>> tables = tabulate(records, Workload.named("household-dhc"))
-    >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
-    One household of 2 people. Nobody in it is 65 or over. The householder is Black.
-    """
-    check.instance(found, Claims, "found")
-    rows = found.to_frame() if frame is None else frame
-    check.frame(rows, "frame", ("multiplicity", *found.columns))
-    about = found.schema
-    lines = []
-    for row in rows.to_dict("records"):
-        times = int(row["multiplicity"])
-        said = {n: _codes(found, n, int(row[n])) for n in found.columns if not pd.isna(row[n])}
-        if about.name == HOUSEHOLD:
-            lines.append(_household(times, said))
-        else:
-            lines.append(_record(times, said, about))
-    return lines
-
-
-def _codes(found: Claims, name: str, code: int) -> tuple[int, ...]:
-    """Return the codes that a code stands for."""
-    return next((g for g in found.grouped.get(name, ()) if code in g), (code,))
-
-
-def _number(times: int) -> str:
-    return _NUMBER[times] if times < len(_NUMBER) else str(times)
-
-
-def _any_of(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
-    return " or ".join(words[code] for code in codes if code in words) or "not in universe"
-
-
-def _household(times: int, said: Mapping[str, tuple[int, ...]]) -> str:
-    one = times == 1
-    start = f"{_number(times)} household{'' if one else 's'}"
-    if "size" in said:
-        size = said["size"][0]
-        people = "person" if size == 1 else "people"
-        start += f" of {size}{' or more' if size == 7 else ''} {people}"
-    found = [start]
-    subject = "It is" if one else "Each is"
-    detail = said.get("detailed_type", (0,))
-    if detail != (0,):
-        found.append(f"{subject} {_any_of(_DETAIL, detail)}")
-    # The type follows from the detailed type, but for cohabiting couples.
-    if "type" in said and detail[0] in (0, 3, 4):
-        found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
-    if "tenure" in said:
-        found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
-    found += _others(said)
-    householder = []
-    if "race" in said:
-        householder.append(_any_of(_RACE, said["race"]))
-    if "hispanic" in said:
-        origin = "of Hispanic or Latino origin"
-        householder.append(origin if said["hispanic"][0] == 2 else f"not {origin}")
-    if "hhage" in said:
-        householder.append(_any_of(_AGE, said["hhage"]))
-    if householder:
-        found.append("The householder is " + _listed(householder))
-    if len(found) == 1 and "size" not in said:
-        found = [f"{start}, occupied"]
-    return ". ".join(found) + "."
-
-
-def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Return the sentence about children and seniors."""
-    words = {"under_18": "under 18", "over_65": "65 or over"}
-    found = []
-    for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):
-        parts = [words[n] for n in words if n in said and said[n][0] == code]
-        if parts:
-            found.append(start + (", and somebody " if code == 2 else " or ").join(parts))
-    return found
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
-
-
-def _record(times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> str:
-    parts = []
-    for name, codes in said.items():
-        labels, first = about.attribute(name).labels, about.attribute(name).first
-        words = [labels[c - first] if labels else str(c) for c in codes]
-        if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):
-            words = [f"{codes[0]} to {codes[-1]}"]
-        parts.append(f"{name} {' or '.join(words)}")
-    return f"{_number(times)} record{'' if times == 1 else 's'} with {', '.join(parts)}."
+    return _collected(problem, [problem.study(block, claims) for block, claims in asked])
 
 
 # -----------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class OccupancyDetection(AttackResult):
     geoids : ndarray of str
         The blocks.
     subsidised : ndarray of int64
-        Subsidised households that each is said to have.
+        Subsidised households that each is said to have, at most.
     status : tuple of str
         One of ``OCCUPANCY_STATUS`` for each.
     way : tuple of str
@@ -148,12 +148,13 @@ class _Detector:
 
         self._rows = _matrix(adults)
         self._dense = self._rows.toarray()
-        self._low, self._high = _bounds(blocks)
-        self._size = int(blocks.households.max(initial=0))
+        most = blocks if blocks.most is None else blocks.most
+        self._low, self._high = _bounds(blocks, most)
+        self._size = int(most.households.max(initial=0))
         self._columns = np.full(_SIZE.size, self._size, dtype=np.int64)
         self._columns[(_CHILD == 1) & (adults >= _SIZE)] = 0
         self._cases = _CASES if open_end else _CLOSED
-        self._spare = blocks.households - blocks.sizes[:, :6].sum(axis=1)
+        self._spare = most.households - blocks.sizes[:, :6].sum(axis=1)
         self._solver, self._limits = solver, limits
         zeros = np.zeros(_SIZE.size, dtype=np.int64)
         first = IntegerModel(zeros, self._columns, self._rows, self._low[0], self._high[0])
@@ -238,14 +239,17 @@ def _matrix(adults: int) -> sp.csr_array:
     return sp.csr_array(np.array(rows).astype(np.int64))
 
 
-def _bounds(blocks: OccupancyStatistics) -> tuple[IntArray, IntArray]:
-    """Return the bounds of the rows of every block; large numbers stand for no bound."""
-    n = blocks.households
-    needed = [n, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]
+def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[IntArray, IntArray]:
+    """Return the bounds of the rows of every block; large numbers stand for no bound.
+
+    What is needed comes from the smallest counts, what is allowed from the largest.
+    """
+    n = most.households
+    needed = [blocks.households, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]
     needed += [blocks.children, np.minimum(blocks.hud_people, blocks.largest_people)]
     needed += [blocks.hud_children[:, 0], *blocks.hud_bedrooms.T]
     zero = np.zeros_like(n)
-    allowed = [n, blocks.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, blocks.hud_children[:, 1]]
+    allowed = [n, most.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, most.hud_children[:, 1]]
     return (
         np.column_stack([*needed, zero, zero, zero]),
         np.column_stack([*allowed, *[n] * 6]),
@@ -271,7 +275,7 @@ def detect_occupancy(
     Parameters
     ----------
     blocks : OccupancyStatistics
-        The statistics.
+        The statistics.  With smallest and largest counts, what is proved holds for all between.
     adults : int, default 1
         People of a household that are not children, at the least; 0 as the reference prints it.
     open_end : bool, default True
@@ -323,7 +327,8 @@ def detect_occupancy(
         )
         answers = [detector.decide(block) for block in range(len(blocks))]
     status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
-    return OccupancyDetection(blocks.geoids, blocks.hud_households, status, way, conflict)
+    subsidised = (blocks if blocks.most is None else blocks.most).hud_households
+    return OccupancyDetection(blocks.geoids, subsidised, status, way, conflict)
 
 
 # -----------------------------------------------------------------------------
@@ -333,8 +338,8 @@ def detect_occupancy(
 class OccupancyAttack:
     """Blocks whose tables leave no way but a violation of the occupancy limit.
 
-    ``level``, ``hud`` and ``taken_as_true`` are as for :func:`occupancy_statistics`, the options
-    those of :func:`detect_occupancy`.
+    ``level``, ``hud``, ``taken_as_true`` and ``known_rule`` are as for
+    :func:`occupancy_statistics`, the options those of :func:`detect_occupancy`.
 
     Examples
     --------
@@ -350,6 +355,7 @@ class OccupancyAttack:
         level: str = "block",
         hud: str = "counts",
         taken_as_true: bool = False,
+        known_rule: bool = True,
         **options: object,
     ) -> None:
         known = tuple(detect_occupancy.__kwdefaults__ or ())
@@ -359,13 +365,18 @@ class OccupancyAttack:
                     f"options must be those of detect_occupancy ({', '.join(known)}), "
                     f"got {shown(option)}"
                 )
-        self.level, self.hud, self.taken_as_true = level, hud, taken_as_true
+        self.level, self.hud = level, hud
+        self.taken_as_true, self.known_rule = taken_as_true, known_rule
         self.options: dict[str, Any] = options
 
     def run(self, release: Release) -> OccupancyDetection:
         """Return the status of every block by the tables of a release; nothing else is read."""
         check.instance(release, Release, "release")
         blocks = occupancy_statistics(
-            release.tables, level=self.level, hud=self.hud, taken_as_true=self.taken_as_true
+            release.tables,
+            level=self.level,
+            hud=self.hud,
+            taken_as_true=self.taken_as_true,
+            known_rule=self.known_rule,
         )
         return detect_occupancy(blocks, **self.options)

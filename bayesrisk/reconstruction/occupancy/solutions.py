@@ -210,7 +210,7 @@ def reconstruct_occupancy(
     >>> found.status, found.size, found.bedrooms, found.violation
     (('proved',), array([3]), array([1]), array([ True]))
     """
-    check.instance(blocks, OccupancyStatistics, "blocks")
+    check.instance(blocks, OccupancyStatistics, "blocks").exact("reconstruct_occupancy")
     check.instance(law, HouseholdLaw, "law")
     random = generator(rng)
     check.choice(method, "method", _METHODS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.tables.published import PublishedTables, assumed_true
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.published import Key, PublishedTables, assumed_true
 
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
@@ -39,6 +41,8 @@ _MOST = {"hud_race_most": "hud_race", "hud_bedrooms_most": "hud_bedrooms"}
 #: Largest count of a block.
 MAX_COUNT = 2**31 - 1
 _READINGS = ("counts", "percentages")
+#: Begin of the columns of largest counts in a file.
+_LARGEST = "most_"
 
 
 @displayed
@@ -75,6 +79,9 @@ class OccupancyStatistics:
         The largest numbers that what HUD publishes stands for, where that is rounded; by default
         those of ``hud_race`` and ``hud_bedrooms``.  Some households report nothing, so that no
         number is limited by them: they only count for the error of noisy statistics.
+    most : OccupancyStatistics, optional
+        The largest counts that the published ones allow, where these are rounded or withheld; the
+        other attributes are then the smallest.
     """
 
     geoids: NDArray[np.str_]
@@ -90,6 +97,7 @@ class OccupancyStatistics:
     hud_bedrooms: IntArray
     hud_race_most: IntArray | None = None
     hud_bedrooms_most: IntArray | None = None
+    most: OccupancyStatistics | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and signs."""
@@ -118,15 +126,35 @@ class OccupancyStatistics:
                     f"row {wrong[0] + 1}, columns {name}: must be >= those of {least} "
                     f"{values[wrong[0]].tolist()}, got {most[wrong[0]].tolist()}"
                 )
+        if self.most is not None:
+            self._check_most(check.instance(self.most, OccupancyStatistics, "most"))
+
+    def _check_most(self, most: OccupancyStatistics) -> None:
+        """Refuse largest counts of other blocks, or below the smallest ones."""
+        if not np.array_equal(most.geoids, self.geoids):
+            raise ArgumentError("most must be of the same blocks")
+        for name in TABLES:
+            if np.any(getattr(most, name) < getattr(self, name)):
+                raise ArgumentError(f"most must be at least the smallest counts, {name} is not")
 
     def __len__(self) -> int:
         return int(self.geoids.size)
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
-        return OccupancyStatistics(
-            self.geoids[index], *(getattr(self, name)[index] for name in (*TABLES, *_MOST))
-        )
+        most = None if self.most is None else self.most.take(index)
+        own: dict[str, Any] = {name: getattr(self, name)[index] for name in (*TABLES, *_MOST)}
+        return OccupancyStatistics(self.geoids[index], **own, most=most)
+
+    def exact(self, reader: str) -> OccupancyStatistics:
+        """Return the statistics, for a reader who understands no counts but exact ones."""
+        if self.most is not None:
+            raise ArgumentError(
+                f"blocks must have one number for each count for {reader}, whose programs weigh "
+                "its errors, got smallest and largest ones: occupancy_statistics(taken_as_true="
+                "True) reads published numbers as they are"
+            )
+        return self
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each block."""
@@ -136,14 +164,17 @@ class OccupancyStatistics:
                 continue
             values = getattr(self, name).reshape(len(self), -1)
             columns |= {column: values[:, i] for i, column in enumerate(names)}
+        if self.most is not None:
+            largest = self.most.to_frame().drop(columns="block").add_prefix(_LARGEST)
+            columns |= {str(column): values.to_numpy() for column, values in largest.items()}
         return pd.DataFrame(columns).astype({"block": "str"})
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, source: str = "blocks") -> OccupancyStatistics:
         """Return the statistics of a frame as :meth:`to_frame` makes it.
 
-        Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing; ``source`` is what
-        messages call the frame.
+        Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing, and the largest
+        counts, whose columns begin with ``most_``; ``source`` is what messages call the frame.
         """
         if "block" not in frame:
             raise DataError(f"{source}: must have a column 'block', got {', '.join(frame.columns)}")
@@ -160,8 +191,15 @@ class OccupancyStatistics:
                 continue
             values = np.column_stack([_whole_column(frame, column, source) for column in names])
             fields[name] = values if len(names) > 1 else values[:, 0]
+        largest = [str(column) for column in frame if str(column).startswith(_LARGEST)]
+        most = None
+        if largest:
+            named = frame[["block", *largest]].set_axis(
+                ["block", *(column.removeprefix(_LARGEST) for column in largest)], axis=1
+            )
+            most = cls.from_frame(named, source=f"{source}, columns {_LARGEST}...")
         try:
-            return cls(blocks.to_numpy().astype(str), **fields)
+            return cls(blocks.to_numpy().astype(str), **fields, most=most)
         except ArgumentError as error:
             raise DataError(f"{source}: {error}") from error
 
@@ -210,6 +248,7 @@ def occupancy_statistics(
     level: str = "block",
     hud: str = "counts",
     taken_as_true: bool = False,
+    known_rule: bool = True,
 ) -> OccupancyStatistics:
     """Return the statistics of blocks that the occupancy attack uses.
 
@@ -226,7 +265,10 @@ def occupancy_statistics(
     taken_as_true : bool, default False
         Whether counts of a release that need not be true (``tables.laws``) are read as if they
         were, as somebody naive reads them, or because :func:`reconstruct_occupancy` is told of
-        their error.  Without it they are refused.
+        their error.  Without it a count that was rounded, stands for a range or is withheld is
+        read as all counts that it allows (attribute ``most``), and noisy ones are refused.
+    known_rule : bool, default True
+        Whether the rule by which counts are withheld is known and used.
 
     Returns
     -------
@@ -251,8 +293,15 @@ def occupancy_statistics(
     check.instance(tables, PublishedTables, "tables")
     check.choice(hud, "hud", _READINGS)
     keys = [(check.text(level, "level"), table) for table in TABLES.values()]
-    assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
-    counts = {name: _counts(tables, level, table) for name, table in TABLES.items()}
+    assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
+    check.flag(known_rule, "known_rule")
+    if not taken_as_true and any(_has_ranges(tables, key) for key in keys):
+        if hud != "counts":
+            raise ArgumentError(
+                f"hud must be 'counts' where tables allow several counts of a cell, got {hud!r}"
+            )
+        return _smallest_and_largest(tables, level, known_rule=known_rule)
+    counts: dict[str, Any] = {n: _counts(tables, level, table) for n, table in TABLES.items()}
     for name in TABLES:
         if name not in _WIDTH:
             counts[name] = counts[name][:, 0]
@@ -267,29 +316,72 @@ def occupancy_statistics(
     return OccupancyStatistics(np.asarray(tables.geoids[level]), **counts)
 
 
-def _counts(tables: PublishedTables, level: str, table: str) -> IntArray:
-    """Return a table as an array, blocks by cells."""
+def _has_ranges(tables: PublishedTables, key: Key) -> bool:
+    """Return whether a table has cells that allow several counts."""
+    law = tables.laws.get(key)
+    hidden = tables.suppressed.get(key)
+    return bool((law is not None and not law.exact) or (hidden is not None and hidden.nnz))
+
+
+def _smallest_and_largest(
+    tables: PublishedTables, level: str, *, known_rule: bool
+) -> OccupancyStatistics:
+    """Return the smallest counts that tables allow, with the largest ones as ``most``."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    for name, table in TABLES.items():
+        values = _counts(tables, level, table, withheld=True)
+        low[name], high[name] = tables.support(level, table, known_rule=known_rule)
+        _refuse(tables, level, table, low[name] > high[name], "a number that is published", values)
+        if name not in _WIDTH:
+            low[name], high[name] = low[name][:, 0], high[name][:, 0]
+        if name == "households":
+            endless = (high[name] == UNBOUNDED)[:, None]
+            _refuse(tables, level, table, endless, "of a count with a largest value", values)
+        elif name not in ("population", "children", "hud_people"):
+            # No number of households is larger than that of all.
+            all_homes = high["households"].reshape([-1] + [1] * (high[name].ndim - 1))
+            limit = np.maximum(all_homes, low[name])
+            high[name] = np.where(high[name] == UNBOUNDED, limit, high[name])
+        high[name] = np.minimum(high[name], MAX_COUNT)
+    both = np.column_stack([low["hud_children"], high["hud_children"]])
+    low["hud_children"] = high["hud_children"] = both
+    geoids = np.asarray(tables.geoids[level])
+    return OccupancyStatistics(geoids, **low, most=OccupancyStatistics(geoids, **high))
+
+
+def _counts(tables: PublishedTables, level: str, table: str, *, withheld: bool = False) -> IntArray:
+    """Return a table as an array, blocks by cells; 0 for cells that may be ``withheld``."""
     if (level, table) not in tables.counts:
         raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
     values: IntArray = tables.counts[level, table].toarray()
     width = _WIDTH.get(next(n for n, t in TABLES.items() if t == table), 1)
     if values.shape[1] != width:
         raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
-    hidden = tables.hidden(level, table)
-    cells = tables.workload.tables[level, table].cells
-    rules = (
-        (hidden.toarray(), "published"),
-        (values < 0, ">= 0"),
-        (values > MAX_COUNT, "below 2**31"),
-    )
-    for bad, what in rules:
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            raise DataError(
-                f"tables: {level} {tables.geoids[level][row]}, table {table}, cell "
-                f"{cells[column]}: must be {what}, got {values[row, column]}"
-            )
+    if not withheld:
+        hidden = tables.hidden(level, table).toarray()
+        _refuse(tables, level, table, hidden, "published", values)
+    _refuse(tables, level, table, values < 0, ">= 0", values)
+    _refuse(tables, level, table, values > MAX_COUNT, "below 2**31", values)
     return values
+
+
+def _refuse(
+    tables: PublishedTables,
+    level: str,
+    table: str,
+    bad: NDArray[np.bool_],
+    what: str,
+    values: IntArray,
+) -> None:
+    """Refuse a table for the first of its bad cells."""
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        cell = tables.workload.tables[level, table].cells[column]
+        raise DataError(
+            f"tables: {level} {tables.geoids[level][row]}, table {table}, cell "
+            f"{cell}: must be {what}, got {values[row, column]}"
+        )
 
 
 def _interval(counts: IntArray, whole: IntArray) -> tuple[IntArray, IntArray]:

@@ -134,7 +134,7 @@ def occupancy_variability(
     >>> full.upper, binned.upper
     (array([2]), array([0]))
     """
-    check.instance(blocks, OccupancyStatistics, "blocks")
+    check.instance(blocks, OccupancyStatistics, "blocks").exact("occupancy_variability")
     check.instance(found, OccupancyReconstruction, "found")
     check.instance(law, HouseholdLaw, "law")
     check.choice(attributes, "attributes", _ATTRIBUTES)

@@ -12,10 +12,10 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import named_stream
+from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
@@ -32,7 +32,6 @@ from bayesrisk.risk.audit.adversaries import (
     audit_rng,
     drawn_targets,
     fit_place_concentration,
-    is_additive,
     is_readable,
     known_others,
     sampled_places,
@@ -46,6 +45,8 @@ from bayesrisk.risk.audit.attacks import (
     inference_methods,
     stated_values,
 )
+from bayesrisk.risk.mechanism.question import Drawing
+from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
@@ -75,9 +76,6 @@ class AuditQuestion:
         Dirichlet concentration (:class:`RecordPrior`): pseudo-records shared by the people of a
         place.  By default fitted to the places of the population, as from an earlier census, and of
         a single place one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
-    more : float, default 1
-        Records that are added in equal parts to all cells of the composition, so that nobody is
-        impossible.
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, ``reconstruction``,
         ``majority``, ``claims`` or, of tables of households, ``occupancy``, which take published
@@ -88,7 +86,6 @@ class AuditQuestion:
     stated: tuple[str, ...]
     adversaries: tuple[Adversary, ...]
     concentration: float | None = None
-    more: float = 1.0
     methods: tuple[str, ...] = (POSTERIOR,)
 
     def __post_init__(self) -> None:
@@ -111,7 +108,6 @@ class AuditQuestion:
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
-        check.scalar(self.more, "more", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
             check.choice(method, "methods", METHODS)
@@ -159,7 +155,9 @@ class AuditQuestion:
 
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
+_MORE = 1.0  # records that the composition has more, in equal parts: nobody is impossible
 _SIZES = 2  # times the size of the largest place is what a place may have
+_DRAWINGS, _FEW = 128, 2000  # drawings that are kept, of so few records
 _ERRORS = ("error", "withheld", "mean_squared_error")
 #: Errors of no table.
 NO_ERRORS = pd.DataFrame(
@@ -228,6 +226,7 @@ class AuditedPopulation:
         self._all = np.bincount(self.cells, minlength=schema.size)
         self._priors: dict[int, RecordPrior] = {}
         self._alike: dict[int, dict[int, int]] = {}
+        self._drawings: dict[tuple[int, int | None], Drawing] = {}
         self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
             self._all, self._row, self._place = (
@@ -282,7 +281,7 @@ class AuditedPopulation:
                 self.question.workload.schema,
                 self._all - here if public is None else public.composition,
                 concentration=self.concentration,
-                more=self.question.more,
+                more=_MORE,
                 size=self._size,
                 name="composition of the other places" if public is None else "public records",
             )
@@ -323,17 +322,23 @@ class AuditedPopulation:
         These belong to a stream, which settings of one mechanism share, and to the number of the
         release.
         """
-        data = self.data
-        if without_row is not None:
-            check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
-            data = _without(data, self.records, without_row)
         seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
-        rng = seed if self._around is None else named_stream(seed, self._around.code)
-        return mechanism.release(data, workload=self.question.workload, rng=rng)
+        around = self._around
+        rng = generator(seed) if around is None else named_stream(seed, around.code)
+        return self._drawing(mechanism, without_row).draw(rng)
 
-    def errors(self, release: Release) -> pd.DataFrame:
-        """Return the errors of every table over all places, as an agency states them."""
-        return mean_errors(self.error_sums(release))
+    def _drawing(self, mechanism: Mechanism, without_row: int | None) -> Drawing:
+        """Return the mechanism ready to be drawn from, of all data or those without a record."""
+        key = id(mechanism), without_row  # a drawing holds its mechanism
+        if key not in self._drawings:
+            data = self.data
+            if without_row is not None:
+                check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
+                data = microdata_without(data, self.records, without_row)
+            while len(self._drawings) >= (_DRAWINGS if len(self.records) <= _FEW else 1):
+                self._drawings.pop(next(iter(self._drawings)))
+            self._drawings[key] = Drawing(mechanism, data, self.question.workload)
+        return self._drawings[key]
 
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
@@ -445,7 +450,7 @@ class AuditedPopulation:
         """
         if place not in self._alike:
             rows = self.rows_of(place)
-            frame = _unit(self.data, self.records).table.take(rows).to_pandas()
+            frame = unit_of(self.data, self.records).table.take(rows).to_pandas()
             number = frame.groupby(list(frame), dropna=False, sort=False).ngroup().to_numpy()
             first = rows[np.unique(number, return_index=True)[1]]
             self._alike[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
@@ -590,20 +595,3 @@ def _with_places(data: Microdata) -> Microdata:
     codes = np.unique(np.concatenate([unit.geoids for unit in units]))
     blocks = pd.DataFrame({"block": codes, "x": np.arange(codes.size, dtype=float), "y": 0.0})
     return Microdata(data.persons, data.households, blocks)
-
-
-def _unit(data: Microdata, records: Records) -> Records:
-    """Return the persons or households of microdata that records are of, row by row."""
-    for unit in (data.persons, data.households):
-        if unit is not None and len(unit) == len(records):
-            return unit
-    raise DataError("population must have a row for each record that is asked about")
-
-
-def _without(data: Microdata, records: Records, row: int) -> Microdata:
-    """Return microdata without one record."""
-    unit = _unit(data, records)
-    less = unit.take(np.arange(len(records)) != row)
-    if unit is data.persons:
-        return Microdata(less, data.households, data.blocks)
-    return Microdata(data.persons, less, data.blocks)

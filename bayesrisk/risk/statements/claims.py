@@ -15,7 +15,8 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
-from bayesrisk.reconstruction.claims.result import claim_sentences
+from bayesrisk.reconstruction.claims.result import one_record, several
+from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
@@ -186,7 +187,7 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArra
     -------
     ndarray of int64
         Records of the claim's place that agree with it; the claim is true if these are as many as
-        its ``multiplicity``.
+        its ``multiplicity``, or more where it is ``at_least``.
 
     Examples
     --------
@@ -224,8 +225,8 @@ def claim_priors(
     """Return claims with the probability that they hold in a block drawn from a larger place.
 
     With N records in the block and a share p of the larger place's records that agree with the
-    claim, the probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17); the risk
-    ratio of a verified claim is its inverse.
+    claim, the probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17), and that of
+    at least m the sum of these from m on; the risk ratio of a verified claim is its inverse.
 
     Parameters
     ----------
@@ -294,7 +295,12 @@ def claim_priors(
     share = alike / np.maximum(there, 1)  # a place of one record has no others: share 0
     size = found.blocks.set_index(found.level)["records"]
     n = size.reindex(chosen[found.level]).to_numpy()
-    prior = binom.pmf(chosen["multiplicity"].to_numpy(), n, share) if len(chosen) else share
+    m = chosen["multiplicity"].to_numpy()
+    if len(chosen):
+        # P(m of n), or P(m or more of n) where the claim is about at least so many.
+        prior = np.where(several(chosen), binom.sf(m - 1, n, share), binom.pmf(m, n, share))
+    else:
+        prior = share
     with np.errstate(divide="ignore"):
         return chosen.assign(
             share=share,
@@ -352,13 +358,14 @@ def claim_precision(
     confidence = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     check.instance(found, Claims, "found")
     chosen = found.to_frame(readable=readable)
-    right = count_claims(found, chosen, truth) == chosen["multiplicity"].to_numpy()
+    number, m = count_claims(found, chosen, truth), chosen["multiplicity"].to_numpy()
+    right = np.where(several(chosen), number >= m, number == m)
     frame = pd.DataFrame(
         {
             "columns": chosen[count].to_numpy(),
             "right": right,
             "place": chosen[found.level].to_numpy(),
-            "single": chosen["multiplicity"].to_numpy() == 1,
+            "single": one_record(chosen),
         }
     )
     lines = []
@@ -411,7 +418,7 @@ def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") 
     check.instance(found, Claims, "found")
     n = check.integer(n, "n", lower=1)
     single = found.to_frame(readable=readable)
-    single = single[single["multiplicity"] == 1]
+    single = single[one_record(single)]
     order = single.sort_values(["n_columns", "n_needed"], ascending=False, kind="stable")
     best = order.drop_duplicates(found.level).head(n)
     return pd.DataFrame(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from bayesrisk.reconstruction import (
     record_form,
     verify_claims,
 )
+from bayesrisk.reconstruction.claims.result import several
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
@@ -42,6 +43,28 @@ from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
 # -----------------------------------------------------------------------------
 # Releases of the data without one record.
+
+
+def is_additive(spec: MechanismSpec) -> bool:
+    """Return True if every count is the true one plus noise that does not depend on records."""
+    return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
+
+
+def unit_of(data: Microdata, records: Records) -> Records:
+    """Return the persons or households of microdata that records are of, row by row."""
+    for unit in (data.persons, data.households):
+        if unit is not None and len(unit) == len(records):
+            return unit
+    raise DataError("microdata must have a row for each record that is counted")
+
+
+def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
+    """Return microdata without the record of a row."""
+    unit = unit_of(data, records)
+    others = unit.take(np.arange(len(records)) != row)
+    if unit is data.persons:
+        return replace(data, persons=others)
+    return replace(data, households=others)
 
 
 class Counterfactual:
@@ -58,8 +81,7 @@ class Counterfactual:
         self._mechanism, self._rng = mechanism, rng
         self.records = truth.for_schema(release.tables.workload.schema)
         self._cells = self.records.cells()
-        laws = [release.spec.likelihood(*key) for key in release.tables.counts]
-        self._additive = all(isinstance(law, (TrueCounts, NoiseSpec)) for law in laws)
+        self._additive = is_additive(release.spec)
         self.possible = self._additive or mechanism is not None
         if mechanism is None or self._additive:
             return
@@ -79,18 +101,10 @@ class Counterfactual:
 
     def without(self, row: int, level: str | None) -> Release:
         """Return the release without a record: tables of its place of a level, or all of them."""
-        release, own = self._release, self._truth
-        code = str(self.records.geoids[row])
+        release, code = self._release, str(self.records.geoids[row])
         if self._additive or self._mechanism is None:
             return tables_within(release, level, code, self._cells[row : row + 1])
-        keep = np.arange(len(self.records)) != row
-        persons, homes = own.persons, own.households
-        if persons is not None and len(persons) == keep.size:
-            others = Microdata(persons.take(keep), homes, own.blocks)
-        elif homes is not None and len(homes) == keep.size:
-            others = Microdata(persons, homes.take(keep), own.blocks)
-        else:
-            raise ArgumentError("truth must have a row for each record that is stated about")
+        others = microdata_without(self._truth, self.records, row)
         made = self._mechanism.release(others, workload=release.tables.workload, rng=self._rng)
         return tables_within(made, level, code, None)
 
@@ -246,10 +260,11 @@ def _composition(rows: pd.DataFrame, law: pd.DataFrame, given: list[str]) -> Flo
 def stated_by_claims(
     found: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
 ) -> AttackStatements:
-    """Return verified claims about at least one record."""
+    """Return verified claims about exactly one record or more, not those about at least so many."""
     chosen = found.to_frame(readable=readable)
-    chosen = chosen[chosen["multiplicity"] > 0].reset_index(drop=True)
+    chosen = chosen[(chosen["multiplicity"] > 0) & ~several(chosen)].reset_index(drop=True)
     patterns, number = found.coded(chosen), chosen["multiplicity"].to_numpy()
+    ranges = "at_least" in chosen
     codes, shares = prior.codes(), prior.shares
     for name, among in found.among.items():
         shares = np.where(np.isin(codes[name], among), shares, 0.0)
@@ -300,7 +315,7 @@ def stated_by_claims(
                 level=found.level,
                 columns=found.columns,
                 among=found.among,
-                taken_as_true=True,
+                taken_as_true=not ranges,
             ).claims["status"]
             for less in (1, 0)
         ]

@@ -12,10 +12,17 @@ from solver_cases import Silent, WrongPresolve
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import detect_occupancy, make_attack, occupancy_statistics
+from bayesrisk.reconstruction import (
+    HouseholdLaw,
+    detect_occupancy,
+    make_attack,
+    occupancy_statistics,
+    reconstruct_occupancy,
+)
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, _interval
 from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation
+from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 SCHEMA = "household-occupancy"
@@ -252,5 +259,115 @@ def test_negative_and_suppressed_counts_are_refused_by_name():
     with pytest.raises(DataError, match=f"{name} >= 0, got -2"):
         occupancy_statistics(noisy)
     hidden = sp.csr_array(np.eye(7, dtype=bool)[3:4])
+    withheld = replace(tables, suppressed={key: hidden})
     with pytest.raises(DataError, match=f"{name} published"):
-        occupancy_statistics(replace(tables, suppressed={key: hidden}))
+        occupancy_statistics(withheld, taken_as_true=True)
+    with pytest.raises(ArgumentError, match=r"hud must be 'counts'.*got 'percentages'"):
+        occupancy_statistics(withheld, hud="percentages")
+    key, hidden = ("block", "H3"), sp.csr_array([[True]])
+    counts = {**tables.counts, key: sp.csr_array([[0]])}
+    with pytest.raises(DataError, match=r"H3.*must be of a count with a largest value"):
+        occupancy_statistics(replace(tables, counts=counts, suppressed={key: hidden}))
+    laws = {("block", "P1"): RoundingSpec(5, "nearest")}
+    with pytest.raises(DataError, match=r"P1.*must be a number that is published, got 3"):
+        occupancy_statistics(replace(tables, laws=laws))
+
+
+OCCUPANCY_LAWS = (
+    None,
+    RoundingSpec(2, "nearest"),
+    RoundingSpec(3, "nearest"),
+    RoundingSpec(3, "random"),
+    RangeSpec((0, 1, 2, 4), (0, 1, 2, 4), 2),
+    SuppressedCounts(1, 2),
+    SuppressedCounts(1),
+)
+
+
+def published_blocks(rng, homes):
+    """Tables of one block whose counts are rounded, in ranges or withheld, and how."""
+    tables = tabulate(one_block(homes), Workload.named(SCHEMA))
+    counts, suppressed, laws = {}, {}, {}
+    for key, matrix in tables.counts.items():
+        law, own = OCCUPANCY_LAWS[rng.integers(len(OCCUPANCY_LAWS))], matrix.toarray()
+        if key[1] == "H3" and isinstance(law, SuppressedCounts):
+            law = None  # some table must say how many households there are at most
+        if isinstance(law, SuppressedCounts):
+            hidden = (own >= law.low) & (own <= law.withheld[1]) & (rng.random(own.shape) < 0.5)
+            suppressed[key], own = sp.csr_array(hidden), np.where(hidden, 0, own)
+        elif isinstance(law, RoundingSpec):
+            below = own // law.base * law.base
+            up = rng.random(own.shape) < (own - below) / law.base
+            if law.method == "nearest":
+                up = 2 * (own - below) >= law.base
+            own = below + up * law.base
+        elif law is not None:
+            own = law.publish(own)
+        counts[key] = sp.csr_array(own)
+        if law is not None:
+            laws[key] = law
+    return tables, replace(tables, counts=counts, suppressed=suppressed, laws=laws)
+
+
+def test_violations_hold_for_every_count_that_is_allowed():
+    """Counts drawn among those allowed, and the true ones: none of them leaves another way."""
+    rng = np.random.default_rng(8)
+    seen = {"violation": 0, "possible": 0}
+    for _ in range(50):
+        tables, published = published_blocks(rng, random_homes(rng, int(rng.integers(1, 4)), 7))
+        blocks = occupancy_statistics(published)
+        status = detect_occupancy(blocks).status[0]
+        again = OccupancyStatistics.from_frame(blocks.to_frame())
+        assert detect_occupancy(again).status == (status,)
+        if blocks.most is None:
+            assert occupancy_statistics(tables).to_frame().equals(blocks.to_frame())
+            continue
+        true = occupancy_statistics(tables)
+        drawn = {}
+        for name in NAMES:
+            low, high = getattr(blocks, name), getattr(blocks.most, name)
+            high = np.minimum(high, low + 9)  # some have no largest number
+            draws = rng.integers(low, high + 1, (12, *low.shape[1:]))
+            if name == "hud_children":
+                least, largest = low[0]
+                draws = rng.integers(least, largest + 1, (12, 1)).repeat(2, axis=1)
+            drawn[name] = np.concatenate([getattr(true, name), draws])
+        exact = OccupancyStatistics(np.array([f"{i:015d}" for i in range(13)]), **drawn)
+        answers = set(detect_occupancy(exact).status)
+        assert status in seen  # what was published honestly is never contradictory
+        if status == "violation":
+            assert answers <= {"violation", "infeasible"}
+        seen[status] += 1
+    assert min(seen.values()) > 3
+
+
+def test_rounded_counts_that_contradict_each_other_name_the_tables():
+    tables = tabulate(one_block([(2, 0, 1, 1, 1)]), Workload.named(SCHEMA))
+    key = ("block", "H13")
+    laws = {key: RoundingSpec(3, "nearest"), ("block", "H3"): RoundingSpec(3, "nearest")}
+    counts = {
+        **tables.counts,
+        key: sp.csr_array([[0, 9, 0, 0, 0, 0, 0]]),
+        ("block", "H3"): sp.csr_array([[3]]),
+    }
+    found = detect_occupancy(occupancy_statistics(replace(tables, counts=counts, laws=laws)))
+    assert found.status == ("infeasible",)
+    assert found.conflict == ("H13, H3",)
+    assert found.subsidised.tolist() == [1]
+
+
+def test_reconstructions_need_one_number_for_each_count():
+    tables = tabulate(one_block([(2, 0, 1, 1, 1)]), Workload.named(SCHEMA))
+    laws = {("block", "P1"): RangeSpec((0, 1, 4), (0, 2, 4), 1)}
+    blocks = occupancy_statistics(replace(tables, laws=laws))
+    assert (blocks.population, blocks.most.population) == (1, 3)
+    law = HouseholdLaw.from_sample(
+        pd.DataFrame({"size": [2], "race_ethnicity": 0, "children": 1}), smoothing=0.5
+    )
+    with pytest.raises(ArgumentError, match=r"one number for each count.*taken_as_true"):
+        reconstruct_occupancy(blocks, law, rng=1)
+    other = replace(blocks.most, geoids=np.array(["500010101001001"]))
+    with pytest.raises(ArgumentError, match="most must be of the same blocks"):
+        replace(blocks, most=other)
+    with pytest.raises(ArgumentError, match=r"most must be at least.*population is not"):
+        replace(blocks, population=blocks.population + 9)

@@ -4,11 +4,15 @@ Nothing here rests on floating point: a claim is constant because it is a whole-
 combination of published counts, or because bounds that were proved in whole numbers meet, or
 because a solver finds no solution with another value, confirmed a second way.  It is not constant
 because there are two solutions, each checked against every count.
+
+Where published cells allow several counts, few claims are constant; then the smallest number of
+records that a claim describes in any solution is proved as well.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +22,11 @@ from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray, Te
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
+    StatedClaims,
     Subsets,
     matches,
     pattern_counts,
+    readable_bounds,
     readable_everywhere,
     readable_here,
     row_basis,
@@ -28,10 +34,12 @@ from bayesrisk.reconstruction.claims.search.lattice import (
     universal,
 )
 from bayesrisk.reconstruction.claims.search.space import (
+    AllowedCounts,
     BlockSystem,
     ClaimSpace,
     Conflict,
     block_system,
+    smallest_conflict,
 )
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -41,6 +49,8 @@ from bayesrisk.reconstruction.solvers.branching import (
     reduced_values,
 )
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.published import PublishedTables
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
@@ -54,6 +64,23 @@ _BRIEF, _LONG = 2, 8
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
+#: Solutions with few records of all open claims that are looked for before claims one by one.
+_ROUNDS = 20
+#: Places whose allowed counts are read together.
+_PLACES = 256
+
+
+class CountEnds(NamedTuple):
+    """Numbers of records that claims describe: reached by solutions, and proved for all of them.
+
+    Solutions have ``least`` and ``most`` records of each claim (``UNBOUNDED`` where there is no
+    largest number); none has fewer than ``low`` or more than ``high``.
+    """
+
+    least: IntArray
+    most: IntArray
+    low: IntArray
+    high: IntArray
 
 
 @dataclass
@@ -81,6 +108,8 @@ class Decider:
         if self.deadline.late:
             return Status.UNKNOWN
         self._reduce(possible)
+        if not possible.any():  # ranges that only nobody fits, or that not even nobody does
+            return Status.FEASIBLE if self.take(self.model.low) else Status.INFEASIBLE
         likely = np.flatnonzero(self._likely[possible])
         self._linear = Sifted(self.model, likely, deadline=self.deadline)
         rng = np.random.default_rng(self.problem.seed)
@@ -131,8 +160,12 @@ class Decider:
         size = np.diff(self.system.start)
         self.start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
         self.cells = self.system.members[np.repeat(possible, size)]
-        self._basis: RowBasis = row_basis(self.columns, full.row_low)
-        rows = self._basis.rows
+        # Only rows with one count follow from each other; those with several all stay.
+        equal = full.row_low == full.row_high
+        exact = self.columns if equal.all() else sp.csc_array(sp.csr_array(self.columns)[equal])
+        self._basis: RowBasis = row_basis(exact, full.row_low[equal])
+        rows = np.sort(np.append(np.flatnonzero(~equal), np.flatnonzero(equal)[self._basis.rows]))
+        self.loose = self.system.loose[kept]
         self.model = IntegerModel(
             full.low[kept],
             full.high[kept],
@@ -142,8 +175,9 @@ class Decider:
         )
 
     def take(self, whole: IntArray) -> bool:
-        """Remember a solution, if it has every count."""
-        fits = np.array_equal(self.columns @ whole, self.system.model.row_low)
+        """Remember a solution, if every published cell allows its counts."""
+        sums, full = self.columns @ whole, self.system.model
+        fits = np.all((sums >= full.row_low) & (sums <= full.row_high))
         if fits and whole.min(initial=0) >= 0:
             self.solutions.append(whole)
             return True
@@ -219,19 +253,9 @@ class Decider:
         ``value`` is the number of matching records of the first solution: no other value can be
         that of every solution.
         """
-        width = max(self.cells.size, 1)
-        classes = np.arange(self.start.size - 1)
-        step = max(1, _AT_ONCE // width)
         left = np.flatnonzero(status == UNDECIDED)
-        for begin in range(0, left.size, step):
-            if self.deadline.late:
-                return
-            part = left[begin : begin + step]
-            some, every = self._matched(patterns[part], classes)
-            whole = (some == every).all(axis=1)
-            constant = np.full(part.size, -1, np.int64)
-            constant[whole] = self._basis.values(np.ascontiguousarray(every[whole]))
-            status[part[constant == value[part]]] = VERIFIED
+        for part, some, every in self._parts(patterns, left):
+            status[part[self._constant(some, every) == value[part]]] = VERIFIED
         left = np.flatnonzero(status == UNDECIDED)
         if not left.size or self.deadline.late:
             return
@@ -248,6 +272,25 @@ class Decider:
                 before = claims.settled.copy()
                 self.walk(claims, _BRIEF)
                 status[left[claims.settled & ~before]] = REFUTED
+
+    def _parts(
+        self, patterns: CodeArray, chosen: IntArray
+    ) -> Iterator[tuple[IntArray, BoolArray, BoolArray]]:
+        """Yield some patterns at a time, and which classes they match in part and as a whole."""
+        classes = np.arange(self.start.size - 1)
+        step = max(1, _AT_ONCE // max(self.cells.size, 1))
+        for begin in range(0, chosen.size, step):
+            if self.deadline.late:
+                return
+            part = chosen[begin : begin + step]
+            yield part, *self._matched(patterns[part], classes)
+
+    def _constant(self, some: BoolArray, every: BoolArray) -> IntArray:
+        """Return the value that rows with one count give to sums of classes, -1 without one."""
+        whole = (some == every).all(axis=1)
+        constant = np.full(len(every), -1, np.int64)
+        constant[whole] = self._basis.values(np.ascontiguousarray(every[whole]))
+        return constant
 
     def _refute(
         self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8], used: int
@@ -278,6 +321,89 @@ class Decider:
             proved &= answer == "none"
         if proved:
             status[at] = VERIFIED
+
+    def ends(self, patterns: CodeArray, endless: BoolArray, *, prove: bool) -> CountEnds:
+        """Return the smallest and largest numbers of records that patterns match in any solution.
+
+        They are reached by solutions.  If ``prove`` says so, the smallest one is proved, and the
+        largest one where no other was reached; ``endless`` patterns have no largest one.
+        """
+        n = len(patterns)
+        found = CountEnds(
+            np.full(n, UNBOUNDED), np.where(endless, UNBOUNDED, 0), np.zeros(n, np.int64),
+            np.full(n, UNBOUNDED),
+        )  # fmt: skip
+        used = self._reach(patterns, found, 0)
+        if not prove:
+            return found
+        size = np.zeros(n, np.int64)
+        for part, some, every in self._parts(patterns, np.arange(n)):
+            constant = self._constant(some, every)
+            known = constant >= 0
+            found.low[part[known]] = found.high[part[known]] = constant[known]
+            found.most[part[(some & self.loose).any(axis=1)]] = UNBOUNDED
+            size[part] = some.sum(axis=1)
+        found.high[endless] = UNBOUNDED
+        for _ in range(_ROUNDS):
+            before = np.flatnonzero(found.least > found.low)
+            # min sum_s y_s over the claims s that are open: one solution refutes many of them.
+            together = np.zeros(self.model.low.size, np.int64)
+            for _, _, every in self._parts(patterns, before):
+                together += every.sum(axis=0)
+            if not before.size or self.deadline.late or self._search(-together, None) != "found":
+                break
+            was = found.least.copy()
+            used = self._reach(patterns, found, used)
+            if not (found.least < was)[before].any():
+                break
+        # What describes few classes first: claims that it implies have no smaller number.
+        for at in np.argsort(size, kind="stable").tolist():
+            if found.least[at] > found.low[at] and not self.deadline.late:
+                used = self._prove(at, patterns, found, used, sign=-1)
+                fewer = (patterns == patterns[at]) | (patterns < 0)
+                implied = fewer.all(axis=1)
+                found.low[implied] = np.maximum(found.low[implied], found.low[at])
+        for at in np.argsort(-size, kind="stable").tolist():
+            alike = found.low[at] == found.most[at] < found.high[at]
+            if alike and not self.deadline.late:
+                used = self._prove(at, patterns, found, used, sign=1)
+                implied = ((patterns == patterns[at]) | (patterns[at] < 0)).all(axis=1)
+                found.high[implied] = np.minimum(found.high[implied], found.high[at])
+        return found
+
+    def _reach(self, patterns: CodeArray, found: CountEnds, used: int) -> int:
+        """Note the numbers of records in the solutions that were not used yet, in place."""
+        for solution in self.solutions[used:]:
+            filled = np.flatnonzero(solution)
+            some, every = self._matched(patterns, filled)
+            np.minimum(found.least, every @ solution[filled], out=found.least)
+            np.maximum(found.most, some @ solution[filled], out=found.most)
+        return len(self.solutions)
+
+    def _prove(
+        self, at: int, patterns: CodeArray, found: CountEnds, used: int, *, sign: int
+    ) -> int:
+        """Prove the largest number of one pattern (sign 1) or the smallest one (-1), in place."""
+        some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
+        objective = sign * (some if sign > 0 else every)[0].astype(np.int64)
+        reached, proved = (found.most, found.high) if sign > 0 else (found.least, found.low)
+        answer = self._linear.maximise(objective)
+        if answer.duals is not None:
+            # In whole numbers: c y <= b for all solutions of the relaxation, so c y <= floor(b).
+            low, high = self.model.low, self.model.high
+            bound, _ = reduced_values(self.model, objective, low, high, answer.duals)
+            if bound < UNBOUNDED:
+                best = sign * int(np.floor(bound))
+                proved[at] = min(proved[at], best) if sign > 0 else max(proved[at], best)
+        while sign * int(proved[at] - reached[at]) > 0 and not self.deadline.late:
+            said = self._search(objective, sign * int(reached[at]) + 1)
+            if said == "none":
+                proved[at] = reached[at]
+            elif said == "found":
+                used = self._reach(patterns, found, used)
+            else:
+                break
+        return used
 
 
 def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
@@ -313,7 +439,10 @@ class ClaimProblem:
 
     ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
     ``among`` the codes of the records they can be about; ``counts`` are the published cells of
-    each of ``places`` (of ``level``), ``hidden`` which of them are withheld, if any are.
+    each of ``places`` (of ``level``), ``hidden`` which of them are withheld, if any are.  Where
+    published cells allow several counts, ``ranges`` are the tables that say which, by a rule of
+    withholding too where ``known_rule`` says so; ``bounds`` then tells that claims are about at
+    least a number of records, where they are not about exactly one.
     ``solver`` decides what the relaxation does not settle, ``time_limit`` is in seconds for a
     place.  Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn with
     ``seed``; they are decided where ``verify`` says so, and the refuted ones kept where ``refuted``
@@ -335,6 +464,9 @@ class ClaimProblem:
     seed: int
     refuted: bool
     taken_as_true: bool
+    ranges: PublishedTables | None = None
+    known_rule: bool = True
+    bounds: bool = False
     verify: bool = True
 
     @cached_property
@@ -343,30 +475,39 @@ class ClaimProblem:
         sizes = self.space.sizes[self.sets.columns]
         return np.cumprod(np.append(1, sizes[:-1] + 1)).astype(np.int64)
 
-    def blocks(self) -> Iterator[tuple[IntArray, BoolArray]]:
-        """Yield the published cells of each place, and which are withheld."""
+    def blocks(self) -> Iterator[AllowedCounts]:
+        """Yield the published cells of each place, and the counts that they allow."""
         for row in range(len(self.places)):
             published = self.counts[[row]].toarray()[0].astype(np.int64)
-            withheld = np.zeros(published.size, np.bool_)
+            hidden = np.zeros(published.size, np.bool_)
             if self.hidden is not None:
-                withheld = self.hidden[[row]].toarray()[0].astype(np.bool_)
-            yield published, withheld
+                hidden = self.hidden[[row]].toarray()[0].astype(np.bool_)
+            if self.ranges is None:
+                low, high = np.maximum(published, 0), np.where(hidden, UNBOUNDED, published)
+            else:
+                at = row % _PLACES
+                if at == 0:
+                    lows, highs = self._allowed(self.ranges, row)
+                low, high = lows[at], highs[at]
+            yield AllowedCounts(published, hidden, low, high)
 
-    def study(
-        self,
-        counts: IntArray,
-        hidden: BoolArray,
-        asked: tuple[CodeArray, IntArray] | None = None,
-    ) -> "BlockClaims":
-        """Return the claims of a block: candidates, or those asked for, with decisions.
+    def _allowed(self, tables: PublishedTables, first: int) -> tuple[IntArray, IntArray]:
+        """Return the smallest and largest counts that cells allow, of some places from one on."""
+        rows = np.arange(first, min(first + _PLACES, len(self.places)))
+        ends = [
+            tables.support(*key, rows, known_rule=self.known_rule)
+            for key in tables.workload.tables
+            if key[0] == self.level
+        ]
+        lows, highs = zip(*ends, strict=True)
+        return np.hstack(lows), np.hstack(highs)
 
-        ``counts`` are its published cells, ``hidden`` says which are withheld; ``asked`` are
-        patterns and multiplicities to decide instead of candidates.
-        """
+    def study(self, counts: AllowedCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
+        """Return the claims of a block: candidates, or those asked for, with decisions."""
         deadline = Deadline(self.time_limit)
-        system = block_system(self.space, counts, hidden)
+        system = block_system(self.space, counts)
         if isinstance(system, Conflict):
-            return BlockClaims(Status.INFEASIBLE, _in_words(system, self.space, counts))
+            return BlockClaims(Status.INFEASIBLE, self._in_words(system, counts))
         live = system.cells.size
         if not system.model.low.size:
             return _without_records(self, system, asked)
@@ -375,13 +516,34 @@ class ClaimProblem:
         decider = Decider(self, system, deadline)
         found = decider.find()
         if found == Status.INFEASIBLE:
-            conflict = _smallest_conflict(system, self.solver, deadline)
-            return BlockClaims(found, _in_words(conflict, self.space, counts), live=live)
+            conflict = smallest_conflict(system, self.solver, deadline)
+            return BlockClaims(found, self._in_words(conflict, counts), live=live)
         if found == Status.UNKNOWN:
             return BlockClaims(found, live=live)
         records = decider.records(decider.solutions[0])
-        claimed = _candidates(self, records) if asked is None else _asked(self, records, *asked)
+        claimed = _candidates(self, records) if asked is None else _asked(self, records, asked)
+        if self.bounds:
+            return _bounded(self, system, counts, decider, claimed, records, asked)
         return _decided(self, system, decider, claimed, records)
+
+    def _in_words(self, conflict: Conflict, counts: AllowedCounts) -> str:
+        """Return a conflict with the published cells and their counts."""
+        said = []
+        for q in conflict.query.tolist():
+            text = "withheld" if counts.hidden[q] else f"= {counts.published[q]}"
+            low, high = int(counts.low[q]), int(counts.high[q])
+            if low < high:
+                text += f" ({low} or more)" if high == UNBOUNDED else f" ({low} to {high})"
+            said.append(f"{self.space.names[q][1]} {text}")
+        return f"{conflict.reason}: {', '.join(said)}"
+
+
+class AskedClaims(NamedTuple):
+    """Claims to decide: patterns, numbers of records, and whether there are at least so many."""
+
+    patterns: CodeArray
+    multiplicity: IntArray
+    at_least: BoolArray
 
 
 @dataclass(frozen=True)
@@ -392,8 +554,8 @@ class BlockClaims:
     contradict), ``unknown`` or ``empty``.  ``patterns`` have the value of every attribute in each
     claim, -1 for any; ``needed`` is the number of columns that say it all; a claim is
     ``readable`` where a table states it always, ``readable_here`` where one does with these
-    zeros.  ``rows`` are the records of one solution that claims can be about, ``live`` the number
-    of live cells.
+    zeros, and ``at_least`` where it is about that many records or more.  ``rows`` are the records
+    of one solution that claims can be about, ``live`` the number of live cells.
     """
 
     status: str
@@ -406,6 +568,7 @@ class BlockClaims:
     readable_here: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
     rows: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
     live: int = 0
+    at_least: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True)
@@ -438,10 +601,9 @@ def _candidates(about: ClaimProblem, records: CodeArray) -> _Claimed:
     return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
 
 
-def _asked(
-    about: ClaimProblem, records: CodeArray, patterns: CodeArray, multiplicity: IntArray
-) -> _Claimed:
+def _asked(about: ClaimProblem, records: CodeArray, asked: AskedClaims) -> _Claimed:
     """Return claims that are asked for."""
+    patterns, multiplicity, _ = asked
     key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
     rows, times = np.unique(records, axis=0, return_counts=True)
     value = np.zeros(len(patterns), np.int64)
@@ -512,25 +674,84 @@ def _refute(
     decision: IntArray,
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
-    space = about.space
-    # Cells that no count binds can hold any number of records.
-    unbound = np.unique(space.codes[system.unbound[space.eligible[system.unbound]]], axis=0)
-    if len(unbound):
-        loose = np.zeros(len(decision), np.int64)
-        pattern_counts(claimed.patterns, unbound, np.ones(len(unbound), np.int64), loose)
-        decision[loose > 0] = REFUTED
+    decision[_without_limit(about.space, system, claimed.patterns)] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
     claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)
     decision[claims.settled[at]] = REFUTED
 
 
+def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) -> BoolArray:
+    """Return the patterns that match cells no count binds, which can hold any number of records."""
+    unbound = np.unique(space.codes[system.unbound[space.eligible[system.unbound]]], axis=0)
+    loose = np.zeros(len(patterns), np.int64)
+    if len(unbound):
+        pattern_counts(patterns, unbound, np.ones(len(unbound), np.int64), loose)
+    return np.asarray(loose > 0)
+
+
+def _bounded(
+    about: ClaimProblem,
+    system: BlockSystem,
+    counts: AllowedCounts,
+    decider: Decider,
+    claimed: _Claimed,
+    records: CodeArray,
+    asked: AskedClaims | None,
+) -> BlockClaims:
+    """Decide claims about exactly, or about at least, some records.
+
+    Each candidate becomes the strongest claim about its columns that is proved.
+    """
+    space, patterns, number_of = about.space, claimed.patterns, claimed.multiplicity
+    codes, eligible = space.codes[system.cells], space.eligible[system.cells]
+    number, first, size = supports(codes, eligible, patterns)
+    endless = _without_limit(space, system, patterns[first])
+    found = decider.ends(patterns[first], endless, prove=about.verify)
+    least, most, low, high = (end[number] for end in found)
+    if asked is None:
+        at_least = (low < high) if about.verify else (least < most)
+        # The largest m for which "at least m" is proved; where none is, what is still possible.
+        number_of = np.where(low > 0, low, np.maximum(least, 1))
+        decision = np.where(least == 0, REFUTED, np.where(low > 0, VERIFIED, UNDECIDED))
+        # More may be true than what is proved: another number, or that it is the only one.
+        left = (least > low) | ((low == most) & (high > most))
+    else:
+        at_least = asked.at_least
+        false = (least < number_of) | (~at_least & ((most > number_of) | (low > number_of)))
+        true = (low >= number_of) & (at_least | (high <= number_of))
+        decision = np.where(false, REFUTED, np.where(true, VERIFIED, UNDECIDED))
+        left = decision == UNDECIDED
+    kept = np.flatnonzero(
+        np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
+    )
+    told = StatedClaims(patterns[kept], size[number[kept]], number_of[kept], at_least[kept])
+    every, always = np.arange(len(space.codes)), told._replace(size=claimed.size[kept])
+    stated = space.stated(system.cells, system.published)
+    here = readable_bounds(space, stated, system.cells, counts, told)
+    readable = here & readable_bounds(space, space.constant, every, counts, always)
+    undecided = about.verify and bool((left & (decision != REFUTED)).any())
+    return BlockClaims(
+        Status.UNDECIDED if undecided else Status.DECIDED,
+        "",
+        patterns[kept],
+        number_of[kept],
+        decision[kept].astype(np.int64),
+        claimed.needed[kept],
+        readable,
+        here,
+        records,
+        system.cells.size,
+        at_least[kept],
+    )
+
+
 def _without_records(
-    about: ClaimProblem, system: BlockSystem, asked: tuple[CodeArray, IntArray] | None
+    about: ClaimProblem, system: BlockSystem, asked: AskedClaims | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     if asked is None:
         return BlockClaims(Status.EMPTY, live=system.cells.size)
-    (patterns, multiplicity), space = asked, about.space
+    (patterns, multiplicity, at_least), space = asked, about.space
     size, needed = _universal_of(about, patterns)
     # Cells that no count binds can hold any number of records.
     cells = system.cells[space.eligible[system.cells]]
@@ -539,58 +760,12 @@ def _without_records(
         Status.EMPTY,
         patterns=patterns,
         multiplicity=multiplicity,
-        decision=np.where(~loose & (multiplicity == 0), VERIFIED, REFUTED).astype(np.int64),
+        decision=np.where((at_least | ~loose) & (multiplicity == 0), VERIFIED, REFUTED).astype(
+            np.int64
+        ),
         needed=needed,
         readable=readable_everywhere(space, patterns, size),
         readable_here=np.asarray(~loose),
         live=system.cells.size,
+        at_least=at_least,
     )
-
-
-# -----------------------------------------------------------------------------
-# Which published cells contradict each other, where no records fit them all.
-
-
-#: Seconds that a solver may take for one set of rows, and for all.
-_EACH, _ALL = 1.0, 10.0
-
-
-def _smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
-    """Return published cells without a solution together, none of which can be left out.
-
-    Rows that could not be tried within seconds stay in.
-    """
-    end = deadline.sooner(_ALL)
-    left = np.arange(system.query.size)
-    for row in left.tolist():
-        fewer = left[left != row]
-        if not end.late and _impossible(_rows(system.model, fewer), solver, end):
-            left = fewer
-    return Conflict("contradict each other", system.query[left])
-
-
-def _rows(model: IntegerModel, rows: IntArray) -> IntegerModel:
-    low, high = model.row_low[rows], model.row_high[rows]
-    # Bounds of a cell come from all rows: without some of them they must not stay.
-    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
-    return IntegerModel(model.low, free, model.rows[rows], low, high)
-
-
-def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Return True if rows are proved to have no solution."""
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
-
-    if not model.row_low.size:
-        return False
-    nothing = np.zeros(model.low.size, np.int64)
-    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
-    if answer.ray is not None:
-        return proves_infeasible(model, model.low, model.high, answer.ray)
-    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
-    return bool(found.status == Status.INFEASIBLE)
-
-
-def _in_words(conflict: Conflict, space: ClaimSpace, counts: IntArray) -> str:
-    """Return a conflict with the published cells and their counts."""
-    names = ", ".join(f"{space.names[q][1]} = {counts[q]}" for q in conflict.query.tolist())
-    return f"{conflict.reason}: {names}"

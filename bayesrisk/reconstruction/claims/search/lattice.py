@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
-from bayesrisk.reconstruction.claims.search.space import BlockSystem, ClaimSpace, Stated
+from bayesrisk.reconstruction.claims.search.space import (
+    AllowedCounts,
+    BlockSystem,
+    ClaimSpace,
+    Stated,
+)
 
 # -----------------------------------------------------------------------------
 # Which sums of classes are a combination of the published counts: found modulo a prime, proved.
@@ -444,6 +449,18 @@ def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: 
 # that is inside the claim and apart from those taken: with nested cells this finds every sum.
 
 
+class StatedClaims(NamedTuple):
+    """Claims that a table may state: patterns, cells that match each, and numbers of records.
+
+    ``at_least`` are about that many records or more.
+    """
+
+    patterns: CodeArray
+    size: IntArray
+    times: IntArray
+    at_least: BoolArray
+
+
 def readable_here(
     space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
@@ -461,6 +478,37 @@ def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) 
     ``size`` counts the possible cells that match each claim.
     """
     return _sums(space, space.constant, np.arange(len(space.codes)), patterns, size)
+
+
+def readable_bounds(
+    space: ClaimSpace, stated: Stated, cells: IntArray, counts: AllowedCounts, claims: StatedClaims
+) -> BoolArray:
+    """Return the claims that a table states itself, where its cells allow several counts.
+
+    A table states that there are at least so many records where smallest counts of its cells
+    inside the claim add up to as many, and exactly so many by cells with one count alone.
+    """
+    patterns, size, times, at_least = claims
+    low, high = counts.low[stated.query], counts.high[stated.query]
+    exact = low == high
+    known = Stated(stated.query[exact], stated.value[exact], stated.width[exact])
+    found: BoolArray = (size == 0) | _sums(space, known, cells, patterns, size)
+    rows = np.flatnonzero((low > 0) & (stated.width > 0))
+    rows = rows[np.argsort(-low[rows], kind="stable")]
+    query, table = stated.query[rows], space.table[stated.query[rows]]
+    for t in np.unique(table).tolist():
+        own = np.flatnonzero(table == t)
+        inside = matches(stated.value[rows[own]], patterns)
+        if not space.overlapping[t]:
+            found |= at_least & (inside @ low[rows[own]] >= times)
+            continue
+        for s in np.flatnonzero(at_least & ~found & inside.any(axis=1)).tolist():
+            chosen: list[int] = []
+            for q in own[inside[s]].tolist():
+                if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
+                    chosen.append(q)
+            found[s] = int(low[rows[chosen]].sum()) >= times[s]
+    return found
 
 
 @kernel

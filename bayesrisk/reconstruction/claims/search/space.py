@@ -20,8 +20,12 @@ from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, CodeArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.system import merged_codes
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
+from bayesrisk.reconstruction.solvers.branching import proves_infeasible
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.schema import Schema, household_cells
 
 #: Most possible cells that are listed.
@@ -93,9 +97,9 @@ class ClaimSpace:
             for about in self.schema.attributes
         }
 
-    def alive(self, counts: IntArray, hidden: BoolArray) -> IntArray:
-        """Return the possible cells that no published zero rules out."""
-        zero = (counts == 0) & ~hidden
+    def alive(self, high: IntArray) -> IntArray:
+        """Return the possible cells that no published cell with a largest count of 0 rules out."""
+        zero = high == 0
         masks = [~np.any(f.weight[zero[f.query]] > 0, axis=0) for f in self.families]
         order = np.argsort([mask.mean() for mask in masks])
         start = np.concatenate([[0], np.cumsum([masks[i].size for i in order])]).astype(np.int64)
@@ -425,14 +429,29 @@ def _cross(
 # One block as a system: live cells, classes of cells that no table tells apart, and rows.
 
 
+class AllowedCounts(NamedTuple):
+    """The published cells of a block, and the true counts that each of them allows.
+
+    ``published`` is 0 where a count is ``hidden``.  The true count is from ``low`` to ``high``,
+    equal where it is published as it is; ``UNBOUNDED`` stands for no largest count.
+    """
+
+    published: IntArray
+    hidden: BoolArray
+    low: IntArray
+    high: IntArray
+
+
 @dataclass(frozen=True)
 class BlockSystem:
-    """Whole numbers of records in classes of live cells, and the published counts they add up to.
+    """Whole numbers of records in classes of live cells, and the counts they add up to.
 
     ``cells`` are live cells, as positions in the space; ``order`` lists them class by class, last
-    those that no published count binds, because all their counts are withheld; ``start`` says
-    where each class begins in ``order``.  ``query`` is the published cell of each row (the first
-    of those with equal rows), ``published`` are the published cells that are positive.
+    those that no published count binds; ``start`` says where each class begins in ``order``.
+    ``query`` is the published cell of each row (the first of those with equal rows), ``published``
+    are the published cells that bind anything.  Classes that are ``loose``, and rows that are
+    ``open``, have no largest count: the model has one for them that takes away no smallest number
+    of records, and no largest of those that are not loose.
     """
 
     cells: IntArray
@@ -440,6 +459,8 @@ class BlockSystem:
     start: IntArray
     query: IntArray
     published: IntArray
+    loose: BoolArray
+    open: BoolArray
     model: IntegerModel
 
     @property
@@ -460,16 +481,22 @@ class Conflict(NamedTuple):
     query: IntArray
 
 
-def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> BlockSystem | Conflict:
+def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conflict:
     """Return the system of a block, or the published cells that no possible cell can fill.
 
-    A conflict is where a count is negative, or positive though zeros rule out all its cells.
-    ``hidden`` says which counts are withheld.
+    A conflict is where a count is negative, or cannot be published, or must be positive though
+    zeros rule out all its cells.
     """
-    if (counts < 0).any():
-        return Conflict("negative", np.flatnonzero(counts < 0))
-    cells = space.alive(counts, hidden)
-    chosen = np.flatnonzero((counts > 0) & ~hidden)
+    impossible = np.flatnonzero(counts.low > counts.high)
+    if impossible.size:
+        negative = np.flatnonzero(counts.published < 0)
+        if negative.size:
+            return Conflict("negative", negative)
+        return Conflict("no count is published as this number", impossible)
+    cells = space.alive(counts.high)
+    limited = counts.high < UNBOUNDED
+    chosen = np.flatnonzero((counts.high > 0) & (limited | (counts.low > 0)))
+    low, high, limited = counts.low[chosen], counts.high[chosen], limited[chosen]
     label, bound = space.classes(cells, chosen)
     order = np.argsort(label, kind="stable")
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
@@ -481,26 +508,110 @@ def block_system(space: ClaimSpace, counts: IntArray, hidden: BoolArray) -> Bloc
     start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
     columns = space.columns(cells[order[start[:-1]]], chosen)
     rows = sp.csr_array(columns)
-    empty = np.diff(rows.indptr) == 0
+    empty = (np.diff(rows.indptr) == 0) & (low > 0)
     if empty.any():
         return Conflict("all possible records are ruled out by zeros", chosen[empty])
-    kept_rows = _different_rows(rows, counts[chosen])
-    right, top = counts[chosen[kept_rows]], int(counts[chosen].max(initial=0))
-    high = np.full(start.size - 1, top)
-    if high.size:
-        high = np.minimum.reduceat(
-            counts[chosen][columns.indices] // columns.data, columns.indptr[:-1]
-        )
-    model = IntegerModel(np.zeros(high.size, np.int64), high, rows[kept_rows], right, right)
-    return BlockSystem(cells, order, start, chosen[kept_rows], chosen, model)
+    most, loose = _largest_numbers(columns, low, np.where(limited, high, UNBOUNDED))
+    # A row without a largest count has as many as its classes together can have.
+    high = np.where(limited, high, np.maximum(rows @ most, low))
+    kept_rows = _different_rows(rows, low, high)
+    model = IntegerModel(
+        np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
+    )
+    query = chosen[kept_rows]
+    return BlockSystem(cells, order, start, query, chosen, loose, ~limited[kept_rows], model)
 
 
-def _different_rows(rows: sp.csr_array, right: IntArray) -> IntArray:
-    """Return rows without repetitions; rows that are equal but for their count are both kept."""
-    seen: dict[tuple[bytes, int], int] = {}
+def _largest_numbers(
+    columns: sp.csc_array, low: IntArray, high: IntArray
+) -> tuple[IntArray, BoolArray]:
+    """Return the largest number of records of each class, and which classes have no largest.
+
+    A class that is in no row with a largest count is given as many records as fill the rows that
+    it is in all by itself: more would only take the place of others.
+    """
+    if not columns.shape[1]:
+        return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    row, weight, first = columns.indices, columns.data, columns.indptr[:-1]
+    # y_g <= u_r / w_rg in every row r of class g.
+    most = np.minimum.reduceat(high[row] // weight, first)
+    loose = np.minimum.reduceat(high[row], first) == UNBOUNDED
+    enough = np.maximum.reduceat(-(-low[row] // weight), first)
+    return np.where(loose, enough, most), loose
+
+
+def _different_rows(rows: sp.csr_array, low: IntArray, high: IntArray) -> IntArray:
+    """Return rows without repetitions; rows that are equal but for their counts are both kept."""
+    seen: dict[tuple[bytes, int, int], int] = {}
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
         key = hashlib.sha256(rows.indices[part].tobytes())
         key.update(rows.data[part].tobytes())
-        seen.setdefault((key.digest(), int(right[row])), row)
+        seen.setdefault((key.digest(), int(low[row]), int(high[row])), row)
     return np.array(sorted(seen.values()), dtype=np.int64)
+
+
+# -----------------------------------------------------------------------------
+# Which published cells contradict each other, where no records fit them all.
+
+
+#: Shares of a combination of rows below this are rounding.
+_SMALL = 1e-7
+#: Seconds that a solver may take for one set of rows, and for all.
+_EACH, _ALL = 1.0, 10.0
+
+
+def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
+    """Return published cells without a solution together, none of which can be left out.
+
+    Rows that could not be tried within seconds stay in.
+    """
+    end = deadline.sooner(_ALL)
+    left = _contradiction(system, end)
+    for row in left.tolist():
+        fewer = left[left != row]
+        if not end.late and _impossible(_rows(system, fewer), solver, end):
+            left = fewer
+    return Conflict("contradict each other", system.query[left])
+
+
+def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
+    """Return rows that have no solution together: those of one combination, or all of them.
+
+    Rows that all have one count are few, and each is tried.
+    """
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    every, model = np.arange(system.query.size), system.model
+    if np.array_equal(model.row_low, model.row_high):
+        return every
+    nothing = np.zeros(model.low.size, np.int64)
+    ray = HighsWarm(_rows(system, every), nothing, deadline=deadline).maximise(nothing).ray
+    if ray is None:
+        return every
+    used = np.flatnonzero(np.abs(ray) > _SMALL * np.abs(ray).max())
+    part = _rows(system, used)
+    sure = proves_infeasible(part, part.low, part.high, ray[used])
+    return used if sure else every
+
+
+def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
+    model = system.model
+    low, high, part = model.row_low[rows], model.row_high[rows], model.rows[rows]
+    # Bounds of a cell come from all rows: without some of them they must not stay.
+    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
+    return IntegerModel(model.low, free, part, low, np.where(system.open[rows], part @ free, high))
+
+
+def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
+    """Return True if rows are proved to have no solution."""
+    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+    if not model.row_low.size:
+        return False
+    nothing = np.zeros(model.low.size, np.int64)
+    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
+    if answer.ray is not None:
+        return proves_infeasible(model, model.low, model.high, answer.ray)
+    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
+    return bool(found.status == Status.INFEASIBLE)

@@ -1,0 +1,176 @@
+"""Claims in plain English, as Table 1 of Liu et al. words them."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk.reconstruction.claims.result import Claims
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
+from bayesrisk.tables.schema import Schema
+
+_TENURE = {
+    1: "owned with a mortgage",
+    2: "owned free and clear",
+    3: "rented",
+    4: "occupied without payment of rent",
+}
+_TYPE = {
+    1: "a married couple",
+    2: "another family with a male householder",
+    3: "another family with a female householder",
+    4: "a man living alone",
+    5: "a nonfamily household with a male householder who does not live alone",
+    6: "a woman living alone",
+    7: "a nonfamily household with a female householder who does not live alone",
+}
+_DETAIL = {
+    1: "a married couple with own children under 18",
+    2: "a married couple without own children under 18",
+    3: "a cohabiting couple with own children under 18",
+    4: "a cohabiting couple without own children under 18",
+    5: "a woman living alone",
+    6: "a female householder without spouse or partner, with own children under 18",
+    7: "a female householder without spouse or partner, with relatives, no own children under 18",
+    8: "a female householder without spouse or partner, with nonrelatives only",
+    9: "a man living alone",
+    10: "a male householder without spouse or partner, with own children under 18",
+    11: "a male householder without spouse or partner, with relatives, no own children under 18",
+    12: "a male householder without spouse or partner, with nonrelatives only",
+}
+_AGE = {
+    1: "15 to 24 years old",
+    2: "25 to 34 years old",
+    3: "35 to 44 years old",
+    4: "45 to 54 years old",
+    5: "55 to 59 years old",
+    6: "60 to 64 years old",
+    7: "65 to 74 years old",
+    8: "75 to 84 years old",
+    9: "85 years old or older",
+}
+_RACE = {
+    1: "White",
+    2: "Black",
+    3: "American Indian or Alaska Native",
+    4: "Asian",
+    5: "Native Hawaiian or Pacific Islander",
+    6: "of some other race",
+    7: "of two or more races",
+}
+_NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[str]:
+    """Return claims in words.
+
+    Parameters
+    ----------
+    found : Claims
+        Where they are from.
+    frame : pandas.DataFrame, optional
+        Some of its claims; the verified ones by default.
+
+    Returns
+    -------
+    list of str
+        A few sentences for each claim about households; one for claims of other schemas.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> unit = pd.DataFrame({"block": ["500010101001000"], "tenure": 3, "vacancy": 0, "size": 2,
+    ...     "type": 7, "detailed_type": 8, "under_18": 1, "over_65": 1, "hispanic": 1, "hhage": 2,
+    ...     "race": 2})
+    >>> records = Records.from_frame(unit, schema=Schema.named("household-dhc"))
+    >>> tables = tabulate(records, Workload.named("household-dhc"))
+    >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
+    One household of 2 people. Nobody in it is 65 or over. The householder is Black.
+    """
+    check.instance(found, Claims, "found")
+    rows = found.to_frame() if frame is None else frame
+    check.frame(rows, "frame", ("multiplicity", *found.columns))
+    about = found.schema
+    lines = []
+    for row in rows.to_dict("records"):
+        times, more = int(row["multiplicity"]), bool(row.get("at_least", False))
+        said = {n: _codes(found, n, int(row[n])) for n in found.columns if not pd.isna(row[n])}
+        if about.name == HOUSEHOLD:
+            lines.append(_household(_number(times, more=more), times, said))
+        else:
+            lines.append(_record(_number(times, more=more), times, said, about))
+    return lines
+
+
+def _codes(found: Claims, name: str, code: int) -> tuple[int, ...]:
+    """Return the codes that a code stands for."""
+    return next((g for g in found.grouped.get(name, ()) if code in g), (code,))
+
+
+def _number(times: int, *, more: bool) -> str:
+    number = _NUMBER[times] if times < len(_NUMBER) else str(times)
+    return f"At least {number.lower()}" if more else number
+
+
+def _any_of(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
+    return " or ".join(words[code] for code in codes if code in words) or "not in universe"
+
+
+def _household(number: str, times: int, said: Mapping[str, tuple[int, ...]]) -> str:
+    one = times == 1
+    start = f"{number} household{'' if one else 's'}"
+    if "size" in said:
+        size = said["size"][0]
+        people = "person" if size == 1 else "people"
+        start += f" of {size}{' or more' if size == 7 else ''} {people}"
+    found = [start]
+    subject = "It is" if one else "Each is"
+    detail = said.get("detailed_type", (0,))
+    if detail != (0,):
+        found.append(f"{subject} {_any_of(_DETAIL, detail)}")
+    # The type follows from the detailed type, but for cohabiting couples.
+    if "type" in said and detail[0] in (0, 3, 4):
+        found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
+    if "tenure" in said:
+        found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
+    found += _others(said)
+    householder = []
+    if "race" in said:
+        householder.append(_any_of(_RACE, said["race"]))
+    if "hispanic" in said:
+        origin = "of Hispanic or Latino origin"
+        householder.append(origin if said["hispanic"][0] == 2 else f"not {origin}")
+    if "hhage" in said:
+        householder.append(_any_of(_AGE, said["hhage"]))
+    if householder:
+        found.append("The householder is " + _listed(householder))
+    if len(found) == 1 and "size" not in said:
+        found = [f"{start}, occupied"]
+    return ". ".join(found) + "."
+
+
+def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Return the sentence about children and seniors."""
+    words = {"under_18": "under 18", "over_65": "65 or over"}
+    found = []
+    for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):
+        parts = [words[n] for n in words if n in said and said[n][0] == code]
+        if parts:
+            found.append(start + (", and somebody " if code == 2 else " or ").join(parts))
+    return found
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
+
+
+def _record(number: str, times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> str:
+    parts = []
+    for name, codes in said.items():
+        labels, first = about.attribute(name).labels, about.attribute(name).first
+        words = [labels[c - first] if labels else str(c) for c in codes]
+        if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):
+            words = [f"{codes[0]} to {codes[-1]}"]
+        parts.append(f"{name} {' or '.join(words)}")
+    return f"{number} record{'' if times == 1 else 's'} with {', '.join(parts)}."
