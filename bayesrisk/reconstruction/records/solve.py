@@ -234,7 +234,7 @@ def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> 
         linear.aim(objective)
         status, one = find_at_least(linear, model, objective, None, nodes=_DIVES, deadline=deadline)
         if one is None:
-            found[k] = kernels.NONE if status == "none" else found[k]
+            found[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
             continue
         star[chosen] = one
         linear.aim(-one)

@@ -301,7 +301,7 @@ def test_blocks_equal_enumeration(seed, margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
     rng = np.random.default_rng(seed)
-    facts = [compared(rng, blocks=20) for _ in range(4)]
+    facts = [compared(rng, blocks=16) for _ in range(3)]
     assert sum(narrower for narrower, *_ in facts) > 0
     assert {"unique", "feasible"} <= {status for *_, statuses in facts for status in statuses}
 
@@ -438,16 +438,16 @@ def test_a_limit_of_time_leaves_bounds_that_hold():
     true = person_tables(people(rng, [20], spread=0.5), tract=False)
     given = coarse(true, LAWS["nearest 3"])
     found = count_bounds(given, time_limit=1e-3).counts
-    full = count_bounds(given).counts
+    counts = np.concatenate([part.toarray() for part in true.counts.values()], axis=1).ravel()
     assert (found["status"] == "undecided").any()
-    assert (found["low"] <= full["low"]).all()
-    assert (found["high"] >= full["high"]).all()
+    assert (found["low"] <= counts).all()
+    assert (found["high"] >= counts).all()
 
 
 def test_the_command_writes_bounds_and_says_what_is_recovered(tmp_path):
     rng = np.random.default_rng(6)
     true = person_tables(people(rng, [5, 8, 9], spread=0.5), tract=False)
-    given = coarse(true, LAWS["nearest 3"])
+    given = coarse(true, LAWS["threshold"])
     given.write(tmp_path / "tables")
     words = ["bounds", str(tmp_path / "tables"), "-o", str(tmp_path / "out"), "-q"]
     runner = CliRunner()
