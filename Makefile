@@ -19,7 +19,7 @@ demo: $(VENV)/.demo
 	rm -rf $(DEMO)
 	mkdir -p $(DEMO)
 	$(BIN)/bayesrisk audit sample:small-town-audit -o $(DEMO)/audit --workers 2
-	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)/sweep
+	$(BIN)/bayesrisk sweep sample:dare-county-sweep -o $(DEMO)/sweep --workers 2
 	@echo
 	@echo "Results of the demonstration; each report has figures, tables, and how to read them:"
 	@echo "  1. four protections of a small town, what is learned about people and how much of it"

@@ -38,9 +38,9 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['dare-county-28-21', 'dare-county-sweep', 'fifty-blocks', 'granville-county-sweep',
-     'hospital', 'noisy-measurements', 'one-scale-audit', 'small-town', 'small-town-audit',
-     'synthetic-county', 'thirty-blocks']
+    ['coarsening-audit', 'dare-county-28-21', 'dare-county-sweep', 'fifty-blocks',
+     'granville-county-sweep', 'hospital', 'noisy-measurements', 'one-scale-audit', 'small-town',
+     'small-town-audit', 'synthetic-county', 'thirty-blocks']
     """
     return sorted(catalogue())
 

@@ -48,7 +48,7 @@ ROOMS = {
         " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "base | *",
+    "mechanisms": "base | rounding | *",
     "plotting": "_canvas | attacks audit counts hierarchy",
     "population": "spec | simulate summary",
     "readers": "geocodes text | dialects * | record_form",
@@ -415,6 +415,7 @@ def test_the_danger_check_sees_dangers(source, caught):
 STUDIES = {"experiments.occupancy_study", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.
 MECHANISM_NAMES = set(MECHANISMS.own) - {"discrete-gaussian", "discrete-laplace"}
+MECHANISM_NAMES -= {"ranges", "threshold"}  # words of parameters and columns, too
 
 
 def mechanisms_known(source):

@@ -256,7 +256,8 @@ def modules_after(code):
 
 
 def test_zones_load_nothing_until_a_name_is_used():
-    loaded = modules_after("import bayesrisk.distributions, bayesrisk.inference, bayesrisk.risk")
+    zones = ("distributions", "experiments", "inference", "plotting", "risk")
+    loaded = modules_after("; ".join(f"import bayesrisk.{zone}" for zone in zones))
     assert loaded.isdisjoint({"numba", "pandas", "scipy", "numpy"})
 
 
@@ -269,7 +270,7 @@ def test_the_risk_of_a_count_loads_what_it_needs():
 
 #: What a command loads before it begins, and every public name of the rooms behind it.
 BEGINNINGS = [
-    "import bayesrisk.experiments",
+    "import bayesrisk.experiments as zone",
     "import bayesrisk.risk as zone",
     "import bayesrisk.mechanisms as zone",
 ]
@@ -278,9 +279,7 @@ BEGINNINGS = [
 @pytest.mark.parametrize("code", BEGINNINGS)
 def test_laws_of_scipy_are_loaded_only_where_one_is_needed(code):
     """They take longer to load than a short command takes; ``scipy.signal`` loads them too."""
-    loaded = modules_after(
-        f"{code}; 'zone' in globals() and [getattr(zone, n) for n in zone.__all__]"
-    )
+    loaded = modules_after(f"{code}; _ = [getattr(zone, n) for n in zone.__all__]")
     assert "scipy.special" in loaded
     assert loaded.isdisjoint({"scipy.stats", "scipy.signal"})
 

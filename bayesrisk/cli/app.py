@@ -13,7 +13,7 @@ import typer
 
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli.attacks import attack, audit, claims, reconstruct, reidentify, study
+from bayesrisk.cli.attacks import attack, audit, bounds, claims, reconstruct, reidentify, study
 from bayesrisk.cli.base import (
     Command,
     Commands,
@@ -295,6 +295,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     },
     "Attack": {
         reconstruct: "tables -o records --scope block --variability block",
+        bounds: "tables -o bounds",
         claims: "tables -o claims --max-columns 3 --workers 2",
         reidentify: "records -o links --attacker known.csv --truth truth.csv --dialect schema",
     },

@@ -136,6 +136,7 @@ def reconstruct(
         bool, typer.Option("--nearest", help="Least deviation where no records fit.")
     ] = False,
     taken_as_true: TakenOption = False,
+    no_rule: RuleOption = False,
 ) -> None:
     """Reconstruct the records behind published tables, and say what is proved about them."""
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
@@ -150,9 +151,11 @@ def reconstruct(
         node_limit=_nodes(node_limit, joint=joint and solver == "highs"),
         nearest=nearest,
         taken_as_true=taken_as_true,
+        known_rule=not no_rule,
     )
     summary = how.run(study, output, "reconstruct")
     said = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
+    said += "; published counts are read as ranges" * summary.coarsened
     how.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
@@ -172,6 +175,38 @@ def _nodes(text: str | None, *, joint: bool) -> int | None:
     if not text.isdecimal():
         raise ArgumentError(f"node_limit must be a whole number or none, got {shown(text)}")
     return int(text)
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk bounds``: coarsened tables in, the true counts that they allow out.
+
+
+def bounds(
+    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    output: OutputOption,
+    how: RunOptions,
+    scope: Annotated[
+        str | None,
+        typer.Option(help="Level whose tables are taken together, with those below [the finest]."),
+    ] = None,
+    no_rule: RuleOption = False,
+    solver: SolverOption = "highs",
+    time_limit: Annotated[
+        str | None, typer.Option(help="Seconds for each component of the integer system [none].")
+    ] = None,
+) -> None:
+    """Bound the true counts behind rounded, withheld or otherwise coarsened ones, and prove it."""
+    from bayesrisk.experiments.reconstruction import BoundsStudy
+
+    study = BoundsStudy(
+        data_path(tables, TABLES),
+        scope=scope,
+        known_rule=not no_rule,
+        solver=solver,
+        time_limit=optional_number(time_limit, "time_limit"),
+    )
+    summary = how.run(study, output, "bounds")
+    how.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
 
 
 # -----------------------------------------------------------------------------

@@ -234,17 +234,17 @@ def _by_place(asked: _Asked, source: Path) -> None:
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import ReleaseStudy
 
-    workload, output, how = asked.workload, asked.output, asked.how
+    output, how = asked.output, asked.how
     said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
-    study = ReleaseStudy(source, workload, asked.protection, asked.seed, said)
+    study = ReleaseStudy(source, asked.workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
         done = how.run(study, output, "release")
     _warn(done.simulation)
     lines = []
     if done.complete:
-        finest = workload.levels[-1]
+        number, finest = len(study.published.tables), study.published.levels[-1]
         lines.append(
-            f"{len(workload.tables)} tables ({done.places} at {finest}, in {done.shards} parts) in "
+            f"{number} tables ({done.places} at {finest}, in {done.shards} parts) in "
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
         lines += [_EXACTLY] if said else []
@@ -490,6 +490,7 @@ def _words(law: "Likelihood", withheld: int) -> str:
         SimulationOnly,
         SuppressedCounts,
     )
+    from bayesrisk.tables.likelihoods import CellKeySpec
 
     if isinstance(law, NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
@@ -505,6 +506,12 @@ def _words(law: "Likelihood", withheld: int) -> str:
         if law.step is not None:
             last += " as they are" if law.step == 1 else f" in ranges of {law.step}"
         return f"the range of the true count: {', '.join([*stated, last])}"
+    if isinstance(law, CellKeySpec):
+        low, high = (f(d for row in law.shares for d, _ in row) for f in (min, max))
+        return (
+            f"the true count changed by {low} to {high}, as a table says for the count and the key "
+            "of its records: the same people change alike in every table"
+        )
     if isinstance(law, SuppressedCounts):
         low, high = law.withheld
         between = f" of {low} to {high}" if law.high is not None else ""

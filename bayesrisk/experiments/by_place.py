@@ -422,15 +422,20 @@ class TabulationStudy(Study):
         return {
             "records": index.digest,
             "workload": hashlib.sha256(text.encode()).hexdigest(),
-            "level": level_of_parts(index, self.workload),
+            "level": level_of_parts(index, self.published),
             "shards": len(index.codes),
             "version": __version__,
         }
 
     @functools.cached_property
+    def published(self) -> Workload:
+        """The tables of the folder."""
+        return self.workload
+
+    @functools.cached_property
     def _coarse(self) -> list[str]:
         """Levels that are coarser than the parts."""
-        return coarse_levels(self.workload, self.config["level"])
+        return coarse_levels(self.published, self.config["level"])
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -449,13 +454,13 @@ class TabulationStudy(Study):
 
     def _inner(self, tables: PublishedTables) -> PublishedTables:
         """Return the tables of levels inside the parts."""
-        return select_levels(tables, [n for n in self.workload.levels if n not in self._coarse])
+        return select_levels(tables, [n for n in self.published.levels if n not in self._coarse])
 
     def _part(
         self, code: str, tables: PublishedTables, content: PublishedTables | Release
     ) -> dict[str, Any]:
         """Return a part with its content, and what all its tables add to those of coarse levels."""
-        inner = [level for level in self.workload.levels if level not in self._coarse]
+        inner = [level for level in self.published.levels if level not in self._coarse]
         # The index counts in places of the level above the finest.
         above = inner[-2] if len(inner) > 1 else self.config["level"]
         width = self.workload.schema.geography.width(above)
@@ -470,7 +475,7 @@ class TabulationStudy(Study):
         if not self._coarse:
             return None
         rows = (folder.read_part(shard, "above") for shard in range(self.shards))
-        return _sum_parts(rows, self.workload, self._coarse, open_index(self.records).codes)
+        return _sum_parts(rows, self.published, self._coarse, open_index(self.records).codes)
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index; the tables of coarser levels are written beside."""
@@ -550,6 +555,12 @@ class ReleaseStudy(TabulationStudy):
     places: Literal["occupied"] | None = None
 
     @functools.cached_property
+    def published(self) -> Workload:
+        """The tables that the mechanism publishes."""
+        published = getattr(self.mechanism, "published", None)
+        return self.workload if published is None else cast(Workload, published(self.workload))
+
+    @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Digests and parts as of tables, the mechanism's spec as JSON, seed and places."""
         if not isinstance(self.mechanism, Mechanism):
@@ -584,7 +595,7 @@ class ReleaseStudy(TabulationStudy):
         rng = None if self.seed is None else named_stream(self.seed, code)
         places = {} if self.places is None else {"places": self.places}
         made = self.mechanism.release(data, workload=self.workload, rng=rng, **places)
-        finest = made.tables.geoids[self.workload.levels[-1]]
+        finest = made.tables.geoids[self.published.levels[-1]]
         outside = ~np.strings.startswith(finest, code)
         if outside.any():  # parts with the same people would spend a budget twice
             raise DataError(

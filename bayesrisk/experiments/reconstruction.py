@@ -6,6 +6,7 @@ The reconstruction of the records behind the tables, and the claims that must be
 from __future__ import annotations
 
 import functools
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from bayesrisk import _files
@@ -33,12 +35,14 @@ from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,
     claim_sentences,
+    count_bounds,
     find_claims,
     reconstruct,
     record_form,
     solution_variability,
 )
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
+from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
@@ -287,6 +291,9 @@ class RowsByPlace:
             yield place, self.of(place)
 
 
+#: Options that a reconstruction and its variability share.
+_SHARED = ("solver", "time_limit", "taken_as_true", "known_rule")
+
 # The study, and one shard of it: some places of a folder of published tables.
 
 _SHARDS = 64  # least number of shards by default
@@ -304,7 +311,9 @@ def shard_size(blocks: int) -> int:
     return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
 
 
-def _checked_source(study: ReconstructionStudy | ClaimsStudy) -> tuple[TableSource, int]:
+def _checked_source(
+    study: ReconstructionStudy | ClaimsStudy | BoundsStudy,
+) -> tuple[TableSource, int]:
     """Return the tables of a study, and the blocks of a shard; refuse tables of no place."""
     if study.blocks_per_shard is not None:
         check.integer(study.blocks_per_shard, "blocks_per_shard", lower=1)
@@ -340,10 +349,10 @@ class ReconstructionStudy(Study):
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
     ``variability.parquet``; :func:`read_reconstruction` reads them.  The summary has ``records``
     (of a complete run their number; else 0), ``statuses`` (blocks of each), ``conflicts`` (cells
-    that contradict, of the first blocks without a solution) and ``taken_as_true``.  Memory: in
-    every worker the tables, or of tables by place one part and the index, and one shard.  With a
-    time limit the answers may depend on the speed of the machine; with a limit of nodes they do
-    not.
+    that contradict, of the first blocks without a solution), ``taken_as_true`` and ``coarsened``
+    (whether counts are read as ranges).  Memory: in every worker the tables, or of tables by place
+    one part and the index, and one shard.  With a time limit the answers may depend on the speed of
+    the machine; with a limit of nodes they do not.
 
     Parameters
     ----------
@@ -367,7 +376,10 @@ class ReconstructionStudy(Study):
         Blocks after which a shard ends; places that are solved together stay together.  By
         default enough for about 64 shards, and at most 250.
     taken_as_true : bool, default False
-        Whether counts of a release that need not be true are read as if they were, not refused.
+        Whether counts of a release that need not be true are read as if they were.  Without it
+        rounded ones and ranges are read as all counts that they allow, noisy ones refused.
+    known_rule : bool, default True
+        Whether the rule is used by which counts are withheld.
     """
 
     tables: str | Path
@@ -380,6 +392,7 @@ class ReconstructionStudy(Study):
     nearest: bool = False
     blocks_per_shard: int | None = None
     taken_as_true: bool = False
+    known_rule: bool = True
 
     caches: ClassVar = (_open,)
 
@@ -412,7 +425,10 @@ class ReconstructionStudy(Study):
             "blocks_per_shard": size,
             "shards": len(source.starts(unit, size)),
             "version": __version__,
-            "taken_as_true": assumed_true(source.laws, keys, taken_as_true=self.taken_as_true),
+            "taken_as_true": assumed_true(
+                source.laws, keys, taken_as_true=self.taken_as_true, ranges=True
+            ),
+            "known_rule": check.flag(self.known_rule, "known_rule"),
         }
 
     def _unit(self, levels: tuple[str, ...]) -> str:
@@ -436,7 +452,7 @@ class ReconstructionStudy(Study):
         config = self.config
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
-        options = {name: config[name] for name in ("solver", "time_limit", "taken_as_true")}
+        options = {name: config[name] for name in _SHARED}
         made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
         parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
         if self.variability is not None:
@@ -457,9 +473,11 @@ class ReconstructionStudy(Study):
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
         records = folder.path / "records.parquet"
+        laws, assumed = open_tables(self.tables).laws, self.config["taken_as_true"]
         return {
             "records": pq.read_metadata(records).num_rows if complete else 0,
-            **_block_facts(folder, self.config["taken_as_true"]),
+            **_block_facts(folder, assumed),
+            "coarsened": not assumed and any(not law.exact for law in laws.values()),
         }
 
 
@@ -467,6 +485,98 @@ def _records(made: Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
     frame = record_form(made)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
+
+
+# The study of bounds.
+
+
+@dataclass(frozen=True)
+class BoundsStudy(Study):
+    """Smallest and largest counts that a folder of tables allows, for :func:`~bayesrisk.run`.
+
+    A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`.  Its summary has
+    the numbers of counts that are proved to be what (``counts``, ``ranges``, ``recovered``,
+    ``empty``, ``at_least_one``, ``decided``), ``sentences`` that say so, and ``conflicts``.
+
+    Parameters
+    ----------
+    tables : path-like
+        Folder of tables, as for :class:`ReconstructionStudy`.
+    scope, known_rule, solver, time_limit : object
+        As for :func:`count_bounds`.
+    blocks_per_shard : int, optional
+        Blocks after which a shard ends; by default enough for about 64 shards, and at most 250.
+    """
+
+    tables: str | Path
+    _: KW_ONLY
+    scope: str | None = None
+    known_rule: bool = True
+    solver: str = "highs"
+    time_limit: float | None = None
+    blocks_per_shard: int | None = None
+
+    caches: ClassVar = (_open,)
+    layout = Layout("run of bounds", kinds=("facts", "conflicts", "bounds"))
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """The checked fields and the digest of the tables."""
+        source, size = _checked_source(self)
+        make_solver(self.solver)
+        limit, levels = self.time_limit, source.workload.levels
+        if limit is not None:
+            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
+        used = levels[levels.index(scope) :]
+        keys = [key for key in source.workload.tables if key[0] in used]
+        assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
+        return {
+            "tables": source.digest,
+            "scope": scope,
+            "known_rule": check.flag(self.known_rule, "known_rule"),
+            "solver": self.solver,
+            "time_limit": limit,
+            "blocks_per_shard": size,
+            "shards": len(source.starts(scope, size)),
+            "version": __version__,
+        }
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return bounds, facts and conflicts of some places."""
+        config = self.config
+        source = open_tables(self.tables, config["tables"])
+        tables = source.shard(shard, config["scope"], config["blocks_per_shard"])
+        options = {name: config[name] for name in ("scope", "known_rule", "solver", "time_limit")}
+        found = count_bounds(tables, **options)
+        conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
+        return {
+            "bounds": arrow_table(found.counts),
+            "facts": pa.table({name: [number] for name, number in found.facts.items()}),
+            "conflicts": arrow_table(pd.DataFrame(conflicts, dtype=object)),
+        }
+
+    def results(self, folder: RunFolder) -> dict[str, bytes]:
+        """Return the bounds of all places as text."""
+        text = io.BytesIO()
+        for shard in range(self.shards):
+            how = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
+            pa_csv.write_csv(folder.read_part(shard, "bounds"), text, how)
+        return {"bounds.csv": text.getvalue()}
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
+        """Return numbers of counts by what is proved of them, in words too, and conflicts."""
+        shards = folder.finished()
+        if not shards:
+            return {"counts": 0, "sentences": [], "conflicts": {}}
+        totals = {str(name): int(n) for name, n in folder.frame("facts", shards).sum().items()}
+        conflicts = folder.frame("conflicts", shards)
+        known = dict(zip(conflicts["place"], conflicts["conflict"], strict=True))
+        return {
+            **totals,
+            "sentences": bounds_sentences(totals, known),
+            "conflicts": dict(list(known.items())[:_SHOWN]),
+        }
 
 
 # The claims study.

@@ -135,6 +135,10 @@ class BaseMechanism(ABC):
         check.instance(workload, Workload, "workload")
         return None
 
+    def published(self, workload: Workload) -> Workload:
+        """Return the tables that are published where a workload is asked for: all of them."""
+        return check.instance(workload, Workload, "workload")
+
     def for_neighbours(self) -> Self:
         """Return this mechanism for releases, from one seed, of truths that differ in few records.
 

@@ -112,8 +112,9 @@ def _in_ranges(tables: PublishedTables, law: RangeSpec) -> PublishedTables:
             counts[key] = law.publish(true.toarray())
             continue
         part = true.copy()  # zeros stay zeros: only stored counts move
-        part.data = law.publish(part.data)
-        part.eliminate_zeros()
+        if part.nnz:
+            part.data = law.publish(part.data)
+            part.eliminate_zeros()
         counts[key] = part
     return replace(tables, counts=counts)
 

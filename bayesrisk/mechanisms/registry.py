@@ -25,6 +25,8 @@ _OWN = {
     "nearest-5": "bayesrisk.mechanisms.coarsening:nearest_5",
     "ons-10-5": "bayesrisk.mechanisms.coarsening:ons_10_5",
     "opensafely-midpoint-6": "bayesrisk.mechanisms.coarsening:opensafely_midpoint_6",
+    "cell-key": "bayesrisk.mechanisms.cell_key:CellKey",
+    "recode": "bayesrisk.mechanisms.recode:Recode",
     "suppression": "bayesrisk.mechanisms.suppression.mechanism:Suppression",
     "swapping": "bayesrisk.mechanisms.swapping.mechanism:Swapping",
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",

@@ -4,7 +4,7 @@ Code of the adversary: it sees published tables, never what holds records.
 """
 
 from bayesrisk.reconstruction.claims import Claims, claim_sentences, find_claims, verify_claims
-from bayesrisk.reconstruction.linkage import Persons, age_bin, match_records
+from bayesrisk.reconstruction.linkage import Persons, match_records
 from bayesrisk.reconstruction.occupancy import (
     HouseholdLaw,
     detect_occupancy,
@@ -12,6 +12,7 @@ from bayesrisk.reconstruction.occupancy import (
     occupancy_variability,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.records.bounds import count_bounds
 from bayesrisk.reconstruction.records.reconstruction import (
     Reconstruction,
     reconstruct,
@@ -31,9 +32,9 @@ __all__ = [
     "Persons",
     "Reconstruction",
     "Status",
-    "age_bin",
     "available_attacks",
     "claim_sentences",
+    "count_bounds",
     "detect_occupancy",
     "find_claims",
     "make_attack",

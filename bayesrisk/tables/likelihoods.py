@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +46,10 @@ class Likelihood:
         Whether every published count bounds the true one from above.
     limiting : bool
         Whether published counts exclude some true ones for certain.
+    independent : bool
+        Whether the probability of several published counts is the product of those of each.
+    closed : bool
+        Whether that probability has a closed form.
     withheld : (int, int)
         Smallest and largest count that a withheld cell may have; ``UNBOUNDED`` without a limit.
     """
@@ -70,6 +75,16 @@ class Likelihood:
     def limiting(self) -> bool:
         """Whether published counts exclude some true ones for certain."""
         return self.bounded
+
+    @property
+    def independent(self) -> bool:
+        """Whether counts of several cells are independent given the true ones."""
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether all published counts together have a likelihood in closed form."""
+        return self.exact or (self.independent and self.probability(0, 0) is not None)
 
     @property
     def withheld(self) -> tuple[int, int]:
@@ -218,9 +233,25 @@ class SuppressedCounts(Likelihood):
 
 @dataclass(frozen=True)
 class SimulationOnly(Likelihood):
-    """The likelihood is not known in closed form: it is found by running the mechanism."""
+    """The likelihood is not known in closed form: it is found by running the mechanism.
+
+    Attributes
+    ----------
+    drawn : bool, default True
+        Whether chance has a part in what is published.
+    """
 
     kind: ClassVar[str] = "simulation"
+
+    drawn: bool = True
+
+    def __post_init__(self) -> None:
+        check.flag(self.drawn, "drawn")
+
+    @property
+    def random(self) -> bool:
+        """Whether chance has a part in what is published."""
+        return self.drawn
 
 
 @dataclass(frozen=True)
@@ -252,6 +283,11 @@ class NoiseSpec(Likelihood):
         if scale <= 0:
             raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
+
+    @property
+    def closed(self) -> bool:
+        """True."""
+        return True
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""
@@ -440,10 +476,158 @@ class RangeSpec(Likelihood):
         return np.unique(self.publish(np.arange(max(low, 0), max(high, 0) + 1)))
 
 
+#: Changes of a count, increasing, with the share of the keys that lead to each.
+Shares = tuple[tuple[int, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class CellKeySpec(Likelihood):
+    """Every count changes as a perturbation table says for it and for the key of its cell.
+
+    The key of a cell is the sum of the keys of its records, so that cells with the same records
+    change alike: the law is that of one cell, and laws of several cells do not multiply.
+
+    Attributes
+    ----------
+    ptable : tuple of str
+        For each true count 0, 1, 2, ... the changes and the shares of the keys that lead to them,
+        as one text.
+    repeat : int, default 1
+        How many of the last rows serve larger counts in turn.
+
+    Examples
+    --------
+    A count of 1 or more changes by 1, up or down, with a quarter of the keys each:
+
+    >>> law = CellKeySpec(("0: 1", "-1: 1/4, 0: 1/2, 1: 1/4"))
+    >>> law.probability([2, 3, 4], 3).tolist()
+    [0.25, 0.5, 0.25]
+    >>> [end.tolist() for end in law.support([0, 1, 7])]
+    [[0, 1, 6], [1, 2, 8]]
+    """
+
+    kind: ClassVar[str] = "cell-key"
+
+    ptable: tuple[str, ...]
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        given = check.texts(self.ptable, "ptable")
+        rows = [_row_shares(text, count) for count, text in enumerate(given)]
+        if len(rows) < 2 or rows[0] != ((0, Fraction(1)),):
+            raise ArgumentError(
+                "ptable must leave a count of 0 as it is, which has no keys, and then say what "
+                f"happens to a count of 1, got {shown(self.ptable)}"
+            )
+        repeat = check.integer(self.repeat, "repeat", lower=1, upper=len(rows) - 1)
+        texts = tuple(", ".join(f"{change}: {share}" for change, share in row) for row in rows)
+        object.__setattr__(self, "ptable", texts)
+        object.__setattr__(self, "repeat", repeat)
+
+    @property
+    def shares(self) -> tuple[Shares, ...]:
+        """For each true count the changes, increasing, with their shares."""
+        return tuple(_row_shares(text, count) for count, text in enumerate(self.ptable))
+
+    @property
+    def exact(self) -> bool:
+        """Whether no count changes."""
+        return not self._matrix[0].any()
+
+    @property
+    def bounded(self) -> bool:
+        """True: changes are finite."""
+        return True
+
+    @property
+    def independent(self) -> bool:
+        """False, unless nothing changes: cells with the same records change alike."""
+        return self.exact
+
+    def row_of(self, counts: ArrayLike) -> IntArray:
+        """Return the row of the table that serves each true count >= 0."""
+        true = check.count_array(counts, "counts", lower=0)
+        # Count c beyond the last row R is served by row R - m + 1 + (c - R - 1) mod m.
+        last = len(self.ptable) - 1
+        further = last - self.repeat + 1 + (true - last - 1) % self.repeat
+        return np.where(true <= last, true, further)
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest count that some keys change into a number."""
+        out, at = np.unique(check.count_array(released, "released"), return_inverse=True)
+        change, share = self._matrix
+        # The true counts x = y - d of all changes d, of which those with a share are possible.
+        true = out[:, None] - change
+        there = (true >= 0) & (share[self.row_of(np.maximum(true, 0)), np.arange(change.size)] > 0)
+        low = np.where(there, true, UNBOUNDED).min(axis=1)
+        high = np.where(there, true, -1).max(axis=1)
+        low, high = np.where(high < 0, 1, low), np.maximum(high, 0)
+        shape = np.shape(released)
+        return low[at].reshape(shape), high[at].reshape(shape)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return the share of the keys that change the count of one cell into the number."""
+        out, count = _two_counts(released, true_count)
+        change, share = self._matrix
+        at = np.minimum(np.searchsorted(change, out - count), change.size - 1)
+        known = (change[at] == out - count) & (count >= 0)
+        rows = np.broadcast_to(self.row_of(np.maximum(count, 0)), known.shape)
+        return np.where(known, share[rows, at], 0.0)
+
+    def releases(self, low: int, high: int, *, tail: float) -> IntArray:
+        """Return the numbers that counts from ``low`` to ``high`` may change into."""
+        change, share = self._matrix
+        true = np.arange(max(low, 0), max(high, 0) + 1)
+        return np.unique((true[:, None] + change)[share[self.row_of(true)] > 0])
+
+    @cached_property
+    def _matrix(self) -> tuple[IntArray, FloatArray]:
+        """All changes, increasing, and the share of each in every row."""
+        rows = self.shares
+        change = np.unique([d for row in rows for d, _ in row]).astype(np.int64)
+        share = np.zeros((len(rows), change.size))
+        for count, row in enumerate(rows):
+            share[count, np.searchsorted(change, [d for d, _ in row])] = [float(p) for _, p in row]
+        return change, share
+
+
+@lru_cache(maxsize=2**14)  # the tables of a release have the same rows
+def _row_shares(text: str, count: int) -> Shares:
+    """Return the changes of one true count with their shares, increasing and checked."""
+    name = f"ptable[{count}]"
+    shares: dict[int, Fraction] = {}
+    for part in check.text(text, name).split(","):
+        number, _, share = part.partition(":")
+        try:
+            change = int(number)
+        except ValueError as error:
+            raise ArgumentError(
+                f"{name} must be like '-1: 1/2, 1: 1/2', got {shown(text)}"
+            ) from error
+        if change in shares:
+            raise ArgumentError(f"{name} must give every change once, got {shown(text)}")
+        shares[change] = exact_number(share.strip(), f"{name}: share of change {change}")
+    if min(shares.values()) <= 0 or sum(shares.values()) != 1:
+        raise ArgumentError(f"{name} must have shares > 0 that sum to 1, got {shown(text)}")
+    if min(shares) < -count:
+        raise ArgumentError(
+            f"{name} must not make a count of {count} negative, got change {min(shares)}"
+        )
+    return tuple(sorted(shares.items()))
+
+
 #: Every kind that ``_release.json`` can hold.
 KINDS: dict[str, type[Likelihood]] = {
     made.kind: made
-    for made in (TrueCounts, NoiseSpec, RoundingSpec, RangeSpec, SuppressedCounts, SimulationOnly)
+    for made in (
+        TrueCounts,
+        NoiseSpec,
+        RoundingSpec,
+        RangeSpec,
+        CellKeySpec,
+        SuppressedCounts,
+        SimulationOnly,
+    )
 }
 
 

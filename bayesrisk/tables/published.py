@@ -428,8 +428,7 @@ def assumed_true(
         return bool(found)
     refused = next((key for key in found if not (ranges and laws[key].limiting)), None)
     if refused is not None:
-        closed = laws[refused].probability(0, 0) is not None
-        better = "microdata_posterior concludes from this law; " if closed else ""
+        better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
             f"tables must hold true counts, got {shown(refused)} of a release under the law "
             f"{shown(laws[refused].kind)}: {better}taken_as_true=True (on the command line "

@@ -61,6 +61,26 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
 
 
+def test_perturbation_tables_and_groups_are_settings(run, microdata, tmp_path):
+    file = tmp_path / "ptable.csv"
+    file.write_text("pcv,ckey,pvalue\n1,0,1\n1,1,-1\n", encoding="utf-8")
+    tables = ["--tables", "sf1-block", "--only", "P1", "--only", "P12", "--simulation-seed", 7]
+    groups = "groups={age=[0, 18, 65]}"
+    people = Microdata.read(microdata)
+    asked = Workload.named("sf1-block").select(tables=["P1", "P12"])
+    for name, settings, same in (
+        ("cell-key", [f"ptable={str(file)!r}", "keys=2"], {"ptable": ["0 0", "1 -1"], "keys": 2}),
+        ("recode", [groups], {"groups": {"age": [0, 18, 65]}}),
+    ):
+        given = [word for setting in settings for word in ("--set", setting)]
+        status, text, _ = run(
+            microdata, "--mechanism", name, *given, *tables, "-o", tmp_path / name
+        )
+        assert (status, text.split(" (")[0]) == (0, "2 tables")
+        made = make_mechanism(name, **same).release(people, workload=asked, rng=7)
+        assert Release.read(tmp_path / name) == made
+
+
 def test_a_file_of_settings(run, microdata, tmp_path):
     config = tmp_path / "swap.toml"
     config.write_text(SWAPPING, encoding="utf-8")

@@ -71,6 +71,7 @@ def test_what_a_release_is(tmp_path):
             "discrete Laplace noise of scale 2",
         ),
         ("topdown", {"rho": 1}, "known by running the mechanism"),
+        ("cell-key", {"ptable": [{0: 1}, {-1: "1/2", 2: "1/2"}]}, "changed by -1 to 2"),
     ],
 )  # fmt: skip
 def test_what_a_count_says(name, options, is_, tmp_path):

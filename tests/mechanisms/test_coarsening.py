@@ -125,6 +125,15 @@ def test_every_count_is_coarsened_by_itself(name):
         assert np.all(again == 1.0)
 
 
+def test_tables_without_a_record_are_coarsened():
+    data, asked = population(4), people_workload(SEX, AGES)
+    nobody = data.persons.take(np.zeros(len(data.persons), np.bool_))
+    for name in ("ranges", "ons-10-5"):
+        mechanism = make_mechanism(name, **EXAMPLE[name])
+        made = mechanism.release(nobody, workload=asked, places=np.unique(data.persons.geoids))
+        assert all(part.nnz == 0 for part in made.tables.counts.values())
+
+
 def test_a_rule_bounds_what_it_withholds():
     data, asked = population(4), people_workload(SEX, AGES)
     truth = tabulate(data, asked)

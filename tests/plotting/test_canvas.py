@@ -17,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from bayesrisk import block_risk, plotting
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.plotting._canvas import as_text, legend, mark, style
+from bayesrisk.plotting._canvas import Panels, as_text, legend, mark, style
 
 FRESH = """
 import bayesrisk as br
@@ -91,7 +91,7 @@ def test_every_figure_takes_axes_and_returns_them():
         signature = inspect.signature(getattr(plotting, name))
         assert signature.parameters["ax"].kind is inspect.Parameter.KEYWORD_ONLY
         assert signature.parameters["ax"].default is None
-        assert signature.return_annotation in (Axes, plotting.Panels)
+        assert signature.return_annotation in (Axes, Panels)
 
 
 def test_no_page_shows_a_figure_as_text():

@@ -433,10 +433,18 @@ class PopulationInParts:
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""
-        mechanism = self.mechanism(protection)
+        mechanism, workload = self.mechanism(protection), self.question.workload
         if self.level is not None:
             instead = "audit them as one folder of microdata, not by place"
-            check_reach(mechanism, self.question.workload, self.level, whole=instead)
+            check_reach(mechanism, workload, self.level, whole=instead)
+        published = getattr(mechanism, "published", None)
+        if published is not None:
+            lived, left = (w.levels[-1] for w in (workload, published(workload)))
+            if lived != left:
+                raise ArgumentError(
+                    f"protection {protection.name!r} must publish tables of level {lived!r}, where "
+                    f"the targets live, got none finer than {left!r}: audit tables of that level"
+                )
 
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""
@@ -485,7 +493,8 @@ class PopulationInParts:
             release = self.release(protection, number, number_of_part)[1]
             part = self.part(number_of_part)
             sums.append(part.error_sums(release))
-            differences.append(release_differences(release, part.truth))
+            truth = part.true_tables(release.tables.workload)
+            differences.append(release_differences(release, truth))
         errors = mean_errors(pd.concat(sums, ignore_index=True))
         whole = pd.concat(differences, ignore_index=True)
         whole = whole.groupby(DIFFERENCES, sort=False)["cells"].sum().reset_index()

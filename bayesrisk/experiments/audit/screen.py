@@ -11,13 +11,13 @@ import pandas as pd
 
 from bayesrisk.experiments.audit.populations import of_population, population_names
 from bayesrisk.experiments.runs.page import PageTable
-from bayesrisk.plotting.audit import one_release
 from bayesrisk.risk.audit import METHODS
+from bayesrisk.risk.audit.measures import BEST_READINGS
 
 Row = Mapping[Any, Any]
 EVERYBODY = "everybody"
 #: Ways to read a release, an adversary's best model of the protection before all others.
-_READINGS = ("likelihood", "swap-aware", "working-error", "as-true", *METHODS)
+_READINGS = (*BEST_READINGS, "as-true", *METHODS)
 _BRIEF = 5  # lines
 
 
@@ -189,6 +189,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
         text, hidden = (_span([r[n] for r in rows], f) for n, f in (
             ("error", error_text), ("withheld", "{:.0%}".format)))  # fmt: skip
         return text + (f", {hidden} of counts withheld" if hidden != "0%" else "")
+
+    from bayesrisk.plotting.audit import one_release  # slow to import
 
     releases = max(int(row["releases"]) for row in every)
     asked, people = every[0]["targets"], every[0]["people"]

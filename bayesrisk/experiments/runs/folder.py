@@ -170,8 +170,8 @@ class RunFolder:
     def frame(self, kind: str, shards: Sequence[int] | None = None) -> pd.DataFrame:
         """Return the rows of a kind, of some shards or of all, in their order."""
         numbers = range(self.shards) if shards is None else shards
-        parts = [self.read_part(shard, kind).to_pandas() for shard in numbers]
-        rows: pd.DataFrame = pd.concat(parts, ignore_index=True)
+        parts = [self.read_part(shard, kind) for shard in numbers]
+        rows: pd.DataFrame = pa.concat_tables(parts).to_pandas()
         return rows
 
     def has(self, shard: int) -> bool:

@@ -154,8 +154,10 @@ def _convolve(
     offset = np.int64(0)
     for i in range(n - 1, -1, -1):
         row = plan.inner_axis[join, i]
-        pace_one += stride * plan.sums[one, row, : pace_one.size]
-        pace_other += stride * plan.sums[other, row, : pace_other.size]
+        for k in range(pace_one.size):
+            pace_one[k] += stride * plan.sums[one, row, k]
+        for k in range(pace_other.size):
+            pace_other[k] += stride * plan.sums[other, row, k]
         offset -= stride * boxes.inner_low[join, i]
         stride *= boxes.inner_span[join, i]
     at_one, end_one = boxes.start[one], boxes.start[one + 1]
@@ -164,8 +166,10 @@ def _convolve(
     to_other = np.empty(end_other - at_other, np.int64)
     _positions(boxes.low[one], boxes.span[one], pace_one, to_one)
     _positions(boxes.low[other], boxes.span[other], pace_other, to_other)
-    least = to_one.min()
-    run = np.zeros(to_one.max() - least + 1)
+    least, most = to_one[0], to_one[0]
+    for t in range(to_one.size):
+        least, most = min(least, to_one[t]), max(most, to_one[t])
+    run = np.zeros(most - least + 1)
     for t in range(to_one.size):
         run[to_one[t] - least] += weight[at_one + t]
     back = np.zeros(run.size if slope.size else 0)
@@ -196,16 +200,22 @@ def _close(
     unit: float,
     box: FloatArray,
     part: FloatArray,
-    back: bool,
+    slope: FloatArray,
 ) -> None:
-    """Weigh the closed sums of a box and add it up over them; ``back`` gives its derivatives.
+    """Weigh the closed sums of a box and add it up over them; with a ``slope``, the reverse.
 
     ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
-    divided by.
+    divided by; ``slope`` is empty, or anything else.
     """
+    back = slope.size > 0
     p, n = plan.left.size + 1 + join, plan.inner_axes[join]
-    k = plan.axes[p]
-    closed = np.flatnonzero(plan.state[p] == _CLOSED)
+    k, number = plan.axes[p], 0
+    closed = np.zeros(plan.state.shape[1], np.int64)
+    for r in range(closed.size):
+        if plan.state[p, r] == _CLOSED:
+            closed[number] = r
+            number += 1
+    closed = closed[:number]
     # Sums of the closed rows and, behind them, of the axes of the part
     sums = np.zeros(closed.size + k, np.int64)
     low, span = boxes.inner_low[join], boxes.inner_span[join]
@@ -343,25 +353,31 @@ def _contract(
         box = np.zeros(size)
         _convolve(plan, boxes, join, weight, box, empty)
         part = weight[boxes.start[p] : boxes.start[p + 1]]
-        _close(plan, boxes, rows, join, 1.0, box, part, False)
-        units[p] = part.max()
+        _close(plan, boxes, rows, join, 1.0, box, part, empty)
+        units[p] = 0.0
+        for t in range(part.size):
+            units[p] = max(units[p], part[t])
         if not units[p] > 0.0:
             return -math.inf
-        part /= units[p]
+        for t in range(part.size):
+            part[t] /= units[p]
         log_weight += math.log(units[p])
     # P(state) = weight * derivative of the log of the whole weight Z by it, from dZ/Z = 1/Z back
-    whole = weight[boxes.start[parts - 1] :].sum()
+    whole = 0.0
+    for t in range(boxes.start[parts - 1], weight.size):
+        whole += weight[t]
     if not whole > 0.0:
         return -math.inf
     slope = np.zeros(weight.size)
-    slope[boxes.start[parts - 1] :] = 1.0 / whole
+    for t in range(boxes.start[parts - 1], weight.size):
+        slope[t] = 1.0 / whole
     for join in range(joins - 1, -1, -1):
         p, size = unknowns + join, 1
         for i in range(plan.inner_axes[join]):
             size *= boxes.inner_span[join, i]
         box = np.zeros(size)
         part = slope[boxes.start[p] : boxes.start[p + 1]]
-        _close(plan, boxes, rows, join, units[p], box, part, True)
+        _close(plan, boxes, rows, join, units[p], box, part, slope)
         _convolve(plan, boxes, join, weight, box, slope)
     for g in range(unknowns):
         for x in range(least[g], most[g] + 1):

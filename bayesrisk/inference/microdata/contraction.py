@@ -28,6 +28,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
+_PLANNED = 10**9  # numbers looked at in search of an order of joins: some seconds
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
 
 
@@ -263,6 +264,7 @@ class Contraction:
 
     def __init__(self, sums: Sums, limit: int, keep: Sequence[int] = ()) -> None:
         self.pairs = 0  # of states that were joined
+        self._planned = 0  # numbers that were looked at to find the order of joins
         self._sums, self._limit, self._keep = sums, limit, frozenset(keep)
         self._high = sums.high
         self._least, self._most = value_bounds(sums)
@@ -361,6 +363,9 @@ class Contraction:
         matrix = self._sums.matrix[:, inside]
         touched = np.flatnonzero(matrix.any(axis=1))
         rows = [int(r) for r in touched if self._is_open(int(r), cells)]
+        self._planned += len(rows) ** 2 * inside.size
+        if self._planned > _PLANNED:
+            raise TooManyStatesError
         size, basis = 1.0, np.zeros((0, inside.size))
         span = {r: 1.0 + min(int(self._high[r]), int(self._reach[r, inside].sum())) for r in rows}
         for r in sorted(rows, key=lambda r: (span[r], r)):

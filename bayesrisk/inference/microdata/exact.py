@@ -179,11 +179,13 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
         for c, law, given in zip(*own, strict=True)
     ]
     most = (prior.size.size - 1) * int(full.max(initial=1))
-    noisy = any(isinstance(law, NoiseSpec) for law, _, _ in cells)
+    # Cells of a table have one law, of which the errors are looked up once.
+    noises = {id(law): law for law, _, _ in cells if isinstance(law, NoiseSpec)}
     of_number = log_size(np.arange(prior.size.size), prior)
-    reach, needed = _FIRST_REACH if noisy else _REACH, 0.0
+    reach, needed = _FIRST_REACH if noises else _REACH, 0.0
     while True:
-        sums = [_sum_weights(*cell, reach, most) for cell in cells]
+        errors = {key: _noise(law, reach) for key, law in noises.items()}
+        sums = [_sum_weights(*cell, errors.get(id(cell[0])), most) for cell in cells]
         if not all(own.size for _, own in sums):
             return None  # too many, or none
         low = np.array([*(least for least, _ in sums), 0], np.int64)
@@ -199,9 +201,10 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
                 return None
             reach = _REACH
             continue
-        if noisy:
+        if noises:
             # All points have at most weight 1 under the prior.
-            peaks = [_noise(law, reach).max() for law, _, _ in cells if isinstance(law, NoiseSpec)]
+            peak = {key: own.max() for key, own in errors.items()}
+            peaks = [peak[id(law)] for law, _, _ in cells if id(law) in peak]
             needed = math.log(len(peaks)) + float(sum(peaks)) + _LEFT_OUT - found[0]
         if needed <= reach:
             return PlaceLaw(group, weight, total, found[1] @ np.arange(top + 1))
@@ -250,17 +253,17 @@ def _coarsened(law: Likelihood, given: int, most: int) -> tuple[int, FloatArray]
 
 
 def _sum_weights(
-    law: Likelihood, given: int, off: int, reach: float, most: int
+    law: Likelihood, given: int, off: int, errors: FloatArray | None, most: int
 ) -> tuple[int, FloatArray]:
     """Return the least sum that a published count allows, and the log weights from there on.
 
-    ``off`` of the count are known records; ``most`` is the largest sum of the others.
+    ``off`` of the count are known records; ``most`` is the largest sum of the others; ``errors``
+    are those of :func:`_noise`, where there is noise.
     """
     if law.exact:
         return given - off, np.zeros(1)
-    if isinstance(law, NoiseSpec):
-        weights = _noise(law, reach)
-        least = given - off - weights.size // 2
+    if errors is not None:
+        weights, least = errors, given - off - errors.size // 2
     else:
         least, weights = _coarsened(law, given, most + off)
         least -= off

@@ -215,6 +215,35 @@ def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: i
     return unique[unique.any(axis=1)]
 
 
+def small_moves(
+    basis: IntArray, changes: IntArray, rng: np.random.Generator, count: int
+) -> IntArray:
+    """Return combinations of two to four basis moves that change few sums by little.
+
+    ``changes`` says by how much every move changes every soft sum.  To a random move another is
+    added or subtracted that takes back some of its change, and so on: such as one person here for
+    one there, and the same elsewhere the other way.  Sums that are known within a range leave no
+    room for other moves.
+    """
+    overlap, rows = changes @ changes.T, []
+    size = np.diag(overlap).astype(float)
+    most = min(4, len(basis))
+    for _ in range(count if most > 1 else 0):
+        i = int(rng.integers(len(basis)))
+        z, left = basis[i].copy(), overlap[i].astype(float)  # changes of z times those of all
+        fresh = np.arange(len(basis)) != i
+        for _ in range(int(rng.integers(1, most))):
+            # |c_z -+ c_j|^2 = |c_z|^2 - 2 |c_z c_j| + |c_j|^2, smallest for one of few moves.
+            weight = np.where(fresh, 2.0 * np.abs(left) - size, -np.inf)
+            weight = np.exp(weight - weight.max())
+            j = int(rng.choice(len(basis), p=weight / weight.sum()))
+            sign = -int(np.sign(left[j])) or 1
+            z, left, fresh[j] = z + sign * basis[j], left + sign * overlap[j], False
+        if z.any():
+            rows.append(z)
+    return np.array(rows, np.int64).reshape(-1, basis.shape[1])
+
+
 def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
     """Return the arrays of the kernel."""
     soft = [s if not h else np.zeros(0) for s, h in zip(system.soft, system.hard, strict=True)]
@@ -257,6 +286,8 @@ class LatticeChains:
         apart = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
         more = apart.reshape(-1, system.matrix.shape[1]).astype(np.int64)
         tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
+        soft = system.matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
+        more = np.concatenate([more, small_moves(self.basis, self.basis @ soft.T, rng, tries)])
         self.moves = moves_of(self.basis, more, rng, tries)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:

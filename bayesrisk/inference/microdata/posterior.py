@@ -433,7 +433,11 @@ def _lattice_chains(
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
     laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
     law = _law_of_groups(system, small, laws, drawn.agreed)
-    run = ("lattice", "some counts are exact, and there are too many pairs of sums", origin)
+    run = (
+        "lattice",
+        "counts are exact or within ranges, and there are too many pairs of sums",
+        origin,
+    )
     table = expected_of(system, system.cell_of, mean)
     return _sampled(asked, functions, drawn, frame, run, table, law)
 

@@ -55,7 +55,7 @@ class Layer:
     # (places, cells): counts of records that were taken off
     # (:meth:`MicrodataSystem.without_records`)
     off: IntArray
-    hidden: IntArray  # (places, cells): cells that are withheld: nothing is known of them
+    hidden: BoolArray  # (places, cells): cells that are withheld: nothing is known of them
     # what a published count says about the true one, for each cell
     likelihoods: tuple[Likelihood, ...]
     names: tuple[tuple[str, str], ...]  # (str, str): table and cell
@@ -269,16 +269,20 @@ def _layer(
     tables, schema = release.tables, release.tables.workload.schema
     geoids = _inside(tables.geoids[level], place)
     at = np.searchsorted(tables.geoids[level], geoids)
-    given, hidden, laws, names = [], [], [], []
+    given, laws, names = [], [], []
+    hidden: list[BoolArray] = []
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
-        if not _has_likelihood(law):
+        if not _is_closed(law):
+            alike = "" if law.independent else ", where cells with the same records change alike"
             raise ArgumentError(
                 f"release must have a likelihood in closed form for every table, got "
-                f"{law.kind!r} for table {name!r} at level {level!r}"
+                f"{law.kind!r} for table {name!r} at level {level!r}{alike}"
             )
         given.append(_dense(tables.counts[level, name], at))
-        hidden.append(_dense(tables.hidden(level, name), at))
+        none = np.zeros(given[-1].shape, np.bool_)
+        withheld = tables.suppressed.get((level, name))
+        hidden.append(none if withheld is None else np.asarray(_dense(withheld, at), np.bool_))
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(given, axis=1).astype(np.int64)
@@ -290,8 +294,8 @@ def _layer(
 
 
 @lru_cache(maxsize=256)
-def _has_likelihood(law: Likelihood) -> bool:
-    return law.exact or law.probability(0, 0) is not None
+def _is_closed(law: Likelihood) -> bool:
+    return law.closed
 
 
 def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:

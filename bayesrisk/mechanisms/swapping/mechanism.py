@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
@@ -21,17 +23,16 @@ from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
     Units,
-    apportion,
     geography_of,
     moved,
-    pairs_for_rate,
+    pairs_of_tiers,
     parse_tiers,
     points,
     swap_units,
     tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
-from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
+from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 
 # Many swapped releases of one truth: all that chance does not touch is done once.
@@ -64,13 +65,48 @@ class PreparedSwapping(BasePrepared):
 
     mechanism: Swapping
     plan: SwapPlan  # units and what decides of their swaps
-    spec: MechanismSpec  # spec of the mechanism; a release's says also which tables do not change
+    spec: MechanismSpec  # of releases: which tables do not change
     workload: Workload  # published tables
     records: Records  # the records that the workload counts
     _watched: dict[tuple[Cell, ...], Any] = field(default_factory=dict)
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        return self.mechanism._tables(self.plan, self.workload, rng)
+        partner, _ = self.mechanism._partners(self.plan, rng)
+        counting, plan = self._counting, self.plan
+        if counting is not None:
+            tables = counting.tables(counting.places(plan.units.place, partner))
+        else:
+            after = moved(plan.data, plan.units, partner, self.mechanism._unit)
+            tables = tabulate(after, self.workload)
+        done = partner[plan.eligible] >= 0
+        rate = float(done.mean()) if done.size else 0.0
+        return Protected(tables, self.spec, {"realised_rate": rate})
+
+    @functools.cached_property
+    def _counting(self) -> _Counting | None:
+        """Counts of records in their new places, ready; None where it is not known who moves."""
+        unit, listed = self._unit_of_records(), self.plan.data.geoids()
+        if unit is None or listed is None:
+            return None
+        workload, own = self.workload, self.records.places()
+        geography, level = workload.schema.geography, workload.levels[-1]
+        codes = np.unique(geography.ancestors(listed, level))
+        of_units, of_records = (
+            np.searchsorted(codes, geography.ancestors(places, level))
+            for places in (self.plan.units.places, own[0])
+        )
+        cells, kind = np.unique(self.records.cells(), return_inverse=True)
+        geoids = {name: np.unique(geography.ancestors(codes, name)) for name in workload.levels}
+        above = {
+            name: np.searchsorted(found, geography.ancestors(codes, name))
+            for name, found in geoids.items()
+        }
+        weights = {
+            key: sparse.csr_array(table.incidence(workload.schema, cells).T)
+            for key, table in workload.tables.items()
+        }
+        place = of_records[own[1]].astype(np.int64)
+        return _Counting(workload, geoids, above, weights, kind, cells.size, place, of_units, unit)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without making its tables.
@@ -78,61 +114,75 @@ class PreparedSwapping(BasePrepared):
         Cells are (level, table, cell, place).  None, and nothing drawn, where the workload's
         records are not those that were swapped, row by row.
         """
-        key = tuple(cells)
+        counting, key = self._counting, tuple(cells)
+        if counting is None:
+            return None
         if key not in self._watched:
-            self._watched[key] = self._watch(key)
-        watched = self._watched[key]
-        if watched is None:
-            return None
+            self._watched[key] = [counting.watch(*cell) for cell in key]
         partner, _ = self.mechanism._partners(self.plan, rng)
-        source = np.where(partner >= 0, partner, np.arange(len(partner)))
-        new_place = self.plan.units.place[source]
-        counts = np.empty(len(key), dtype=np.int64)
-        for i, (stay, weight, inside, unit) in enumerate(watched):
-            counts[i] = stay + weight @ inside[new_place[unit]]
-        return counts
-
-    def _watch(self, cells: tuple[Cell, ...]) -> list[Any] | None:
-        """Return, for each cell, what never moves of it; weights, places and units of the rest."""
-        places, place = self.records.places()
-        unit = self._unit_of_records()
-        if unit is None:
-            return None
-        geography, schema = self.workload.schema.geography, self.workload.schema
-        distinct, kind = np.unique(self.records.cells(), return_inverse=True)
-        found = []
-        for level, name, cell, code in cells:
-            table = self.workload.tables[level, name]
-            row = table.incidence(schema, distinct)[[table.cells.index(cell)]].toarray()[0]
-            weight = row[kind]
-            counted = weight != 0
-            here = geography.ancestors(places, level) == code
-            fixed = counted & (unit < 0)
-            stay = int(weight[fixed] @ here[place[fixed]])
-            moving = counted & (unit >= 0)
-            inside = geography.ancestors(self.plan.units.places, level) == code
-            found.append((stay, weight[moving], inside.astype(np.int64), unit[moving]))
-        return found
+        here = counting.places(self.plan.units.place, partner)
+        counts = [weight @ inside[here[rows]] for rows, weight, inside in self._watched[key]]
+        return np.array(counts, np.int64)
 
     def _unit_of_records(self) -> IntArray | None:
         """Return the unit that each counted record moves with, -1 for none; None if unknown.
 
         Recoding may leave records out, whose places then tell that the rows are others.
         """
-        units, data = self.plan.units, self.plan.data
-        for records in (data.persons, data.households):
-            if records is None or len(records) != len(self.records):
-                continue
-            if records is not self.records and not np.array_equal(
-                records.geoids, self.records.geoids
-            ):
-                continue
-            if records is data.persons:
-                return units.member
-            count = len(records)
-            moves = self.mechanism._unit == "household"
-            return np.arange(count) if moves else np.full(count, -1, dtype=np.int64)
-        return None
+        units, data, own = self.plan.units, self.plan.data, self.records
+        given = [one for one in (data.persons, data.households) if one is not None]
+        same = [one for one in given if one is own] or [
+            one for one in given if len(one) == len(own) and np.array_equal(one.geoids, own.geoids)
+        ]
+        if len(same) != 1:
+            return None
+        if same[0] is data.persons:
+            return units.member
+        moves = self.mechanism._unit == "household"
+        return np.arange(len(own)) if moves else np.full(len(own), -1, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """Tables of records that move with units: all that does not depend on where they move."""
+
+    workload: Workload
+    geoids: dict[str, TextArray]  # places of every level
+    above: dict[str, IntArray]  # for each place of the finest level the one around it
+    weights: dict[tuple[str, str], sparse.csr_array]  # (kinds of records, cells of a table)
+    kind: IntArray  # kind of every record, and how many there are
+    kinds: int
+    place: IntArray  # place of every record
+    place_of_units: IntArray  # for each place of the units the one of the finest level
+    unit: IntArray  # unit that every record moves with, -1 for none
+
+    def places(self, place: IntArray, partner: IntArray) -> IntArray:
+        """Return the place of every record after units, of some places, have changed places."""
+        moves = self.unit >= 0
+        moves[moves] = partner[self.unit[moves]] >= 0
+        here = self.place.copy()
+        here[moves] = self.place_of_units[place[partner[self.unit[moves]]]]
+        return here
+
+    def watch(self, level: str, table: str, cell: str, code: str) -> tuple[IntArray, ...]:
+        """Return the records that a cell counts, how often each, and in which places."""
+        column = self.workload.tables[level, table].cells.index(cell)
+        weight = self.weights[level, table][:, [column]].toarray()[:, 0][self.kind]
+        inside = self.geoids[level][self.above[level]] == code
+        rows = np.flatnonzero(weight)
+        return rows, weight[rows], inside.astype(np.int64)
+
+    def tables(self, here: IntArray) -> PublishedTables:
+        """Return the tables of records at their places."""
+        counts = {}
+        for level in self.workload.levels:
+            # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}
+            shape = self.geoids[level].size, self.kinds
+            ones, at = np.ones(here.size, np.int64), (self.above[level][here], self.kind)
+            number = sparse.csr_array((ones, at), shape=shape)
+            for name in self.workload.at(level):
+                counts[level, name] = sparse.csr_array(number @ self.weights[level, name])
+        return PublishedTables(self.workload, self.geoids, counts)
 
 
 _UNITS = ("household", "person")
@@ -286,7 +336,15 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
         plan = self._plan(microdata)
         records = plan.data.for_schema(workload.schema)
-        return PreparedSwapping(self, plan, self.spec, workload, records)
+        coarse = workload.schema.geography.rank(self._within)
+        same = [
+            (level, name)
+            for (level, name), table in workload.tables.items()
+            if workload.schema.geography.rank(level) <= coarse
+            or self._keeps(table, microdata, workload)
+        ]
+        spec = replace(self.spec, tables=dict.fromkeys(same, TrueCounts()))
+        return PreparedSwapping(self, plan, spec.for_tables(workload.tables), workload, records)
 
     def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
@@ -349,22 +407,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
         return check.choice(self._within, "within", levels)
 
-    def _tables(self, plan: SwapPlan, workload: Workload, rng: np.random.Generator) -> Protected:
-        swapped = self._swapped(plan, rng)
-        tables = tabulate(swapped.microdata, workload)
-        geography = workload.schema.geography
-        coarse = geography.rank(self._within)
-        same = tuple(
-            (level, name)
-            for (level, name), table in workload.tables.items()
-            if geography.rank(level) <= coarse or self._keeps(table, swapped.microdata, workload)
-        )
-        return Protected(
-            tables,
-            replace(self.spec, tables=dict.fromkeys(same, TrueCounts())),
-            {"realised_rate": swapped.realised_rate},
-        )
-
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
         """Say whether a table depends on nothing but block, swap key and how many there are."""
         records = data.households if self._unit == "household" else data.persons
@@ -400,8 +442,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         tiers = len(self._weights)
         cells = region * tiers + tier
         sizes = np.bincount(cells, minlength=(int(region.max()) + 1) * tiers).tolist()
-        weights = [size * self._weights[i % tiers] for i, size in enumerate(sizes)]
-        wanted = apportion(pairs_for_rate(self._rate, len(region)), weights, sizes)
+        wanted = pairs_of_tiers(self._rate, tuple(sizes), self._weights)
         queue = rng.permutation(len(region))
         queue = queue[np.argsort(cells[queue], kind="stable")].tolist()
         start = missing = 0

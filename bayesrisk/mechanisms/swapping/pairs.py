@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -195,12 +196,26 @@ def tiers_of(
     sizes = np.bincount(region)
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     tier = np.zeros(count, dtype=np.int64)
-    bounds = np.cumsum([Fraction(0), *shares])
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        edges = [int(bound * size + Fraction(1, 2)) for bound in bounds]
-        for number, (low, high) in enumerate(pairwise(edges)):
+        for number, (low, high) in enumerate(pairwise(_ranks_of_tiers(size, tuple(shares)))):
             tier[order[start + low : start + high]] = number
     return tier
+
+
+@lru_cache(maxsize=1024)
+def _ranks_of_tiers(size: int, shares: tuple[Fraction, ...]) -> list[int]:
+    """Return the first rank of each tier of a region of some units, and behind the last one."""
+    bounds = np.cumsum([Fraction(0), *shares])
+    return [int(bound * size + Fraction(1, 2)) for bound in bounds]
+
+
+@lru_cache(maxsize=64)
+def pairs_of_tiers(
+    rate: Fraction, sizes: tuple[int, ...], weights: tuple[Fraction, ...]
+) -> list[int]:
+    """Return the number of pairs to begin in each tier of each region, for a rate over all."""
+    parts = [size * weights[i % len(weights)] for i, size in enumerate(sizes)]
+    return apportion(pairs_for_rate(rate, sum(sizes)), parts, sizes)
 
 
 def pairs_for_rate(rate: Fraction, count: int) -> int:

@@ -12,14 +12,16 @@ HIDDEN = -(2**62)
 #: More than any count; a cell that keeps this bound is in no published count.
 UNBOUNDED = 2**52
 
-FIXED, OPEN, INFEASIBLE, LOOSE = 0, 1, 2, 3
+#: Status of a block: one solution is left, several may be, none fits; some cell is in no row with
+#: a count; some cell may hold any number, though its rows ask for somebody.
+FIXED, OPEN, INFEASIBLE, LOOSE, TOPLESS = 0, 1, 2, 3, 4
 
 
 class BlockRows(NamedTuple):
     """The rows of every cell with its coefficient in each, and rows that cover the cells.
 
     Every cell lies in exactly one cover row.  ``ceiling`` bounds the cells that no published row of
-    a block does, by larger places.
+    a block does, by larger places; ``need`` is as many as rows of these may ask of such a cell.
     """
 
     cell_ptr: IntArray
@@ -28,14 +30,16 @@ class BlockRows(NamedTuple):
     cover_ptr: IntArray
     cover_cell: IntArray
     ceiling: IntArray
+    need: IntArray
 
 
 class BlockCounts(NamedTuple):
-    """The rows of each block that are not zero, block after block, and their counts."""
+    """The rows of each block that are not zero, block after block, and the ends of their counts."""
 
     ptr: IntArray
     row: IntArray
-    value: IntArray
+    low: IntArray
+    high: IntArray
 
 
 class BlockOutcome(NamedTuple):
@@ -47,12 +51,13 @@ class BlockOutcome(NamedTuple):
 
 
 class BlockWork(NamedTuple):
-    """One block: the count of every row, sums of bounds, and its live cells with their bounds.
+    """One block: the ends of every row, sums of bounds, and its live cells with their bounds.
 
     ``least`` and ``most`` hold the sums of the bounds of every row and are kept up to date.
     """
 
-    value: IntArray
+    row_low: IntArray
+    row_high: IntArray
     least: IntArray
     most: IntArray
     cell: IntArray
@@ -67,7 +72,7 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     The fixed point does not depend on the order.
     """
     cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
-    value, least, most, cell, low, high = w
+    row_low, row_high, least, most, cell, low, high = w
     changed = True
     while changed:  # ends: each pass moves a whole-numbered bound inwards
         changed = False
@@ -78,14 +83,13 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
             tight = -1
             for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
                 row = cell_row[k]
-                count = value[row]
-                if count == HIDDEN:
+                if row_high[row] == UNBOUNDED and row_low[row] <= 0:
                     continue
                 coef = cell_coef[k]
-                # sum a_i x_i = c with l <= x <= h, so for each cell
-                # c - sum_{i != j} a_i h_i <= a_j x_j <= c - sum_{i != j} a_i l_i.
-                needed = count - most[row] + coef * high[j]
-                room = count - least[row] + coef * low[j]
+                # L <= sum a_i x_i <= H with l <= x <= h, so for each cell
+                # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
+                needed = row_low[row] - most[row] + coef * high[j]
+                room = row_high[row] - least[row] + coef * low[j]
                 if coef != 1:  # whole numbers: ceil of the lower, floor of the upper bound
                     needed = -(-needed // coef)
                     room = room // coef
@@ -114,24 +118,25 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     """Bound the cells of one block; return its status, the row at fault and how many cells.
 
     ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
-    them are looked at, and those listed that no row excludes.
+    them are looked at, and those listed that no row excludes.  Those without a bound in larger
+    places either make the block ``LOOSE``, or ``TOPLESS`` where a row asks for them.
     """
     cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
-    value, least, most, cell, low, high = w
-    # No records add up to a negative count.
+    row_low, row_high, least, most, cell, low, high = w
+    # No records add up to a negative count, nor to a number that is never published.
     for row in rows:
-        if value[row] < 0 and value[row] != HIDDEN:
+        if row_high[row] < 0 or row_low[row] > row_high[row]:
             return INFEASIBLE, row, 0
-    # Bounds to begin with: 0 <= x <= min over its rows of floor(c / a).
-    found = 0
+    # Bounds to begin with: 0 <= x <= min over its rows of floor(H / a).
+    status, found = FIXED, 0
     for row in rows:
         for at in range(s.cover_ptr[row], s.cover_ptr[row + 1]):
             candidate = s.cover_cell[at]
             top = UNBOUNDED
             for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
-                # A cell x of weight a in a row of count c has a x <= c: x <= floor(c / a).
-                count = value[cell_row[k]]
-                if count == HIDDEN:
+                # A cell x of weight a in a row of at most H has a x <= H: x <= floor(H / a).
+                count = row_high[cell_row[k]]
+                if count == UNBOUNDED:
                     continue
                 if count < cell_coef[k]:
                     top = 0
@@ -140,28 +145,38 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
                     top = count // cell_coef[k]
             if top == UNBOUNDED:
                 top = s.ceiling[candidate]
+            if top == UNBOUNDED:
+                # All rows of the cell are open above.  More than max L / a of it serve no row: with
+                # that bound there is a solution where there was one, and every sum of other cells
+                # keeps its values.
+                top = s.need[candidate]
+                for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
+                    top = max(top, -(-row_low[cell_row[k]] // cell_coef[k]))
+                if top > 0:
+                    status = TOPLESS if status == FIXED else status
+                else:  # nobody asks for it: it changes nothing for other cells
+                    top = UNBOUNDED
+                    status = LOOSE
             if top > 0:
                 cell[found], low[found], high[found] = candidate, 0, top
                 found += 1
-    status = FIXED
     for row in rows:
         least[row] = 0
         most[row] = 0
     for j in range(found):
-        if high[j] == UNBOUNDED:  # in no published row: it changes nothing for other cells
-            status = LOOSE
+        if high[j] == UNBOUNDED:
             continue
         for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
             most[cell_row[k]] += cell_coef[k] * high[j]
     # A row that its live cells cannot fill is the clearest contradiction: look for it first.
     for row in rows:
-        if value[row] != HIDDEN and most[row] < value[row]:
+        if most[row] < row_low[row]:
             return INFEASIBLE, row, 0
     wrong = tighten(s, w, found)
     if wrong >= 0:
         return INFEASIBLE, wrong, 0
     for row in rows:
-        if value[row] != HIDDEN and (least[row] > value[row] or most[row] < value[row]):
+        if least[row] > row_high[row] or most[row] < row_low[row]:
             return INFEASIBLE, row, 0
     # One solution is left where every l = h.
     for j in range(found):
@@ -177,9 +192,11 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
     Cells without a bound are not returned, and make the block ``LOOSE``.  ``outcome`` is filled.
     """
     n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
-    value, cell = np.zeros(n_rows, np.int64), np.empty(n_cells, np.int64)
+    row_low, row_high = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+    least, most = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+    cell = np.empty(n_cells, np.int64)
     low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    w = BlockWork(value, np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), cell, low, high)
+    w = BlockWork(row_low, row_high, least, most, cell, low, high)
     kept = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0
@@ -187,7 +204,8 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
         first, last = blocks.ptr[block], blocks.ptr[block + 1]
         rows = blocks.row[first:last]
         for k in range(first, last):
-            value[blocks.row[k]] = blocks.value[k]
+            row_low[blocks.row[k]] = blocks.low[k]
+            row_high[blocks.row[k]] = blocks.high[k]
         outcome.status[block], outcome.culprit[block], found = solve_block(s, w, rows)
         # Room for the cells of this block: twice as much as before, at least.
         if used + found > kept.shape[1]:
@@ -200,7 +218,8 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
                 used += 1
         outcome.ptr[block + 1] = used
         for row in rows:
-            value[row] = 0
+            row_low[row] = 0
+            row_high[row] = 0
     return kept[:, :used]
 
 

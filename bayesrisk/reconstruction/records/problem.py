@@ -2,7 +2,7 @@
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import (
     HIDDEN,
     LOOSE,
+    TOPLESS,
     UNBOUNDED,
     ProgramArrays,
     SearchWork,
@@ -42,23 +43,82 @@ from bayesrisk.tables.workload import Workload
 
 
 @dataclass(frozen=True)
+class CountRanges:
+    """Smallest and largest counts, groups by rows (or published cells), with few stored.
+
+    A count lies from ``low`` to ``high + zero``, ends included: ``zero`` is the largest count of
+    each row where nothing is stored, which for true counts is 0.  Both matrices have the same
+    entries, in order of rows; counts without an upper end add up to ``UNBOUNDED``.
+    """
+
+    low: sp.csr_array
+    high: sp.csr_array
+    zero: IntArray
+
+    @classmethod
+    def of_counts(cls, counts: sp.csr_array) -> "CountRanges":
+        """Return the ranges of true counts, which are points, and all counts where ``HIDDEN``."""
+        zero, hidden = np.zeros(counts.shape[1], np.int64), counts.data == HIDDEN
+        if not hidden.any():
+            return cls(counts, counts, zero)
+        places = counts.indices, counts.indptr
+        low = sp.csr_array((np.where(hidden, 0, counts.data), *places), shape=counts.shape)
+        high = np.where(hidden, UNBOUNDED, counts.data)
+        return cls(low, sp.csr_array((high, *places), shape=counts.shape), zero)
+
+    @classmethod
+    def of_support(cls, low: IntArray, high: IntArray, zero: IntArray) -> "CountRanges":
+        """Return the ranges between two whole arrays of counts."""
+        kept = (low != 0) | (high != zero)
+        ptr, column = np.append(0, np.cumsum(kept.sum(axis=1))), np.nonzero(kept)[1]
+        low, high = low[kept], (high - zero)[kept]
+        made = [sp.csr_array((part, column, ptr), shape=kept.shape) for part in (low, high)]
+        return cls(made[0], made[1], zero)
+
+    @property
+    def true(self) -> bool:
+        """Whether every range is a point."""
+        return self.low is self.high
+
+    def at(self, groups: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Return both ends of some counts."""
+        high = entries(self.high, groups, rows)
+        return high if self.true else entries(self.low, groups, rows), high + self.zero[rows]
+
+    def whole(self, groups: slice | Sequence[int]) -> tuple[IntArray, IntArray]:
+        """Return both ends of all counts of some groups."""
+        return self.low[groups].toarray(), self.high[groups].toarray() + self.zero
+
+    def listed(self, groups: slice) -> kernels.BlockCounts:
+        """Return the rows of some groups whose counts are not 0."""
+        held = CountRanges(self.low[groups], self.high[groups], self.zero)
+        if self.zero.any():
+            held = CountRanges.of_support(*self.whole(groups), np.zeros_like(self.zero))
+        high = held.high
+        ptr, row = high.indptr.astype(np.int64), high.indices.astype(np.int64)
+        return kernels.BlockCounts(ptr, row, held.low.data, high.data)
+
+
+@dataclass(frozen=True)
 class RowSource:
     """Rows that every group of cells (a block, a tract) has, and their counts, groups by rows.
 
     The rows of cell j are ``cell_row[cell_ptr[j]:cell_ptr[j + 1]]``, with coefficients; rows of
-    one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to the
-    count where ``equal``, else to at most the count; where ``own`` a group is one block's, and
-    cells of other blocks do not enter its rows.
+    one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to a
+    count within ``ranges`` where ``equal``, else to at most its largest; where ``own`` a group is
+    one block's, and cells of other blocks do not enter its rows.  Rows that say nothing are left
+    out of programs, but where they are ``asked`` for.
     """
 
     cell_ptr: IntArray
     cell_row: IntArray
     cell_coef: IntArray
     family: IntArray
-    counts: sp.csr_array
+    ranges: CountRanges
     group: IntArray
     equal: bool = True
     own: bool = False
+    asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,14 +126,15 @@ class LargerLevel:
     """The tables of a larger level, which couple the blocks.
 
     ``group`` is the place of every block, by position among ``geoids``; ``published`` are the
-    counts of the places, ``HIDDEN`` where suppressed; ``coupling`` are rows of a place over the
-    cells of its blocks.
+    counts of the places, ``HIDDEN`` where suppressed, ``ranges`` the counts that they allow;
+    ``coupling`` are rows of a place over the cells of its blocks.
     """
 
     level: str
     geoids: TextArray
     group: IntArray
     published: sp.csr_array
+    ranges: CountRanges
     coupling: Coupling
 
 
@@ -82,19 +143,22 @@ class PublishedRows:
     """Rows that published tables give of the histograms of blocks: made once, never changed.
 
     ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
-    published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed;
-    ``larger`` are tables of larger places, the largest first.  ``rows`` are those of the blocks
-    with their counts, then those of each larger level.  ``taken_as_true`` says whether some counts
-    are of a release that does not say that they are true.
+    published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed, and
+    ``ranges`` the counts that they allow; ``larger`` are tables of larger places, the largest
+    first.  ``rows`` are those of the blocks with their counts, then those of each larger level.
+    ``taken_as_true`` says whether some counts are of a release that does not say that they are
+    true, ``coarsened`` whether some are read as ranges.
     """
 
     level: str
     geoids: TextArray
     system: CellSystem
     published: sp.csr_array
+    ranges: CountRanges
     larger: tuple[LargerLevel, ...]
     rows: tuple[RowSource, ...]
     taken_as_true: bool
+    coarsened: bool
 
     @property
     def space(self) -> CellSpace:
@@ -103,48 +167,82 @@ class PublishedRows:
 
 
 def published_rows(
-    tables: PublishedTables, *, scope: str, taken_as_true: bool = False
+    tables: PublishedTables,
+    *,
+    scope: str,
+    taken_as_true: bool = False,
+    known_rule: bool = True,
+    others: Sequence[Table] = (),
 ) -> PublishedRows:
-    """Return the rows of tables of the finest level, and of larger ones up to a scope."""
+    """Return the rows of tables of the finest level, and of larger ones up to a scope.
+
+    A count that was rounded, or published as a range, stands for all counts that it allows, and a
+    withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
+    ``others`` do, too.
+    """
     if not isinstance(tables, PublishedTables):
         raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
     workload = tables.workload
     check.choice(scope, "scope", workload.levels)
+    check.flag(known_rule, "known_rule")
     geography = workload.schema.geography
     *coarser, level = workload.levels
     above = [n for n in coarser if geography.levels.index(scope) <= geography.levels.index(n)]
     keys = [key for key in workload.tables if key[0] in (level, *above)]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
     geoids = tables.geoids[level]
     ancestors = [geography.ancestors(geoids, name) for name in above]
-    published, *counts = [_stacked(tables, name) for name in (level, *above)]
-    withheld = _withheld([published]), _withheld(counts)
-    system, couplings = _systems(workload, (level, *above), withheld)
+    published = [_stacked(tables, name) for name in (level, *above)]
+    coarse = [not assumed and _coarsened(tables, name, known_rule) for name in (level, *above)]
+    ranges = [
+        _supports(tables, name, known_rule) if wide else CountRanges.of_counts(counts)
+        for name, wide, counts in zip((level, *above), coarse, published, strict=True)
+    ]
+    # Differences of published cells are rows where all counts are true.
+    raw = not ranges[0].true, any(not part.true for part in ranges[1:])
+    system, couplings = _systems(workload, (level, *above), raw, tuple(others))
     larger = []
-    for name, own, part, coupling in zip(above, ancestors, counts, couplings, strict=True):
+    for name, own, counts, part, coupling in zip(
+        above, ancestors, published[1:], ranges[1:], couplings, strict=True
+    ):
         places = tables.geoids[name]
         group = np.minimum(np.searchsorted(places, own), places.size - 1)
         missing = places[group] != own
         if missing.any():
             first = str(own[int(missing.argmax())])
             raise ArgumentError(f"tables must have every {name}, got none of {shown(first)}")
-        larger.append(LargerLevel(name, places, group.astype(np.int64), part, coupling))
+        larger.append(LargerLevel(name, places, group.astype(np.int64), counts, part, coupling))
     rows = RowSource(
         system.cell_ptr, system.cell_row, system.cell_coef, system.family,
-        system.rows_of(published), np.arange(geoids.size),
+        _system_ranges(system, ranges[0]), np.arange(geoids.size),
     )  # fmt: skip
     return PublishedRows(
-        level, geoids, system, published, tuple(larger), (rows, *map(_coupling_rows, larger)),
-        assumed,
+        level, geoids, system, published[0], ranges[0], tuple(larger),
+        (rows, *map(_coupling_rows, larger)), assumed, any(coarse),
     )  # fmt: skip
+
+
+def _system_ranges(system: CellSystem, ranges: CountRanges) -> CountRanges:
+    """Return the ranges of the rows of a system, its row without a count included."""
+    if ranges.true:
+        return CountRanges.of_counts(system.rows_of(ranges.low))
+    if not system.has_free_row:
+        return ranges
+    shape = ranges.low.shape[0], ranges.low.shape[1] + 1
+    low, high = (
+        sp.csr_array((m.data, m.indices, m.indptr), shape=shape) for m in (ranges.low, ranges.high)
+    )
+    return CountRanges(low, high, np.append(ranges.zero, UNBOUNDED))
 
 
 def _coupling_rows(larger: LargerLevel) -> RowSource:
     """Return the rows of a larger level with the counts of its places."""
-    coupling = larger.coupling
-    counts = sp.csr_array(larger.published @ coupling.derivation.T)
-    counts.sort_indices()
-    return RowSource(*columns_of(coupling.rows), coupling.family, counts, larger.group)
+    coupling, ranges = larger.coupling, larger.ranges
+    if ranges.true:
+        counts = sp.csr_array(larger.published @ coupling.derivation.T)
+        counts.sort_indices()
+        ranges = CountRanges.of_counts(counts)
+    return RowSource(*columns_of(coupling.rows), coupling.family, ranges, larger.group)
 
 
 def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
@@ -158,44 +256,77 @@ def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
     return sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
 
 
-def _withheld(parts: Iterable[sp.csr_array]) -> bool:
-    """Return True if any cell of some counts is withheld."""
-    return any(part.nnz and int(part.data.min()) == HIDDEN for part in parts)
+def _coarsened(tables: PublishedTables, level: str, known_rule: bool) -> bool:
+    """Return whether some table of a level has counts that stand for ranges by its law."""
+
+    def wide(key: tuple[str, str]) -> bool:
+        law = tables.laws[key]
+        ruled = known_rule and not law.plain and bool(tables.hidden(*key).nnz)
+        return not law.exact or ruled
+
+    return any(wide(key) for key in tables.laws if key[0] == level)
 
 
-_Key: TypeAlias = tuple[Schema, tuple[str, ...], tuple[bool, bool], tuple[Table, ...]]
+#: Places whose counts are looked at together where a published zero is a range.
+_WHOLE = 256
+
+
+def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRanges:
+    """Return the counts that the published ones of a level allow, tables side by side."""
+    names, size = list(tables.workload.at(level)), tables.geoids[level].size
+    zero = [
+        np.full(
+            tables.counts[level, name].shape[1],
+            tables.laws[level, name].support(0)[1] if (level, name) in tables.laws else 0,
+        )
+        for name in names
+    ]
+    highest, parts = np.concatenate(zero).astype(np.int64), []
+    for first in range(0, size, _WHOLE):
+        rows = np.arange(first, min(first + _WHOLE, size))
+        ends = [tables.support(level, name, rows, known_rule=known_rule) for name in names]
+        low, high = (np.concatenate(side, axis=1) for side in zip(*ends, strict=True))
+        parts.append(CountRanges.of_support(low, high, highest))
+    lows, highs = [part.low for part in parts], [part.high for part in parts]
+    sides = [sp.csr_array(sp.vstack(side, format="csr")) for side in (lows, highs)]
+    return CountRanges(sides[0], sides[1], highest)
+
+
+_Key: TypeAlias = tuple[
+    Schema, tuple[str, ...], tuple[bool, bool], tuple[Table, ...], tuple[Table, ...]
+]
 #: The last systems: many tracts with one workload need one of them.
 _KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxlen=8)
 
 
 def _systems(
-    workload: Workload, levels: tuple[str, ...], withheld: tuple[bool, bool]
+    workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], others: tuple[Table, ...]
 ) -> tuple[CellSystem, tuple[Coupling, ...]]:
     """Return the system of the first level, and the couplings of the others.
 
-    Where some cell of the blocks, or of the larger places, is withheld, the rows of these are the
-    published cells themselves.
+    Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
+    rows of these are the published cells themselves.
     """
     own, *larger = [
         tuple(workload.tables[key] for key in workload.tables if key[0] == level)
         for level in levels
     ]
     every = (*own, *itertools.chain(*larger))
-    key = (workload.schema, levels, withheld, every)
+    key = (workload.schema, levels, raw, every, others)
     for kept, made in _KEPT:
         if kept == key:
             return made
-    space = space_of(workload.schema, own)
+    space = space_of(workload.schema, (*own, *others))
     couplings: list[Coupling] = []
     for tables in larger:
-        coarse = None if withheld[1] else coarse_coupling(space, own, tables)
+        coarse = None if raw[1] or others else coarse_coupling(space, own, tables)
         if coarse is None:
-            space = space_of(workload.schema, every)
+            space = space_of(workload.schema, (*every, *others))
             couplings = [whole_coupling(space, tables) for tables in larger]
             break
         couplings.append(coarse)
     published = queries(space, own)
-    system = raw_system(published) if withheld[0] else reduced_system(published)
+    system = raw_system(published) if raw[0] else reduced_system(published)
     _KEPT.append((key, (system, tuple(couplings))))
     return system, tuple(couplings)
 
@@ -208,8 +339,8 @@ def _systems(
 class BlockBounds:
     """Every cell that can hold somebody with its bounds, and a status of each block.
 
-    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE`` or ``LOOSE`` of the kernels; ``culprit`` is
-    the row that contradicts, or -1.
+    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``LOOSE`` or ``TOPLESS`` of the kernels;
+    ``culprit`` is the row that contradicts, or -1.
     """
 
     status: IntArray
@@ -222,55 +353,72 @@ class BlockBounds:
 
 def block_bounds(problem: PublishedRows) -> BlockBounds:
     """Return bounds of the cells of every block: the fixed point of interval propagation."""
-    bounds = _bounds_of(problem, 0, problem.geoids.size, None)
-    if not problem.larger or not np.any(bounds.status == LOOSE):
+    size, bounds = problem.geoids.size, row_bounds(problem, problem.rows[0])
+    if not problem.larger or not np.any(np.isin(bounds.status, (LOOSE, TOPLESS))):
         return bounds
     # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
     places = np.stack([larger.group for larger in problem.larger])
     change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
-    edges = [0, *change.tolist(), problem.geoids.size]
-    parts = [
-        _bounds_of(problem, first, last, _ceiling(problem, first))
-        for first, last in itertools.pairwise(edges)
-    ]
+    edges = [0, *change.tolist(), size]
+    return _joined(
+        [
+            _bounds_of(problem, first, last, *ceiling(problem, first))
+            for first, last in itertools.pairwise(edges)
+        ]
+    )
+
+
+def row_bounds(problem: PublishedRows, rows: RowSource) -> BlockBounds:
+    """Return the bounds of blocks, each by itself, with other counts of the same rows."""
+    size, none = rows.ranges.low.shape[0], np.zeros(problem.space.size, np.int64)
+    alone = replace(problem, rows=(rows,), larger=())
+    return _bounds_of(alone, 0, size, np.full_like(none, UNBOUNDED), none)
+
+
+def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
+    """Return the bounds of runs of blocks as those of all of them."""
     return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
 
 
 def _bounds_of(
-    problem: PublishedRows, first: int, last: int, ceiling: IntArray | None
+    problem: PublishedRows, first: int, last: int, ceiling: IntArray, need: IntArray
 ) -> BlockBounds:
     """Return the bounds of the blocks from ``first`` to ``last``."""
-    s, counts = problem.system, problem.rows[0].counts[first:last]
+    s, ranges = problem.system, problem.rows[0].ranges
+    # Where a published zero is a range, all rows of a block count: few blocks are held so.
+    if ranges.zero.any() and last - first > _WHOLE:
+        edges = [*range(first, last, _WHOLE), last]
+        return _joined(
+            [_bounds_of(problem, a, b, ceiling, need) for a, b in itertools.pairwise(edges)]
+        )
     size = last - first
-    if ceiling is None:
-        ceiling = np.full(problem.space.size, UNBOUNDED, np.int64)
     outcome = kernels.BlockOutcome(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
     )
     system = kernels.BlockRows(
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling
+        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
     )
-    ptr, row = counts.indptr.astype(np.int64), counts.indices.astype(np.int64)
-    cell, low, high = kernels.solve_blocks(
-        system, kernels.BlockCounts(ptr, row, counts.data), outcome
-    )
+    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
     block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
-def _ceiling(problem: PublishedRows, block: int) -> IntArray:
-    """Return the largest count of every cell that the tables of a block's larger places allow."""
+def ceiling(problem: PublishedRows, block: int) -> tuple[IntArray, IntArray]:
+    """Return how many of every cell the larger places of a block allow, and how many they ask for.
+
+    The first is ``UNBOUNDED`` where no row of them has an upper end; the second is of other rows.
+    """
     most = np.full(problem.space.size, UNBOUNDED, np.int64)
-    for larger in problem.larger:
-        coupling = larger.coupling
-        published = larger.published[[larger.group[block]]].toarray().ravel()
-        counts = coupling.derivation @ np.where(published == HIDDEN, 0, published)
-        hidden = abs(coupling.derivation) @ (published == HIDDEN).astype(np.int64) > 0
-        known = sp.csr_array(coupling.rows[np.flatnonzero(~hidden)])
-        row = np.repeat(np.flatnonzero(~hidden), np.diff(known.indptr))
-        bound: IntArray = np.maximum(counts[row], 0) // known.data
-        np.minimum.at(most, known.indices, bound)
-    return most
+    need = np.zeros(problem.space.size, np.int64)
+    for larger, source in zip(problem.larger, problem.rows[1:], strict=True):
+        low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
+        rows = larger.coupling.rows
+        row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
+        closed = high[row] < UNBOUNDED
+        bound: IntArray = np.maximum(high[row], 0) // rows.data
+        np.minimum.at(most, rows.indices[closed], bound[closed])
+        np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
+    return most, need
 
 
 # -----------------------------------------------------------------------------
@@ -355,8 +503,8 @@ def _expand(ptr: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:
 
 def _rows(
     source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: NDArray[np.bool_]
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return keys and residual counts of rows with free cells, and entries (row, var, coef)."""
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
     position, owner = _expand(source.cell_ptr, cell)
     base = block if source.own else source.group[block]
@@ -367,7 +515,7 @@ def _rows(
     group = keys // n_rows
     if source.own:
         group = source.group[group]
-    counts = entries(source.counts, group, keys % n_rows)
+    least, most = source.ranges.at(group, keys % n_rows)
     # What the settled cells of these rows hold is taken off.
     at = np.searchsorted(keys, key[~open_entry])
     at = np.minimum(at, max(keys.size - 1, 0))
@@ -375,13 +523,16 @@ def _rows(
     inside = keys[at] == key[~open_entry] if keys.size else np.zeros(0, bool)
     settled = np.zeros(keys.size, np.int64)
     np.add.at(settled, at[inside], held[inside])
-    published = counts != HIDDEN
+    # What a row asks for may be there already; one without an upper end then says nothing.
+    endless = most == UNBOUNDED
+    published = ~endless | (least > settled) | source.asked
     keep = published[row]
     new = np.cumsum(published) - 1
     var = (np.cumsum(free) - 1)[owner[open_entry]]
     return (
         keys[published],
-        (counts - settled)[published],
+        (least - settled)[published],
+        np.where(endless, UNBOUNDED, most - settled)[published],
         new[row[keep]],
         var[keep],
         coef[open_entry][keep],
@@ -400,8 +551,8 @@ def build_program(
     parts = [_rows(source, block, cell, low, free) for source in sources]
     sizes = [part[0].size for part in parts]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[2] + offset[at] for at, p in enumerate(parts)])
-    keys, count, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    entry_row = np.concatenate([p[3] + offset[at] for at, p in enumerate(parts)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
@@ -410,6 +561,10 @@ def build_program(
     family = np.concatenate([s.family for s in sources])[first + row_id] + shift[source]
     equal = np.array([s.equal for s in sources])[source]
     n_vars, n_rows = int(free.sum()), int(offset[-1])
+    # No row has a larger end than its cells: certificates stay within whole numbers.
+    room = np.zeros(n_rows, np.int64)
+    np.add.at(room, entry_row, coef * high[free][entry_var])
+    most = np.where(most > least, np.clip(most, least, np.maximum(room, least)), most)
     label = _components(entry_row, entry_var, n_rows, n_vars)
     var_order = np.argsort(label[:n_vars], kind="stable")
     row_order = np.argsort(label[n_vars:], kind="stable")
@@ -425,8 +580,8 @@ def build_program(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int64),
         matrix.data.astype(np.int64),
-        row_low=np.where(equal, count, 0)[row_order],
-        row_high=count[row_order],
+        row_low=np.where(equal, least, 0)[row_order],
+        row_high=most[row_order],
         family=family[row_order],
         first_var=np.searchsorted(label[:n_vars][var_order], ends).astype(np.int64),
         first_row=np.searchsorted(label[n_vars:][row_order], ends).astype(np.int64),

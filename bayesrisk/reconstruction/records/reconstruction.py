@@ -18,9 +18,10 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.kernels import FIXED, HIDDEN, OPEN
+from bayesrisk.reconstruction.records.kernels import FIXED, OPEN
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
+    CountRanges,
     Program,
     PublishedRows,
     block_bounds,
@@ -103,6 +104,8 @@ class Reconstruction(AttackResult):
     def _meaning(self) -> str:
         if self.problem.taken_as_true:
             return "that no other records would fit if the published counts were true"
+        if self.problem.coarsened:
+            return "proved: no other records fit the tables, whose counts are read as ranges"
         return "proved: no other records fit the tables"
 
     def _shown_frame(self) -> pd.DataFrame:
@@ -173,18 +176,21 @@ def reconstruct(
     time_limit: float | None = None,
     nearest: bool = False,
     taken_as_true: bool = False,
+    known_rule: bool = True,
 ) -> Reconstruction:
     """Return records that reproduce published tables, with proof of uniqueness where there is one.
 
     Solves ``A x = c`` in non-negative integers for the histogram ``x`` of every block: interval
     propagation to a fixed point, connected components, complete search, and integer programs for
     what is left.  Every histogram is tabulated again and compared with the published counts in
-    integer arithmetic before it is returned.
+    integer arithmetic before it is returned.  Counts that were rounded, or published as ranges,
+    are read as all counts that they allow: ``l <= A x <= u``.
 
     Parameters
     ----------
     tables : PublishedTables
-        Tables of true counts; suppressed cells say nothing.
+        Tables of true counts, or of counts that limit the true ones, such as rounded ones;
+        suppressed cells say nothing but by a rule.
     scope : str
         The finest level of the tables (``"block"``) for every block by itself, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
@@ -197,7 +203,9 @@ def reconstruct(
         from the published counts of the block; rows of larger places are given up for them.
     taken_as_true : bool, default False
         Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it they are refused.
+        were, as somebody naive reads them.  Without it, noisy and swapped ones are refused.
+    known_rule : bool, default True
+        Whether the rule is used by which counts are withheld.
 
     Returns
     -------
@@ -239,7 +247,9 @@ def reconstruct(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
-    problem = published_rows(tables, scope=scope, taken_as_true=taken_as_true)
+    problem = published_rows(
+        tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
+    )
     solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
@@ -284,6 +294,7 @@ class ReconstructionAttack:
         time_limit: float | None = None,
         nearest: bool = False,
         taken_as_true: bool = False,
+        known_rule: bool = True,
     ) -> None:
         if not isinstance(scope, str) or not scope:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
@@ -293,6 +304,7 @@ class ReconstructionAttack:
         self.nearest = check.flag(nearest, "nearest")
         self.solver = make_solver(solver)
         self.taken_as_true = check.flag(taken_as_true, "taken_as_true")
+        self.known_rule = check.flag(known_rule, "known_rule")
 
     def run(self, release: Release) -> Reconstruction:
         """Return the reconstruction of a release; nothing else is read."""
@@ -304,6 +316,7 @@ class ReconstructionAttack:
             time_limit=self.time_limit,
             nearest=self.nearest,
             taken_as_true=self.taken_as_true,
+            known_rule=self.known_rule,
         )
 
 
@@ -377,7 +390,7 @@ class SolutionVariability:
     status : tuple of str
         ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
         of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
-        or a cell in no published count (interval [0, 1]).
+        or a cell that no published count bounds (interval [0, 1]).
     seconds : ndarray
         Time that the solver took for the place.
     solver : str
@@ -387,6 +400,8 @@ class SolutionVariability:
     taken_as_true : bool
         Whether counts of a release were taken as true that need not be: bounds, and what is
         ``proved``, hold if they were.
+    coarsened : bool
+        Whether published counts were read as the ranges of counts that they allow.
     """
 
     scope: str
@@ -400,6 +415,7 @@ class SolutionVariability:
     solver: str
     version: str = __version__
     taken_as_true: bool = False
+    coarsened: bool = False
 
     def _answer(self) -> list[str]:
         people = self.population.astype(float)
@@ -414,6 +430,7 @@ class SolutionVariability:
             + (f" (at least {low:.1%})." if low < high else "."),
             f"{fixed:,} people live where the tables leave no choice: variability 0, {said[0]}.",
             f"{self.status.count('proved'):,} places {said[1]}, scope {self.scope}.",
+            *["Published counts are read as ranges."] * self.coarsened,
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
@@ -443,6 +460,7 @@ def solution_variability(
     time_limit: float | None = None,
     node_limit: int | None = None,
     taken_as_true: bool = False,
+    known_rule: bool = True,
 ) -> SolutionVariability:
     """Return the largest distance of other solutions from one, proved or as an interval.
 
@@ -456,7 +474,7 @@ def solution_variability(
     Parameters
     ----------
     tables : PublishedTables
-        Tables of true counts.
+        As for :func:`reconstruct`.
     scope : str
         ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
         counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
@@ -476,7 +494,9 @@ def solution_variability(
         Not for solvers of PuLP.
     taken_as_true : bool, default False
         Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it they are refused.
+        were, as somebody naive reads them.  Without it, noisy and swapped ones are refused.
+    known_rule : bool, default True
+        Whether the rule is used by which counts are withheld.
 
     Returns
     -------
@@ -513,7 +533,9 @@ def solution_variability(
     known = level if scope == "block" else larger
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
-    problem = published_rows(tables, scope=known, taken_as_true=taken_as_true)
+    problem = published_rows(
+        tables, scope=known, taken_as_true=taken_as_true, known_rule=known_rule
+    )
     bounds = block_bounds(problem)
     if solution is None:
         star = solve(problem, bounds, solver=backend, seconds=time_limit)
@@ -538,13 +560,13 @@ def solution_variability(
     return _result(problem, program, point, answer, star, solved, scope, backend.name)
 
 
-def _known_totals(published: Queries, counts: sp.csr_array) -> BoolArray:
+def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
     """Return for every place whether one of its published counts is that of all of its records."""
     matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
-    held = counts[:, np.flatnonzero(ones)].tocoo()
-    hidden = np.bincount(held.coords[0], held.data == HIDDEN, held.shape[0])
-    return np.asarray(hidden < ones.sum(), dtype=bool)
+    at = np.flatnonzero(ones)
+    low, high = ranges.low[:, at].toarray(), ranges.high[:, at].toarray() + ranges.zero[at]
+    return np.asarray((low == high).any(axis=1), dtype=bool)
 
 
 def _result(
@@ -568,9 +590,9 @@ def _result(
     seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
     known = np.ones(geoids.size, bool)
-    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.published))
+    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.ranges))
     if scope == "tract-joint":
-        known |= _known_totals(largest.coupling.queries, largest.published)
+        known |= _known_totals(largest.coupling.queries, largest.ranges)
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
@@ -584,7 +606,7 @@ def _result(
     lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
     return SolutionVariability(
         scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
-        solver, taken_as_true=problem.taken_as_true,
+        solver, taken_as_true=problem.taken_as_true, coarsened=problem.coarsened,
     )  # fmt: skip
 
 

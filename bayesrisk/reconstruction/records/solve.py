@@ -10,18 +10,27 @@ import scipy.sparse as sp
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.reconstruction.records.conflict import (
+    block_conflict,
+    component_conflict,
+    row_conflict,
+)
+from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
+    CountRanges,
     LargerLevel,
     Program,
     PublishedRows,
+    entries,
     open_program,
 )
-from bayesrisk.reconstruction.records.system import CellSpace, CellSystem, Coupling, Queries
+from bayesrisk.reconstruction.records.system import CellSpace, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.reconstruction.solvers.branching import find_at_least
+from bayesrisk.reconstruction.solvers.highs import Sifted
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
 
 @dataclass
@@ -89,17 +98,25 @@ def _give_up(
 
 
 def solve(
-    problem: PublishedRows, bounds: BlockBounds, *, solver: SolverBackend, seconds: float | None
+    problem: PublishedRows,
+    bounds: BlockBounds,
+    *,
+    solver: SolverBackend,
+    seconds: float | None,
+    loose: bool = False,
 ) -> Solution:
     """Return a solution of every block, with proof of uniqueness where there is one.
 
-    ``seconds`` limits the solver for each component that the search does not settle.
+    ``seconds`` limits the solver for each component that the search does not settle.  Blocks with
+    cells of any number keep their other records where ``loose``.
     """
     size = problem.geoids.size
-    solution = Solution([Status.UNIQUE] * size, unbounded=_unbounded(problem, bounds))
+    solution = Solution(
+        [Status.UNIQUE] * size, unbounded={} if loose else _unbounded(problem, bounds)
+    )
     good = np.ones(size, bool)
     wrong_rows = {
-        int(b): (Status.INFEASIBLE, _row_text(problem, 0, int(b), int(bounds.culprit[b])))
+        int(b): (Status.INFEASIBLE, block_conflict(problem, int(b), int(bounds.culprit[b]), solver))
         for b in np.flatnonzero(bounds.status == kernels.INFEASIBLE)
     }
     _give_up(problem, solution, wrong_rows, good)
@@ -107,11 +124,15 @@ def solve(
         program, wrong, low, _ = open_program(problem, bounds, good)
         if not wrong:
             break
-        texts = {r: _program_row(problem, program, r) for r in set(wrong.values())}
+        texts = {r: row_conflict(problem, program, r, solver) for r in set(wrong.values())}
         causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
         _give_up(problem, solution, causes, good)
     star, found = solve_components(program, solver, Limits(seconds))
-    _note_statuses(problem, program, found, solution)
+    _note_statuses(problem, program, found, solution, solver)
+    # One more record in a cell that no count bounds fits, too.
+    for b in np.flatnonzero((bounds.status == kernels.TOPLESS) & good):
+        if solution.status[b] == Status.UNIQUE:
+            solution.status[b] = Status.FEASIBLE
     inside = np.flatnonzero(good[bounds.block])
     value = low.copy()
     value[inside[program.entry]] = star
@@ -137,14 +158,16 @@ def _note_statuses(
     program: Program,
     found: dict[int, tuple[int, IntArray]],
     solution: Solution,
+    solver: SolverBackend,
 ) -> None:
     """Note the status of every block from that of its components."""
     causes: dict[int, tuple[str, str]] = {}
     for k in found:
         finding, blocks = found[k]
+        text = component_conflict(problem, program, k, solver) if finding == kernels.NONE else ""
         for b in blocks.tolist():
             if finding == kernels.NONE:
-                causes[b] = (Status.INFEASIBLE, _component_text(problem, program, k))
+                causes[b] = (Status.INFEASIBLE, text)
             elif finding == kernels.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
@@ -163,6 +186,8 @@ NODES = 1000
 #: Variables above which a component is searched with fewer nodes, and how many: enough for two
 #: dives, which mostly find a solution and another one, but seldom the farthest.
 LARGE, FEW_NODES = 60, 60
+#: One in so many variables of a wide component begins its relaxation; nodes of a dive.
+_EVERY, _DIVES = 50, 400
 #: Variables up to which components are put into one model when a solution is looked for.
 TOGETHER = 2000
 
@@ -177,6 +202,7 @@ def solve_components(
     """
     star = np.full(program.low.size, -1, np.int64)
     found = np.full(program.n_components, kernels.PENDING, np.int64)
+    _dive(program, star, found, limits)
     _search(program, star, found)
     without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
     for group in _grouped(program, without):
@@ -194,6 +220,26 @@ def solve_components(
         int(k): (int(found[k]), program.blocks_of(int(k)))
         for k in np.flatnonzero(found != kernels.UNIQUE)
     }
+
+
+def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> None:
+    """Look for two solutions of every large component whose rows are wide: mostly there are."""
+    p = program.arrays
+    wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
+    for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
+        model, deadline = solution_model(program, [k]), Deadline(limits.seconds)
+        # Few of its cells are not 0 in a solution: any of them do to begin with.
+        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
+        objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])
+        linear.aim(objective)
+        status, one = find_at_least(linear, model, objective, None, nodes=_DIVES, deadline=deadline)
+        if one is None:
+            found[k] = kernels.NONE if status == "none" else found[k]
+            continue
+        star[chosen] = one
+        linear.aim(-one)
+        _, other = find_at_least(linear, model, -one, None, nodes=_DIVES, deadline=deadline)
+        found[k] = kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
 
 
 def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
@@ -359,71 +405,34 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
 
 
 # -----------------------------------------------------------------------------
-# Rows in words, for blocks that no records fit.
-
-
-def _component_text(problem: PublishedRows, program: Program, component: int) -> str:
-    """Return the rows of a component that has no solution though no single row contradicts."""
-    first, last = program.arrays.first_row[component : component + 2]
-    texts = [_program_row(problem, program, r) for r in range(first, min(last, first + 3))]
-    more = f" and {last - first - 3} more" if last - first > 3 else ""
-    return f"together without a solution: {'; '.join(texts)}{more}"
-
-
-def _program_row(problem: PublishedRows, program: Program, row: int) -> str:
-    source, group, own = program.source[row], program.group[row], program.row[row]
-    return _row_text(problem, int(source), int(group), int(own))
-
-
-def _row_text(problem: PublishedRows, source: int, group: int, row: int) -> str:
-    """Return the place and the published cells of a row."""
-    if source == 0:
-        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
-    larger = problem.larger[source - 1]
-    part = larger.coupling.derivation[[row]].tocoo()
-    names = sorted(larger.coupling.queries.names[at][1] for at in part.coords[1].tolist())
-    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
-
-
-def row_cells(system: CellSystem, row: int) -> str:
-    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
-    if row >= system.n_rows:
-        return "(no published cell)"
-    part = system.derivation[[row]].tocoo()
-    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
-    names = [system.queries.names[at][1] for _, at in terms]
-    if len(terms) == 1 and terms[0][0] == 1:
-        return names[0]
-    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
-    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))
-
-
-# -----------------------------------------------------------------------------
 # Every answer tabulated again and compared with the published counts, in integer arithmetic.
 
 
-def first_differences(
-    published: sp.csr_array, found: sp.csr_array, names: Queries
-) -> dict[int, str]:
+def first_differences(ranges: CountRanges, found: sp.csr_array, names: Queries) -> dict[int, str]:
     """Return for every geography that differs its first cell with both counts.
 
-    Suppressed counts agree with anything; none is returned when all that is published agrees.
+    None is returned where every count is one of those that the published cell allows.
     """
-    held = published.tocoo()
-    secret = held.data == HIDDEN
-    place = tuple(part[secret] for part in held.coords)
-    hidden = sp.csr_array((np.ones(int(secret.sum()), np.int64), place), shape=published.shape)
-    difference = sp.csr_array(found - published)
-    difference = sp.csr_array(difference - difference.multiply(hidden))
-    difference.eliminate_zeros()
-    difference.sort_indices()
+    over, under = (sp.csr_array(found - part).tocoo() for part in (ranges.high, ranges.low))
+    above, below = over.data > ranges.zero[over.coords[1]], under.data < 0
+    rows, columns = (
+        np.concatenate([over.coords[k][above], under.coords[k][below]]) for k in range(2)
+    )
+    found.sort_indices()
+    order = np.lexsort((columns, rows))
+    places, first = np.unique(rows[order], return_index=True)
+    column = columns[order][first]
+    low, high = ranges.at(places.astype(np.int64), column.astype(np.int64))
+    counts = entries(found, places.astype(np.int64), column.astype(np.int64))
     texts = {}
-    for row in np.flatnonzero(np.diff(difference.indptr)):
-        at = int(difference.indices[difference.indptr[row]])
+    for row, at, least, most, count in zip(
+        *(part.tolist() for part in (places, column, low, high, counts)), strict=True
+    ):
         table, cell = names.names[at]
-        texts[int(row)] = (
-            f"{cell} of table {table} is {published[int(row), at]}, "
-            f"what the other cells say adds up to {found[int(row), at]}"
+        said = f"{least}" if least == most else f"from {least} to {most}"
+        said = f"{least} or more" if most >= UNBOUNDED else said
+        texts[row] = (
+            f"{cell} of table {table} is {said}, what the other cells say adds up to {count}"
         )
     return texts
 
@@ -449,7 +458,7 @@ def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
     found = solution.histogram(problem)
     names, solved = problem.system.queries, solution.solved
-    differences = first_differences(problem.published, sp.csr_array(found @ names.matrix.T), names)
+    differences = first_differences(problem.ranges, sp.csr_array(found @ names.matrix.T), names)
     causes = {
         b: f"{problem.level} {problem.geoids[b]}: {differences[b]}"
         for b in differences
@@ -502,7 +511,7 @@ def _finer_columns(
     shape = (larger.geoids.size, fine.size)
     found = sp.csr_array((np.ones(block.size, np.int64), (group[block], detailed)), shape=shape)
     differences = first_differences(
-        larger.published, sp.csr_array(found @ coupling.queries.matrix.T), coupling.queries
+        larger.ranges, sp.csr_array(found @ coupling.queries.matrix.T), coupling.queries
     )
     causes = {
         b: f"{larger.level} {larger.geoids[place]}: {differences[place]}"
@@ -562,53 +571,61 @@ class Nearest:
 
 
 def nearest_records(
-    matrix: sp.csr_array, published: IntArray, *, solver: SolverBackend, seconds: float | None
+    matrix: sp.csr_array,
+    least: IntArray,
+    most: IntArray,
+    *,
+    solver: SolverBackend,
+    seconds: float | None,
 ) -> Nearest:
-    """Return the histogram ``x >= 0`` with the smallest ``sum |A x - c|``.
+    """Return the histogram ``x >= 0`` with the smallest ``sum max(L - A x, 0, A x - H)``.
 
-    ``A`` is the matrix of published cells by cells, non-negative, ``c`` the published counts,
-    ``HIDDEN`` where suppressed; negative counts are allowed.
+    ``A`` is the matrix of published cells by cells, non-negative; ``L`` and ``H`` are the smallest
+    and largest counts that they allow (``H`` is ``UNBOUNDED`` without a limit), equal for true
+    counts, whose deviation is ``|A x - c|``.  Negative counts are allowed.
 
     Notes
     -----
-    Steed, Qing and Wu, appendix C, for person tables.  A cell whose rows with a count of zero or
-    less weigh at least as much as its other rows is left out: a record there costs as much in
-    the former as it can win in the latter.  No cell needs more than its largest count.
+    Steed, Qing and Wu, appendix C, for person tables.  A cell whose rows with a largest count of
+    zero or less weigh at least as much as its rows that ask for records is left out: a record there
+    costs as much in the former as it can win in the latter.  No cell needs more than the largest
+    number that one of its rows asks for.
     """
-    known = np.flatnonzero(published != HIDDEN)
-    rows, counts = sp.csr_array(matrix[known]), published[known]
+    known = np.flatnonzero((most < UNBOUNDED) | (least > 0))
+    rows, low, high = sp.csr_array(matrix[known]), least[known], most[known]
+    alone = np.maximum(low, 0) + np.maximum(-high, 0)
     by_cell = sp.csr_array(rows.T)
-    positive = counts > 0
-    gain = by_cell @ positive.astype(np.int64)
-    cost = by_cell @ (~positive).astype(np.int64)
+    gain = by_cell @ (low > 0).astype(np.int64)
+    cost = by_cell @ (high <= 0).astype(np.int64)
     cell = np.flatnonzero(gain > cost)
     columns = sp.csr_array(by_cell[cell])
     if not cell.size:
-        nobody = int(np.abs(counts).sum())
+        nobody = int(alone.sum())
         return Nearest(Status.PROVED, cell, cell, nobody, nobody)
-    size, most = cell.size, np.zeros(cell.size, np.int64)
+    size, top = cell.size, np.zeros(cell.size, np.int64)
     owner = np.repeat(np.arange(size), np.diff(columns.indptr))
-    np.maximum.at(most, owner, np.maximum(counts[columns.indices], 0))
+    np.maximum.at(top, owner, np.maximum(low[columns.indices], 0))
     kept = sp.csr_array(columns.T)
     # A row without a cell deviates by its count, whatever the records are.
     used = np.flatnonzero(np.diff(kept.indptr))
-    fixed = int(np.abs(counts).sum() - np.abs(counts[used]).sum())
-    kept, target = sp.csr_array(kept[used]), counts[used]
-    one = sp.eye_array(used.size, dtype=np.int64)
+    fixed = int(alone.sum() - alone[used].sum())
+    kept, low, high = sp.csr_array(kept[used]), low[used], high[used]
+    one, largest = sp.eye_array(used.size, dtype=np.int64), kept @ top
     model = IntegerModel(
         low=np.zeros(size + 2 * used.size, np.int64),
-        high=np.concatenate([most, np.maximum(target, 0), kept @ most + np.maximum(-target, 0)]),
+        high=np.concatenate([top, np.maximum(low, 0), largest + np.maximum(-high, 0)]),
         rows=sp.csr_array(sp.hstack([kept, one, -one], format="csr").astype(np.int64)),
-        row_low=target,
-        row_high=target,
+        row_low=low,
+        row_high=np.where(high == UNBOUNDED, largest + np.maximum(low, 0), high),
     )
     objective = np.concatenate([np.zeros(size, np.int64), np.full(2 * used.size, -1)])
     answer = solver.solve(model, objective, limits=Limits(seconds))
     if answer.values is None:
         none = np.zeros(0, np.int64)
-        return Nearest(Status.UNKNOWN, none, none, int(np.abs(counts).sum()), 0)
+        return Nearest(Status.UNKNOWN, none, none, int(alone.sum()), 0)
     found = answer.values[:size]
-    deviation = fixed + int(np.abs(kept @ found - target).sum())
+    sums = kept @ found
+    deviation = fixed + int(np.maximum(low - sums, 0).sum() + np.maximum(sums - high, 0).sum())
     bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0
     here = np.flatnonzero(found)
     return Nearest(answer.status, cell[here], found[here], deviation, bound)
@@ -629,9 +646,9 @@ def add_nearest(
     for b, status in enumerate(solution.status):
         if status != Status.INFEASIBLE:
             continue
-        published = problem.published[[b]].toarray().ravel()
+        low, high = (side[0] for side in problem.ranges.whole([b]))
         nearest = nearest_records(
-            problem.system.queries.matrix, published, solver=solver, seconds=seconds
+            problem.system.queries.matrix, low, high, solver=solver, seconds=seconds
         )
         if nearest.status == Status.UNKNOWN:
             solution.status[b] = Status.UNKNOWN
@@ -677,7 +694,7 @@ def check_solution(
     solution.cell = space.coarser(solution.cell, problem.space)
     published = problem.system.queries
     counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
-    differences = first_differences(problem.published, counts, published)
+    differences = first_differences(problem.ranges, counts, published)
     for block in differences:
         if solution.solved[block]:
             raise ArgumentError(

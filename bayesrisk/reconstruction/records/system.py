@@ -420,10 +420,15 @@ class CellSystem:
         """Number of rows that have a count."""
         return int(self.derivation.shape[0])
 
+    @property
+    def has_free_row(self) -> bool:
+        """Whether one more row, without a count, holds all cells."""
+        return bool(self.cover_ptr[-1] > self.cover_ptr[-2])
+
     def rows_of(self, counts: sp.csr_array) -> sp.csr_array:
         """Return the counts of the rows for each geography, zeros left out."""
         rows = sp.csr_array(counts @ self.derivation.T)
-        if self.cover_ptr[-1] > self.cover_ptr[-2]:  # the row without a count is in every block
+        if self.has_free_row:  # in every block
             column = np.full((rows.shape[0], 1), HIDDEN, np.int64)
             rows = sp.csr_array(sp.hstack([rows, sp.csr_array(column)], format="csr"))
         rows.eliminate_zeros()

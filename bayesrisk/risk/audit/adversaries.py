@@ -300,11 +300,6 @@ class Reading:
     moved: float = 0.0  # Probability that a record of a place is counted elsewhere
 
 
-def is_additive(spec: MechanismSpec) -> bool:
-    """Return True if every count is the true one plus noise that does not depend on records."""
-    return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
-
-
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     """Return every reading of a release by an adversary.
 
@@ -328,8 +323,8 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
 
 
 def is_readable(law: Likelihood) -> bool:
-    """Return True if a published count has a likelihood given the true one alone."""
-    return law.exact or law.probability(0, 0) is not None
+    """Return True if published counts have a likelihood, each given its true one alone."""
+    return law.closed
 
 
 def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:

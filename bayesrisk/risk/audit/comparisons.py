@@ -19,6 +19,7 @@ from bayesrisk.risk.audit.measures import (
     empty_frame,
     matrices,
     satterthwaite,
+    share_asked,
     whole_columns,
 )
 
@@ -88,10 +89,7 @@ def compare(
     targets = audit if "truth_posterior" in audit else audit_targets(audit)
     numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
-    everybody = frame["target"].nunique()
-    share = 1.0
-    if people is not None and everybody:
-        share = everybody / check.integer(people, "people", lower=everybody)
+    share = share_asked(frame, people)
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
     lines = []
     for adversary, mine in rows.groupby("adversary", sort=False):

@@ -397,10 +397,7 @@ def audit_measures(
         "release", *values, *flags, "error", "place_size", "alike", "nonmodal", "randomised",
     )  # fmt: skip
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
-    everybody = frame["target"].nunique()
-    share = 1.0
-    if people is not None and everybody:
-        share = everybody / check.integer(people, "people", lower=everybody)
+    share = share_asked(frame, people)
     frame["compared"] = compared_targets(frame)
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
@@ -414,6 +411,14 @@ def audit_measures(
                 )
                 lines.append(line | _measures(some, share, level))
     return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS)
+
+
+def share_asked(targets: pd.DataFrame, people: int | None) -> float:
+    """Return the share of a population who are targets; of a size that is not given, all."""
+    number = targets["target"].nunique()
+    if people is None or not number:
+        return 1.0
+    return float(number / check.integer(people, "people", lower=number))
 
 
 def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:

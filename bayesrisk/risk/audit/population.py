@@ -12,10 +12,10 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import named_stream
+from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
@@ -32,7 +32,6 @@ from bayesrisk.risk.audit.adversaries import (
     audit_rng,
     drawn_targets,
     fit_place_concentration,
-    is_additive,
     is_readable,
     known_others,
     sampled_places,
@@ -46,7 +45,9 @@ from bayesrisk.risk.audit.attacks import (
     inference_methods,
     stated_values,
 )
-from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.risk.mechanism.question import Drawing
+from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
+from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
 
@@ -75,9 +76,6 @@ class AuditQuestion:
         Dirichlet concentration (:class:`RecordPrior`): pseudo-records shared by the people of a
         place.  By default fitted to the places of the population, as from an earlier census, and of
         a single place one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
-    more : float, default 1
-        Records that are added in equal parts to all cells of the composition, so that nobody is
-        impossible.
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, ``reconstruction``,
         ``majority``, ``claims`` or, of tables of households, ``occupancy``, which take published
@@ -88,7 +86,6 @@ class AuditQuestion:
     stated: tuple[str, ...]
     adversaries: tuple[Adversary, ...]
     concentration: float | None = None
-    more: float = 1.0
     methods: tuple[str, ...] = (POSTERIOR,)
 
     def __post_init__(self) -> None:
@@ -111,7 +108,6 @@ class AuditQuestion:
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
-        check.scalar(self.more, "more", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
             check.choice(method, "methods", METHODS)
@@ -159,7 +155,9 @@ class AuditQuestion:
 
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
+_MORE = 1.0  # records that the composition has more, in equal parts: nobody is impossible
 _SIZES = 2  # times the size of the largest place is what a place may have
+_DRAWINGS, _FEW = 128, 2000  # drawings that are kept, of so few records
 _ERRORS = ("error", "withheld", "mean_squared_error")
 #: Errors of no table.
 NO_ERRORS = pd.DataFrame(
@@ -228,6 +226,7 @@ class AuditedPopulation:
         self._all = np.bincount(self.cells, minlength=schema.size)
         self._priors: dict[int, RecordPrior] = {}
         self._alike: dict[int, dict[int, int]] = {}
+        self._drawings: dict[tuple[int, int | None], Drawing] = {}
         self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
             self._all, self._row, self._place = (
@@ -282,7 +281,7 @@ class AuditedPopulation:
                 self.question.workload.schema,
                 self._all - here if public is None else public.composition,
                 concentration=self.concentration,
-                more=self.question.more,
+                more=_MORE,
                 size=self._size,
                 name="composition of the other places" if public is None else "public records",
             )
@@ -310,6 +309,11 @@ class AuditedPopulation:
         """The true tables."""
         return tabulate(self.data, self.question.workload)
 
+    def true_tables(self, workload: Workload) -> PublishedTables:
+        """Return the true tables of a workload, which may be another one than is asked about."""
+        same = workload is self.question.workload or workload == self.question.workload
+        return self.truth if same else tabulate(self.data, workload)
+
     def release(
         self, stream: str, number: int, mechanism: Mechanism, *, without_row: int | None = None
     ) -> Release:
@@ -318,24 +322,35 @@ class AuditedPopulation:
         These belong to a stream, which settings of one mechanism share, and to the number of the
         release.
         """
-        data = self.data
-        if without_row is not None:
-            check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
-            data = _without(data, self.records, without_row)
         seed = int(audit_rng(self.seed, MECHANISM, number, *stream.encode()).integers(2**63))
-        rng = seed if self._around is None else named_stream(seed, self._around.code)
-        return mechanism.release(data, workload=self.question.workload, rng=rng)
+        around = self._around
+        rng = generator(seed) if around is None else named_stream(seed, around.code)
+        return self._drawing(mechanism, without_row).draw(rng)
 
-    def errors(self, release: Release) -> pd.DataFrame:
-        """Return the errors of every table over all places, as an agency states them."""
-        return mean_errors(self.error_sums(release))
+    def _drawing(self, mechanism: Mechanism, without_row: int | None) -> Drawing:
+        """Return the mechanism ready to be drawn from, of all data or those without a record."""
+        key = id(mechanism), without_row  # a drawing holds its mechanism
+        if key not in self._drawings:
+            data = self.data
+            if without_row is not None:
+                check.integer(without_row, "without_row", lower=0, upper=len(self.records) - 1)
+                data = microdata_without(data, self.records, without_row)
+            while len(self._drawings) >= (_DRAWINGS if len(self.records) <= _FEW else 1):
+                self._drawings.pop(next(iter(self._drawings)))
+            self._drawings[key] = Drawing(mechanism, data, self.question.workload)
+        return self._drawings[key]
 
     def error_sums(self, release: Release) -> pd.DataFrame:
         """Return of every table the number of its cells and of those published, and sums."""
         lines = []
-        for key in release.tables.counts:
-            hidden = release.tables.hidden(*key).toarray()
-            off = _best_values(release, key) - self.truth.counts[key].toarray()
+        tables = release.tables
+        for key, table in self.question.workload.tables.items():
+            if tables.workload.tables.get(key) == table:
+                best, hidden = _best_values(release, key), tables.hidden(*key).toarray()
+            else:  # other tables are published instead
+                places = len(self.truth.geoids[key[0]])
+                best, hidden = _split_values(tables, key[0], table, places)
+            off = best - self.truth.counts[key].toarray()
             lines.append(
                 {
                     "level": key[0],
@@ -435,7 +450,7 @@ class AuditedPopulation:
         """
         if place not in self._alike:
             rows = self.rows_of(place)
-            frame = _unit(self.data, self.records).table.take(rows).to_pandas()
+            frame = unit_of(self.data, self.records).table.take(rows).to_pandas()
             number = frame.groupby(list(frame), dropna=False, sort=False).ngroup().to_numpy()
             first = rows[np.unique(number, return_index=True)[1]]
             self._alike[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
@@ -513,13 +528,53 @@ def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
     return np.where(release.tables.hidden(*key).toarray(), hidden, best)
 
 
+def _split_values(
+    tables: PublishedTables, level: str, table: Table, places: int
+) -> tuple[FloatArray, BoolArray]:
+    """Return a reader's best values of a table that is not published, and which have none.
+
+    The smallest published cell that holds a cell is shared equally by all smaller ones that it
+    holds; a cell that no published one holds counts as withheld, with 0 as best value.
+    """
+    schema, size = tables.workload.schema, len(table.cells)
+    index = {a.name: np.full(size, a.first) for a in schema.attributes}
+    for name, weights in table.factors.items():
+        index[name] = schema.attribute(name).first + (weights > 0).argmax(axis=1)
+    record = schema.cell_index(index)  # one of every cell: what holds the cell counts it
+    best, withheld = np.zeros((places, size)), np.ones((places, size), np.bool_)
+    least = np.full(size, np.inf)  # kinds of records in the smallest cell so far
+    for (other_level, name), other in tables.workload.tables.items():
+        if other_level != level:
+            continue
+        holder, cell = other.incidence(schema, record).nonzero()
+        whole, extent, own = np.ones(cell.size, np.bool_), np.ones(cell.size), np.ones(cell.size)
+        for at in {*table.factors, *other.factors}:
+            every = np.ones((1, schema.attribute(at).size), np.bool_)
+            inner = table.factors[at][cell] > 0 if at in table.factors else every
+            outer = other.factors[at][holder] > 0 if at in other.factors else every
+            whole &= ~np.any(inner & ~outer, axis=1)
+            extent, own = extent * outer.sum(axis=1), own * inner.sum(axis=1)
+        held = holder[whole & (own < extent)]
+        shared = np.maximum(np.bincount(held, minlength=len(other.cells)), 1)
+        shared = np.where(own < extent, shared[holder], 1)
+        # Of the cells of this table each takes the smallest, where it is smaller than before.
+        order = np.lexsort((extent, cell))
+        order = order[whole[order]]
+        order = order[np.unique(cell[order], return_index=True)[1]]
+        order = order[extent[order] < least[cell[order]]]
+        mine = cell[order]
+        best[:, mine] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
+        withheld[:, mine], least[mine] = False, extent[order]
+    return best, withheld
+
+
 def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of tables from sums over their cells, of all parts (``error_sums``).
 
     ``error`` is the mean absolute error of a reader's best value of a count: the published one, or
     the middle of its range, and of a withheld count the middle of those that the rule withholds, or
-    0; ``withheld`` is the share
-    of cells; ``mean_squared_error`` is that of published counts.
+    0; ``withheld`` is the share of cells; ``mean_squared_error`` is that of published counts.  A
+    count that is published as a part of a larger one is an equal share of that.
     """
     keys = ["level", "table"]
     total = sums.groupby(keys, sort=False).sum().reset_index()
@@ -540,20 +595,3 @@ def _with_places(data: Microdata) -> Microdata:
     codes = np.unique(np.concatenate([unit.geoids for unit in units]))
     blocks = pd.DataFrame({"block": codes, "x": np.arange(codes.size, dtype=float), "y": 0.0})
     return Microdata(data.persons, data.households, blocks)
-
-
-def _unit(data: Microdata, records: Records) -> Records:
-    """Return the persons or households of microdata that records are of, row by row."""
-    for unit in (data.persons, data.households):
-        if unit is not None and len(unit) == len(records):
-            return unit
-    raise DataError("population must have a row for each record that is asked about")
-
-
-def _without(data: Microdata, records: Records, row: int) -> Microdata:
-    """Return microdata without one record."""
-    unit = _unit(data, records)
-    less = unit.take(np.arange(len(records)) != row)
-    if unit is data.persons:
-        return Microdata(less, data.households, data.blocks)
-    return Microdata(data.persons, less, data.blocks)

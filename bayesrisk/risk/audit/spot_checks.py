@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, Reading, audit_rng
+from bayesrisk.risk.audit.adversaries import (
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetQuestion,
+    audit_rng,
+)
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.statements.claims import OPEN
 
@@ -24,10 +30,13 @@ _MOST_WEIGHTS = 4 * 10**6  # of records in published counts
 _LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is left out
 
 
-def plain_beliefs(place: PlaceReading, target: AuditTarget) -> dict[str, FloatArray] | None:
-    r"""Return prior, without and posterior about a target, by plain sums; None if not small.
+def plain_beliefs(
+    place: PlaceReading, targets: Sequence[AuditTarget]
+) -> list[dict[str, FloatArray]] | None:
+    r"""Return prior, without and posterior about a person, by plain sums; None if not small.
 
-    With u unknown records of the place, the target's among them, and m = u - 1 others,
+    ``targets`` are the person as adversaries who know the same others ask.  With u unknown records
+    of the place, the target's among them, and m = u - 1 others,
 
     .. math:: P(r) \propto \theta_r, \quad P(r \mid R) \propto \sum_u P(u) M_r(u), \quad
         P(r \mid R') \propto \sum_m (m + 1) P(m + 1) \frac{A \theta_r Z(m) + M_r(m)}{A + m},
@@ -36,35 +45,48 @@ def plain_beliefs(place: PlaceReading, target: AuditTarget) -> dict[str, FloatAr
     the sums of :func:`_sums` given R or R'.  Records that change places are mixed as adversaries
     mix them (:class:`Reading`).
     """
-    prior, question = place.prior, target.question
+    prior, one = place.prior, targets[0]
     if prior.concentration is None or prior.size is None:
         return None
     # Known records k say what the place is like: A theta + k.
-    known = np.bincount(target.others, minlength=prior.schema.size)
+    known = np.bincount(one.others, minlength=prior.schema.size)
     mass = prior.concentration * prior.shares_of_cells + known
-    size = np.array([0.0, 1.0]) if target.all_others else prior.size[known.sum() :]
-    said = np.zeros((mass.size, question.values))
-    said[question.possible, question.value[question.possible]] = 1.0
-    own = mass @ said
-    start = own / own.sum()
+    size = np.array([0.0, 1.0]) if one.all_others else prior.size[known.sum() :]
+    said = np.concatenate([_said(target.question) for target in targets], axis=1)
     found = _sums(place.release, place, mass, said, known, size.size - 1)
-    if found is None:
+    rest = found
+    if not one.all_others:  # else nothing is learned without the record
+        rest = _sums(place.counterfactual(one.row), place, mass, said, known, size.size - 1)
+    if found is None or rest is None:
         return None
-    after, less = size @ found[:, 1:], own
-    if not target.all_others and after.any():  # else nothing is learned without the record
-        rest = _sums(place.counterfactual(target.row), place, mass, said, known, size.size - 1)
-        if rest is None:
-            return None
-        m = np.arange(size.size - 1)
-        others = size[1:] * (m + 1.0) / (mass.sum() + m)
-        less = others @ (rest[:-1, :1] * own + rest[:-1, 1:])
-    if not (after.any() and less.any()):  # no such records: as if nothing were published
-        return {"prior": start, "without": start, "posterior": start}
-    after, less = after / after.sum(), less / less.sum()
-    if moved := place.release.moved:  # whoever is counted elsewhere is one more of the place
-        more = own if target.all_others else size @ (found[:, :1] * own + found[:, 1:])
-        after = (1.0 - moved) * after + moved * more / more.sum()
-    return {"prior": start, "without": less, "posterior": after}
+    m = np.arange(size.size - 1)
+    others = size[1:] * (m + 1.0) / (mass.sum() + m)
+    beliefs, stop = [], 1
+    for target in targets:
+        start, stop = stop, stop + target.question.values
+        own = mass @ _said(target.question)
+        before = own / own.sum()
+        after, less = size @ found[:, start:stop], own
+        if not one.all_others and after.any():
+            less = others @ (rest[:-1, :1] * own + rest[:-1, start:stop])
+        if not (after.any() and less.any()):  # no such records: as if nothing were published
+            beliefs.append({"prior": before, "without": before, "posterior": before})
+            continue
+        after, less = after / after.sum(), less / less.sum()
+        if moved := place.release.moved:  # whoever is counted elsewhere is one more of the place
+            more = own
+            if not one.all_others:
+                more = size @ (found[:, :1] * own + found[:, start:stop])
+            after = (1.0 - moved) * after + moved * more / more.sum()
+        beliefs.append({"prior": before, "without": less, "posterior": after})
+    return beliefs
+
+
+def _said(question: TargetQuestion) -> FloatArray:
+    """Return (cells, values): 1 where a record of a cell may be the target's and is of a value."""
+    said = np.zeros((question.value.size, question.values))
+    said[question.possible, question.value[question.possible]] = 1.0
+    return said
 
 
 def _sums(
@@ -182,32 +204,34 @@ def _part(
     if np.prod(top + 1.0) * (most + 1) > 2.0**62:
         return None
     radix = np.concatenate([[1], np.cumprod(top + 1)])
-    # A state is the sums so far and n; equal states are put together.
-    state = np.append(start, 0)[None, :]
-    value = np.zeros((1, found.shape[1]))
-    value[0, 0] = 1.0
+    # A state is the sums so far and n, written as one number; equal states are put together.
+    span = np.append(top, most) + 1
+    radix = np.concatenate([[1], np.cumprod(span[:-1])])
+    state, value = np.array([start @ radix[:-1]]), np.zeros((found.shape[1], 1))
+    value[0] = 1.0
     for c, term in enumerate(terms):
         step = np.append(weight[:, c], 1)
-        used = np.flatnonzero(step)
-        room = ((np.append(top, most)[used] - state[:, used]) // step[used]).min(axis=1) + 1
+        room = np.full(state.size, most + 1)
+        for r in np.flatnonzero(step).tolist():
+            room = np.minimum(room, (span[r] - 1 - state // radix[r] % span[r]) // step[r] + 1)
         work += int(room.sum())
         if work > _MOST:
             return None
-        which = np.repeat(np.arange(len(room)), room)
+        which = np.repeat(np.arange(room.size), room)
         x = np.arange(which.size) - np.repeat(np.cumsum(room) - room, room)
-        state, value = state[which] + x[:, None] * step, value[which] * term[x][:, None]
-        value[:, 1:] += (x * value[:, 0])[:, None] * shares[c]  # + s_cr x_c
+        state, value = state[which] + x * (step @ radix), value[:, which] * term[x]
+        value[1:] += shares[c][:, None] * (x * value[0])  # + s_cr x_c
         for j in [j for j, end in enumerate(last) if end == c]:  # times L_j
-            value *= likelihood[j][state[:, j]][:, None]
-            state[:, j] = 0
-        state, value = state[value[:, 0] > 0.0], value[value[:, 0] > 0.0]
-        if not len(value):
+            sums = state // radix[j] % span[j]
+            value *= likelihood[j][sums]
+            state -= sums * radix[j]
+        state, value = state[value[0] > 0.0], value[:, value[0] > 0.0]
+        if not state.size:
             return found
-        _, first, at = np.unique(state @ radix, return_index=True, return_inverse=True)
-        state = state[first]
-        value = np.stack([np.bincount(at.ravel(), column) for column in value.T], axis=1)
-        value /= value[:, 0].max()
-    np.add.at(found, state[:, -1], value)
+        state, at = np.unique(state, return_inverse=True)
+        value = np.stack([np.bincount(at, column) for column in value])
+        value /= value[0].max()
+    np.add.at(found, state // radix[-1], value.T)
     return found
 
 
@@ -272,20 +296,29 @@ def spot_comparisons(
         code, prior = str(population.codes[place]), population.prior(place)
         read = PlaceReading(reading, population.level, code, prior, False, counterfactual, ())
         small = False
-        for adversary, one in zip(*population._asked(place, np.array([row])), strict=True):
-            rows = by.get((target, adversary))
-            beliefs = None if rows is None else plain_beliefs(read, one)
-            if rows is None or beliefs is None:
-                continue
-            at, small = rows["statement"].map(position).to_numpy(), True
-            for name, again in beliefs.items():
-                error = 0.0 if name == "prior" else rows[f"{name}_error"]
-                made = {"belief": name, "stated": rows[name], "error": error, "again": again[at]}
-                frames.append(rows.assign(drawn=drawn, **made).reindex(columns=SPOTS))
+        asked = list(zip(*population._asked(place, np.array([row])), strict=True))
+        asked = [(name, one) for name, one in asked if (target, name) in by]
+        for _, alike in itertools.groupby(asked, _known_others):
+            names, ones = zip(*alike, strict=True)
+            for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
+                rows, small = by[target, name], True
+                at = rows["statement"].map(position).to_numpy()
+                for belief, again in beliefs.items():
+                    error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
+                    made = {
+                        "belief": belief, "stated": rows[belief], "error": error,
+                        "again": again[at],
+                    }  # fmt: skip
+                    frames.append(rows.assign(drawn=drawn, **made).reindex(columns=SPOTS))
         done += small
         if done == targets:
             break
     return pd.concat([NO_SPOTS, *frames], ignore_index=True)
+
+
+def _known_others(asked: tuple[str, AuditTarget]) -> tuple[bytes, bool]:
+    """Return the known records of others, and whether these are all of them."""
+    return asked[1].others.tobytes(), asked[1].all_others
 
 
 def _order(said: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:

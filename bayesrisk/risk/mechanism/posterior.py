@@ -348,15 +348,15 @@ _CHUNK = 2**16
 def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArray] | None:
     """Return P(release | hypothesis) of each cell, (hypotheses, releases).
 
-    None where some cell has no likelihood in closed form.  Cells with the same count under every
-    hypothesis tell nothing and are left out.
+    None where some cell has no likelihood in closed form, or cells are not independent.  Cells with
+    the same count under every hypothesis tell nothing and are left out.
     """
     laws = []
     for counts, (level, table, *_) in zip(question.counts.T, question.cells, strict=True):
         likelihood = spec.likelihood(level, table)
         releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
         found = likelihood.probability(releases, counts[:, None])
-        if found is None:
+        if found is None or not likelihood.independent:
             return None
         if np.ptp(counts) > 0:
             laws.append(found)

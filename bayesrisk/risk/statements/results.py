@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -45,6 +45,28 @@ from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 # Releases of the data without one record.
 
 
+def is_additive(spec: MechanismSpec) -> bool:
+    """Return True if every count is the true one plus noise that does not depend on records."""
+    return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
+
+
+def unit_of(data: Microdata, records: Records) -> Records:
+    """Return the persons or households of microdata that records are of, row by row."""
+    for unit in (data.persons, data.households):
+        if unit is not None and len(unit) == len(records):
+            return unit
+    raise DataError("microdata must have a row for each record that is counted")
+
+
+def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
+    """Return microdata without the record of a row."""
+    unit = unit_of(data, records)
+    others = unit.take(np.arange(len(records)) != row)
+    if unit is data.persons:
+        return replace(data, persons=others)
+    return replace(data, households=others)
+
+
 class Counterfactual:
     """Releases of everybody but one, of the tables of the places that an attack reads together.
 
@@ -59,8 +81,7 @@ class Counterfactual:
         self._mechanism, self._rng = mechanism, rng
         self.records = truth.for_schema(release.tables.workload.schema)
         self._cells = self.records.cells()
-        laws = [release.spec.likelihood(*key) for key in release.tables.counts]
-        self._additive = all(isinstance(law, (TrueCounts, NoiseSpec)) for law in laws)
+        self._additive = is_additive(release.spec)
         self.possible = self._additive or mechanism is not None
         if mechanism is None or self._additive:
             return
@@ -80,18 +101,10 @@ class Counterfactual:
 
     def without(self, row: int, level: str | None) -> Release:
         """Return the release without a record: tables of its place of a level, or all of them."""
-        release, own = self._release, self._truth
-        code = str(self.records.geoids[row])
+        release, code = self._release, str(self.records.geoids[row])
         if self._additive or self._mechanism is None:
             return tables_within(release, level, code, self._cells[row : row + 1])
-        keep = np.arange(len(self.records)) != row
-        persons, homes = own.persons, own.households
-        if persons is not None and len(persons) == keep.size:
-            others = Microdata(persons.take(keep), homes, own.blocks)
-        elif homes is not None and len(homes) == keep.size:
-            others = Microdata(persons, homes.take(keep), own.blocks)
-        else:
-            raise ArgumentError("truth must have a row for each record that is stated about")
+        others = microdata_without(self._truth, self.records, row)
         made = self._mechanism.release(others, workload=release.tables.workload, rng=self._rng)
         return tables_within(made, level, code, None)
 

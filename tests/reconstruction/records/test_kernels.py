@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
 from bayesrisk.reconstruction.records import kernels, problem
-from bayesrisk.reconstruction.records.problem import RowSource, build_program
+from bayesrisk.reconstruction.records.problem import CountRanges, RowSource, build_program
 from bayesrisk.reconstruction.records.solve import fixed_totals
 
 
@@ -32,7 +32,8 @@ def source_of(matrix, counts, family=None):
     return RowSource(
         columns.indptr.astype(np.int64), columns.indices.astype(np.int64),
         columns.data.astype(np.int64), family.astype(np.int64),
-        sp.csr_array(counts[None, :].astype(np.int64)), np.zeros(1, np.int64),
+        CountRanges.of_counts(sp.csr_array(counts[None, :].astype(np.int64))),
+        np.zeros(1, np.int64),
     )  # fmt: skip
 
 
@@ -42,15 +43,16 @@ def propagate_block(matrix, counts, kernel=kernels.solve_blocks):
     row = np.flatnonzero(counts)
     # One more row without a count lists all cells.
     rows = np.append(row, n_rows)
-    values = np.append(counts[row], kernels.HIDDEN)
+    ends = np.append(counts[row], 0), np.append(counts[row], kernels.UNBOUNDED)
     cover = np.append(np.zeros(n_rows + 1, np.int64), n)
     status, culprit = np.empty(1, np.int64), np.empty(1, np.int64)
     system = kernels.BlockRows(
         columns.indptr.astype(np.int64), columns.indices.astype(np.int64),
         columns.data.astype(np.int64), cover, np.arange(n), np.full(n, kernels.UNBOUNDED),
+        np.zeros(n, np.int64),
     )  # fmt: skip
     outcome = kernels.BlockOutcome(status, culprit, np.empty(2, np.int64))
-    one = kernels.BlockCounts(np.array([0, len(rows)]), rows, values)
+    one = kernels.BlockCounts(np.array([0, len(rows)]), rows, *ends)
     cell, low, high = kernel(system, one, outcome)
     lows, highs = np.zeros(n, int), np.zeros(n, int)
     lows[cell], highs[cell] = low, high

@@ -217,7 +217,7 @@ def test_nearest_is_the_least_of_all():
         matrix = matrix[matrix.any(axis=1)]
         counts = rng.integers(-1, 4, len(matrix))
         found = nearest_records(
-            sp.csr_array(matrix), counts, solver=make_solver("highs"), seconds=None
+            sp.csr_array(matrix), counts, counts, solver=make_solver("highs"), seconds=None
         )
         grid = np.indices((6,) * 4).reshape(4, -1).T
         least = np.abs(grid @ matrix.T - counts).sum(axis=1).min()

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.records.conflict import row_cells
 from bayesrisk.reconstruction.records.problem import entries
-from bayesrisk.reconstruction.records.solve import row_cells
 from bayesrisk.reconstruction.records.system import (
     coarse_coupling,
     coupling_family,

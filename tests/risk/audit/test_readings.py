@@ -12,8 +12,9 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import is_additive, prior_knowing, readings
-from bayesrisk.tables import Records, Table, Workload, tabulate
+from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng, prior_knowing, readings
+from bayesrisk.risk.statements.results import is_additive
+from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 WORKLOAD = Workload(
     SCHEMA,
@@ -83,6 +84,24 @@ def test_additive_releases_without_a_record_differ_by_the_record(mechanism):
             expected = np.zeros(difference.shape, int)
             expected[at] = own.counts[key].toarray()[0]
             np.testing.assert_array_equal(difference, expected)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [*NOISY, *OTHERS, make_mechanism("suppression", threshold=3)], ids=repr
+)
+def test_releases_are_those_of_the_mechanism_itself(mechanism):
+    """What is prepared once draws what the mechanism releases of the data, or of all but one."""
+    of = population()
+    for number in (0, 1, 0):
+        seed = int(audit_rng(1, MECHANISM, number, *b"p").integers(2**63))
+        for row in (None, 0, 7, 11):
+            kept = np.arange(12) if row is None else np.delete(np.arange(12), row)
+            data = Microdata(persons=people(kept), blocks=of.data.blocks)
+            expected = mechanism.release(data, workload=WORKLOAD, rng=seed)
+            made = of.release("p", number, mechanism, without_row=row)
+            assert made.tables == expected.tables
+            assert made.spec == expected.spec
+            assert made.diagnostics == expected.diagnostics
 
 
 def test_other_releases_are_not_taken_to_be_additive():

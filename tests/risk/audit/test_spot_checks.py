@@ -43,10 +43,11 @@ def test_plain_sums_are_those_of_every_histogram(kind):
         reading = Reading("likelihood", release)
         where = PlaceReading(reading, "block", "100", prior, False, lambda row, r=reading: r, ())
         target = AuditTarget(0, 0, asked, np.zeros(0, np.int64), False)
-        found = plain_beliefs(where, target)
+        beliefs = plain_beliefs(where, [target])
         if concentration is None:
-            assert found is None
+            assert beliefs is None
             continue
+        (found,) = beliefs
         before = oracle.before(shares, asked.possible, *value)
         np.testing.assert_allclose(found["prior"], before, atol=1e-12)
         law = record_law.posterior(1, n_cells, shares, concentration, size, terms)

@@ -88,7 +88,7 @@ def test_audits_read_swapped_tables_as_the_page_says(a):
     for ones in range(11):
         first = [1] * ones + [0] * (10 - ones)
         data = br.tables.microdata.as_microdata(people((first, [1, 0, 0])))
-        question = AuditQuestion(WORKLOAD, ("value",), (Adversary("outsider"),), a, more=1.0)
+        question = AuditQuestion(WORKLOAD, ("value",), (Adversary("outsider"),), a)
         of = AuditedPopulation(data, question, seed=1)
         share = float(of.prior(0).shares[1])
         tables = make_mechanism("identity").release(data, workload=WORKLOAD, rng=1).tables

@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import age_bin, make_attack, match_records, record_form
-from bayesrisk.reconstruction.linkage import modal_cells, person_frame, race_ethnicity
+from bayesrisk.reconstruction import make_attack, match_records, record_form
+from bayesrisk.reconstruction.linkage import age_bin, modal_cells, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
 from bayesrisk.risk.linkage.without_record import size_class

@@ -1,0 +1,13 @@
+"""Public names of the experiments."""
+
+from .audit import AuditStudy as AuditStudy
+from .audit import Protection as Protection
+from .audit import read_audit as read_audit
+from .measurement_counts import MeasurementCountsStudy as MeasurementCountsStudy
+from .measurement_counts import measurement_posterior as measurement_posterior
+from .measurement_risk import MeasurementsStudy as MeasurementsStudy
+from .occupancy_study import OccupancyStudy as OccupancyStudy
+from .runs.engine import run as run
+from .sweep.document import load_config as load_config
+from .sweep.report import write_report as write_report
+from .sweep.study import read_results as read_results

@@ -1,0 +1,252 @@
+"""Cell keys: the same people change every count of them in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy import sparse
+
+from bayesrisk import _validation as check
+from bayesrisk._files.delimited import header_fields, open_text, text_tables
+from bayesrisk._files.text import named, shown
+from bayesrisk._validation import IntArray
+from bayesrisk.accounting.budget import exact_number
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
+from bayesrisk.release import MechanismSpec
+from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
+from bayesrisk.tables.likelihoods import CellKeySpec
+
+_MOST_KEYS = 2**16
+_MOST_ENTRIES = 2**22  # of a perturbation table: counts times keys
+_COLUMNS = ["pcv", "ckey", "pvalue"]
+
+#: For one true count the share of the keys of every change, or the change of every key.
+Row = Mapping[Any, Any] | Sequence[int] | str
+
+
+class CellKey(PreparingMechanism["PreparedCellKeys"]):
+    r"""Change every count as a perturbation table says for the count and the key of its cell.
+
+    Every record gets a key :math:`k_i`, drawn uniformly from 0 to K - 1; the key of a cell with
+    records S is :math:`\sum_{i \in S} k_i \bmod K`, and a table says for each count and key by how
+    much the count changes.  The same people have the same key: in every table and at every level
+    they are the same published count.  A cell without a record has no key and stays 0.
+
+    Parameters
+    ----------
+    ptable : sequence, DataFrame or path
+        For each count 0, 1, 2, ... either a mapping from changes to shares of the keys, multiples
+        of 1 / keys that sum to 1, or the change of every key, as numbers or in one text.  A frame
+        has a row for each count from 1 and key, with columns ``pcv`` (count), ``ckey`` (key) and
+        ``pvalue`` (change), as statistical offices exchange such tables; a path names a CSV file.
+    keys : int, default 256
+        Number K of keys, in [2, 65536].
+    repeat : int, default 1
+        How many of the last rows serve larger counts in turn; the last one alone by default.
+
+    Notes
+    -----
+    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`, and
+    so are the counts that it allows.  Counts of several cells are not independent given the true
+    ones, so that there is no likelihood of a release in closed form.
+
+    A release draws its keys, so that its tables belong together; two releases of the same records
+    have other keys, and their differences tell about the records as fresh noise would.  In a cell
+    with records that weigh more than 1 the count is the sum of weights, and its key that of its
+    records.
+
+    Examples
+    --------
+    >>> table = [{0: 1}, {-1: "1/2", 1: "1/2"}, {-1: "1/4", 0: "1/2", 1: "1/4"}]
+    >>> CellKey(ptable=table).spec.others.probability([1, 2, 3], 2).tolist()
+    [0.25, 0.5, 0.25]
+    """
+
+    def __init__(
+        self, *, ptable: Sequence[Row] | pd.DataFrame | str | Path, keys: int = 256, repeat: int = 1
+    ) -> None:
+        self._keys = check.integer(keys, "keys", lower=2, upper=_MOST_KEYS)
+        if isinstance(ptable, (str, Path)):
+            ptable = _read_table(Path(ptable))
+        given = check.items(
+            _frame_rows(ptable, self._keys) if isinstance(ptable, pd.DataFrame) else ptable,
+            "ptable",
+        )
+        if len(given) * self._keys > _MOST_ENTRIES:
+            raise ArgumentError(
+                f"ptable must have at most {_MOST_ENTRIES // self._keys} counts for {self._keys} "
+                f"keys, got {len(given)}"
+            )
+        rows = [_row(row, f"ptable[{count}]", self._keys) for count, row in enumerate(given)]
+        stated = [
+            {str(change): share for change, share in row.items()}
+            if isinstance(row, Mapping)
+            else " ".join(map(str, row))
+            for row in rows
+        ]
+        law = (", ".join(f"{by}: {p}" for by, p in _shares(row).items()) for row in rows)
+        self._law = CellKeySpec(tuple(law), repeat)
+        # change[count, key]: of a row of shares in order, the smallest change at the least keys.
+        self._change = np.array([_by_key(row, self._keys) for row in rows], np.int64)
+        parameters = {"ptable": stated, "keys": self._keys, "repeat": self._law.repeat}
+        super().__init__(MechanismSpec("cell-key", parameters, others=self._law))
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: the key of a place is that of its own records."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+    def perturb(self, counts: IntArray, cell_keys: IntArray) -> IntArray:
+        """Return counts >= 1 with the change that the table says for them and their keys."""
+        changed: IntArray = counts + self._change[self._law.row_of(counts), cell_keys]
+        return changed
+
+    def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedCellKeys:
+        records = microdata.for_schema(workload.schema)
+        truth = tabulate(microdata, workload)
+        codes, at = records.places()
+        kinds, kind = np.unique(records.cells(), return_inverse=True)
+        rows: dict[str, IntArray] = {}
+        members: dict[tuple[str, str], sparse.csr_array] = {}
+        for level in workload.levels:
+            above = workload.schema.geography.ancestors(codes, level)
+            rows[level] = np.searchsorted(truth.geoids[level], above)[at]
+        for table, levels in workload.distinct():
+            weights = sparse.csr_array(table.incidence(workload.schema, kinds).T)
+            weights.data = np.ones_like(weights.data)  # keys are added up, whatever records weigh
+            members |= {(level, table.name): weights for level in levels}
+        return PreparedCellKeys(self.spec, self, truth, kind.reshape(-1), rows, members)
+
+    def _perturbed(self, of: PreparedCellKeys, rng: np.random.Generator) -> Protected:
+        """Return the tables with freshly drawn keys of all records."""
+        # Keys from K to 2 K - 1 have the same sums modulo K, and none is 0: sums are then stored
+        # where counts are, in the same order.
+        key = self._keys + rng.integers(self._keys, size=len(of.kind))
+        counts: Any = {}
+        for level, row in of.rows.items():
+            shape = len(of.truth.geoids[level]), int(of.kind.max(initial=-1)) + 1
+            by_kind = sparse.csr_array((key, (row, of.kind)), shape=shape)
+            for name in of.truth.workload.at(level):
+                sums = by_kind @ of.members[level, name]
+                sums.sort_indices()
+                part = of.truth.counts[level, name].copy()
+                if part.nnz:
+                    part.data = self.perturb(part.data, sums.data % self._keys)
+                    part.eliminate_zeros()
+                counts[level, name] = part
+        return Protected(replace(of.truth, counts=counts))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedCellKeys(BasePrepared):
+    """Releases of one truth with cell keys, each of other record keys."""
+
+    spec: MechanismSpec  # of the releases
+    mechanism: CellKey
+    truth: PublishedTables  # the true counts
+    kind: IntArray  # which cell of the schema every record is in, of those that occur
+    rows: Mapping[str, IntArray]  # by level the position of the place of every record
+    #: By level and table 1 where records of a kind count in a cell, (kinds, cells).
+    members: Mapping[tuple[str, str], sparse.csr_array]
+
+    def _draw(self, rng: np.random.Generator) -> Protected:
+        return self.mechanism._perturbed(self, rng)
+
+
+# Perturbation tables: rows of shares, of changes by key, and frames of files.
+
+
+def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
+    """Return a row as shares by change, in order, or as the change of every key."""
+    if not isinstance(row, Mapping):
+        given = [_number(one) for one in row.split()] if isinstance(row, str) else row
+        changes = check.count_array(check.items(given, name), name)
+        if changes.size != keys:
+            raise ArgumentError(f"{name} must have a change for {keys} keys, got {changes.size}")
+        return [int(change) for change in changes]
+    shares: dict[int, Fraction] = {}
+    for change, share in row.items():
+        where = f"{name}[{change!r}]"
+        by = check.integer(_number(change), f"{where}: change", lower=-(2**31), upper=2**31)
+        exact = exact_number(share, where)
+        if (exact * keys).denominator != 1 or exact < 0:
+            raise ArgumentError(f"{where} must be a multiple of 1/{keys}, got {shown(share)}")
+        if exact:
+            shares[by] = shares.get(by, Fraction(0)) + exact
+    return dict(sorted(shares.items()))
+
+
+def _number(text: object) -> object:
+    """Return the whole number that a key of a JSON object stands for, or what is not text."""
+    try:
+        return int(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def _shares(row: dict[int, Fraction] | list[int]) -> dict[int, Fraction]:
+    """Return the share of the keys of every change of a row."""
+    if isinstance(row, dict):
+        return row
+    change, number = np.unique(row, return_counts=True)
+    whole = zip(change.tolist(), number.tolist(), strict=True)
+    return {by: Fraction(n, len(row)) for by, n in whole}
+
+
+def _by_key(row: dict[int, Fraction] | list[int], keys: int) -> IntArray:
+    """Return the change of every key of a row."""
+    if isinstance(row, list):
+        return np.array(row, np.int64)
+    return np.repeat(np.array(list(row), np.int64), [int(p * keys) for p in row.values()])
+
+
+def _read_table(file: Path) -> pd.DataFrame:
+    """Return the whole numbers of a CSV file of counts, keys and changes."""
+    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
+        names = header_fields(lines.readline(), str(file))
+        frame: pd.DataFrame = pa.concat_tables(text_tables(lines, names)).to_pandas()
+    for name in [name for name in _COLUMNS if name in frame]:
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        wrong = (numbers.isna() | (numbers % 1 != 0)).to_numpy()
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise DataError(
+                f"{file}: row {at + 1}, column {name!r}: must be a whole number, got "
+                f"{shown(frame[name][at])}"
+            )
+        frame[name] = numbers.astype(np.int64)
+    return frame
+
+
+def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
+    """Return the change of every key, for each count from 0, of a frame of counts and keys."""
+    lost = [name for name in _COLUMNS if name not in frame]
+    if lost:
+        raise ArgumentError(f"ptable must have columns {', '.join(_COLUMNS)}, got no {lost[0]!r}")
+    count, key, change = (
+        check.count_array(frame[name].to_numpy(), f"ptable: {name}") for name in _COLUMNS
+    )
+    top = int(count.max(initial=0))
+    wrong = (count < 1) | (key < 0) | (key >= keys)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ArgumentError(
+            f"ptable must have pcv from 1 and ckey from 0 to {keys - 1}, got pcv {count[at]} and "
+            f"ckey {key[at]}"
+        )
+    entries = np.unique(count * keys + key)
+    if entries.size != len(frame) or entries.size != top * keys:
+        raise ArgumentError(
+            f"ptable must have a row for each pcv from 1 to {top} and each of {keys} ckey, once, "
+            f"got {len(frame)} rows"
+        )
+    rows = np.zeros((top + 1, keys), np.int64)
+    rows[count, key] = change
+    return [row.tolist() for row in rows]

@@ -1,0 +1,235 @@
+"""Recoding: merged categories and larger places, all published counts true."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.base import BaseMechanism, Protected
+from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts
+from bayesrisk.tables import Attribute, Microdata, Records, Table, Workload, tabulate
+
+_LONGEST = 60  # characters of a cell's name that lists all cells that it was made of
+#: Groups of the codes of an attribute, or the smallest code of every group.
+Groups = Sequence[Sequence[int]] | Sequence[int]
+
+
+class Recode(BaseMechanism):
+    """Publish larger places and merged categories; every published count is true.
+
+    Tables of levels finer than ``level`` are not published.  Cells that differ only within a group
+    of codes are added into one, and their table is then called ``"NAME recoded"``; a table that
+    cannot be written over the groups, because a cell cuts one and the rest of the group is not in
+    the table, is not published.  Tables without a grouped attribute stay as they are.
+
+    Parameters
+    ----------
+    level : str, optional
+        Finest level that is published; by default that of the workload.
+    groups : mapping of str to sequence, optional
+        For attributes their groups, each a sequence of codes, other codes staying apart; or, for
+        an attribute whose codes are in order, the smallest code of every group.
+
+    Notes
+    -----
+    What is published is certain given the records.  It says less only as far as other published
+    tables do not say the same in more detail: :func:`microdata_posterior` and :func:`reconstruct`
+    read the release as it is.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Workload
+    >>> recode = Recode(groups={"age": [0, 18, 65]})
+    >>> tables = Workload.named("sf1-block", levels=["tract"]).select(tables=["P1", "P12"])
+    >>> [(name, len(table.cells)) for name, table in recode.published(tables).at("tract").items()]
+    [('P1', 1), ('P12 recoded', 6)]
+    """
+
+    def __init__(self, *, level: str | None = None, groups: Mapping[str, Groups] | None = None):
+        if level is None and groups is None:
+            raise ArgumentError("level or groups must be given, got neither")
+        self._level = None if level is None else check.text(level, "level")
+        self._groups: dict[str, list[list[int]] | list[int]] = {}
+        if groups is not None:
+            named = check.mapping(groups, "groups").items()
+            self._groups = {check.text(n, "groups"): _stated(g, n) for n, g in named}
+            if not self._groups:
+                raise ArgumentError("groups must name at least one attribute, got none")
+        parameters: dict[str, Any] = {"level": self._level, "groups": self._groups or None}
+        # Of a table that was asked for nothing is known here but that chance has no part in it.
+        law = SimulationOnly(drawn=False)
+        super().__init__(MechanismSpec("recode", parameters, others=law))
+        self._last: tuple[Workload, Workload] | None = None
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the finest published level: all tables are sums over its places."""
+        return self.published(workload).levels[-1]
+
+    def published(self, workload: Workload) -> Workload:
+        """Return the tables that are published of a workload: those that remain, recoded.
+
+        Raises
+        ------
+        ArgumentError
+            If no table remains, or level and groups do not fit the schema.
+        """
+        check.instance(workload, Workload, "workload")
+        if self._last is None or self._last[0] is not workload:
+            self._last = workload, self._recoded(workload)
+        return self._last[1]
+
+    def _recoded(self, workload: Workload) -> Workload:
+        schema, rank = workload.schema, workload.schema.geography.rank
+        finest = workload.levels[-1] if self._level is None else self._level
+        group_of = {n: _group_of(schema.attribute(n), g, n) for n, g in self._groups.items()}
+        made: dict[int, Table | None] = {}
+        tables: dict[tuple[str, str], Table] = {}
+        for (level, _), table in workload.tables.items():
+            if rank(level) > rank(finest):
+                continue
+            if id(table) not in made:
+                made[id(table)] = recoded_table(table, group_of)
+            found = made[id(table)]
+            if found is None:
+                continue
+            if found is not table and (level, found.name) in workload.tables:
+                raise ArgumentError(
+                    f"workload must not have a table {found.name!r} beside {table.name!r}, whose "
+                    "recoded table is called so"
+                )
+            tables[level, found.name] = found
+        if not tables:
+            raise ArgumentError(
+                f"level and groups must leave a table of the workload, got none of "
+                f"{len(workload.tables)} at {', '.join(workload.levels)}"
+            )
+        return Workload(schema, tables)
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        tables = tabulate(microdata, self.published(workload))
+        # Every table of the release is published as it is.
+        true = dict.fromkeys(tables.counts, TrueCounts())
+        return Protected(tables, replace(self.spec, tables=true, others=TrueCounts()))
+
+
+def recoded_table(table: Table, group_of: Mapping[str, IntArray]) -> Table | None:
+    """Return a table whose cells do not cut groups of codes, or None where there is none.
+
+    Parameters
+    ----------
+    table : Table
+        Any table.
+    group_of : mapping of str to ndarray of int64
+        For attributes the group of every code, numbered from 0.
+
+    Returns
+    -------
+    Table or None
+        The same one where no cell cuts a group.
+    """
+    members = [[i] for i in range(len(table.cells))]  # of which cells each is the sum
+    factors: dict[str, IntArray] = dict(table.factors)
+    for name in [name for name in group_of if name in factors]:
+        merged = _merged_cells(factors, name, group_of[name])
+        if merged is None:
+            return None
+        members = [[c for i in cells for c in members[i]] for cells, _ in merged]
+        own = np.array([weights for _, weights in merged])
+        first = [cells[0] for cells, _ in merged]
+        factors = {n: own if n == name else weights[first] for n, weights in factors.items()}
+    if all(len(cells) == 1 for cells in members) and len(members) == len(table.cells):
+        return table
+    names = []
+    for cells in members:
+        parts = [table.cells[c] for c in sorted(cells)]
+        text = " + ".join(parts)
+        names.append(text if len(text) <= _LONGEST else f"{parts[0]} + ... + {parts[-1]}")
+    return Table(f"{table.name} recoded", tuple(names), factors)
+
+
+def _merged_cells(
+    factors: Mapping[str, IntArray], name: str, group: IntArray
+) -> list[tuple[list[int], IntArray]] | None:
+    """Return cells that do not cut a group of an attribute: of which they are sums, and weights.
+
+    Cells with the same weights of all other attributes, w of this one, are added within a group g,
+    w' = sum of w over the cells inside g, which must count every code of g once.
+    """
+    own = factors[name]
+    first = np.unique(group, return_index=True)[1]
+    cuts = own != own[:, first[group]]  # (cells, codes): weighs a code unlike its group
+    rest = [weights for other, weights in factors.items() if other != name]
+    alike = np.zeros(len(own), np.int64)
+    if rest:
+        alike = np.unique(np.hstack(rest), axis=0, return_inverse=True)[1].reshape(-1)
+    whole: dict[tuple[int, bytes], int] = {}
+    parts: dict[tuple[int, int], list[int]] = {}
+    for cell in range(len(own)):
+        if not cuts[cell].any():
+            whole.setdefault((int(alike[cell]), own[cell].tobytes()), cell)
+            continue
+        inside = np.unique(group[own[cell] > 0])
+        if inside.size != 1:  # it cuts one group and counts codes of another
+            return None
+        parts.setdefault((int(alike[cell]), int(inside[0])), []).append(cell)
+    found = [([cell], own[cell]) for cell in whole.values()]
+    for (kind, number), cells in parts.items():
+        codes, weights = group == number, own[cells].max(axis=0)
+        if (kind, (codes * weights.max()).tobytes()) in whole:
+            continue  # the group is a cell already
+        once = np.all(np.count_nonzero(own[np.ix_(cells, codes.nonzero()[0])], axis=0) == 1)
+        if not once or np.ptp(weights[codes]) > 0:
+            return None
+        found.append((cells, weights))
+    return sorted(found, key=lambda item: item[0][0])
+
+
+# Groups of codes, as they are stated and over the codes of an attribute.
+
+
+def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
+    """Return groups of codes, or the smallest code of each, as lists of whole numbers."""
+    where = f"groups[{name!r}]"
+    given = check.items(groups, where)
+    if not given:
+        raise ArgumentError(f"{where} must have at least one group, got none")
+    if all(isinstance(one, (int, np.integer)) for one in given):
+        edges = [int(edge) for edge in given]
+        if any(a >= b for a, b in itertools.pairwise(edges)):
+            raise ArgumentError(f"{where} must be increasing, got {shown(edges)}")
+        return edges
+    lists = [[check.integer(c, where) for c in check.items(one, where)] for one in given]
+    codes = [code for one in lists for code in one]
+    if not all(lists) or len(set(codes)) < len(codes):
+        raise ArgumentError(
+            f"{where} must hold a code once, and no empty group, got {shown(lists)}"
+        )
+    return lists
+
+
+def _group_of(attribute: Attribute, groups: list[list[int]] | list[int], name: str) -> IntArray:
+    """Return the group of every code of an attribute."""
+    where = f"groups[{name!r}]"
+    codes = np.arange(attribute.first, attribute.last + 1, dtype=np.int64)
+    listed = [c for one in groups for c in (one if isinstance(one, list) else [one])]
+    outside = [c for c in listed if not attribute.first <= c <= attribute.last]
+    if outside:
+        raise ArgumentError(
+            f"{where} must lie in [{attribute.first}, {attribute.last}], got {outside[0]}"
+        )
+    if isinstance(groups[0], int):
+        if groups[0] != attribute.first:
+            raise ArgumentError(f"{where} must begin with {attribute.first}, got {groups[0]}")
+        return np.searchsorted(listed, codes, side="right").astype(np.int64) - 1
+    number = codes - attribute.first + len(groups)  # codes of no group stay apart
+    for at, one in enumerate(groups):
+        number[np.array(one) - attribute.first] = at
+    return np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,0 +1,277 @@
+"""Histograms taken apart: margins that fit each other, each for some of the tables.
+
+Where the tables fall into two sets, each set sees a margin of the histogram, and both see the
+coarsest margin that is a sum of either.  If every two cells of the margins that lie in one common
+cell share a cell of the histogram, then any two margins with equal sums in all common cells are
+those of a histogram of whole numbers: the records of a common cell are paired in any order.  So the
+unknown counts are those of the margins, which are far fewer than the cells of the histogram, and
+the rows are the published counts and the equal sums.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from bayesrisk._validation import IntArray
+from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    CountRanges,
+    PublishedRows,
+    RowSource,
+)
+from bayesrisk.reconstruction.records.system import CellSpace, Queries, columns_of
+
+#: For every attribute the group that each of its bins is in.
+Margin: TypeAlias = Mapping[str, IntArray]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two margins, by number, and for each cell of the histogram the common cell that it is in."""
+
+    margins: tuple[int, int]
+    common: IntArray
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Margins of a histogram, their cells one after the other, and what they have in common.
+
+    ``cell`` (cells of the histogram, margins) is the cell of each margin that a cell is in;
+    ``first`` is the first cell of the histogram in each of them; ``home`` is for each set of
+    queries the margin of every query.
+    """
+
+    cell: IntArray
+    first: IntArray
+    home: tuple[IntArray, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of cells of all margins."""
+        return int(self.first.size)
+
+    @property
+    def width(self) -> int:
+        """Number of cells of all margins and of what they have in common."""
+        return self.size + sum(int(link.common.max()) + 1 for link in self.links)
+
+    def rows(self, number: int, matrix: sp.csr_array) -> sp.csr_array:
+        """Return a set of queries, given over the histogram, over the cells of their margins."""
+        over = sp.coo_array(matrix[:, self.first])
+        margin = np.searchsorted(self.cell.max(axis=0), over.coords[1])
+        kept = margin == self.home[number][over.coords[0]]
+        place = tuple(part[kept] for part in over.coords)
+        return sp.csr_array((over.data[kept], place), shape=(matrix.shape[0], self.width))
+
+    def sums(self, block: IntArray, cell: IntArray, count: IntArray, size: int) -> IntArray:
+        """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
+        found = np.zeros((size, self.size), np.int64)
+        for column in self.cell.T:
+            np.add.at(found, (block, column[cell]), count)
+        return found
+
+
+def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict[str, IntArray]:
+    """Return the groups of bins between which none of some queries distinguishes."""
+    given = list(factors)
+    margin = {}
+    for name, size in zip(space.schema.names, space.shape, strict=True):
+        stacked = np.concatenate([np.zeros((1, size), np.int64), *(f[name] for f in given)])
+        columns = np.unique(stacked, axis=0)
+        margin[name] = np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+    return margin
+
+
+def _size(margin: Margin) -> int:
+    """Return the number of cells of a margin."""
+    return int(np.prod([group.max() + 1 for group in margin.values()]))
+
+
+def _as_factors(margin: Margin) -> dict[str, IntArray]:
+    """Return a margin as the factors of one query that distinguishes what the margin does."""
+    return {name: group[None, :] for name, group in margin.items()}
+
+
+def _refines(fine: Margin, coarse: Margin) -> bool:
+    """Return whether each group of one margin lies in one group of the other."""
+    return all(
+        np.unique(np.stack([fine[name], coarse[name]]), axis=1).shape[1] == fine[name].max() + 1
+        for name in fine
+    )
+
+
+def _common(a: IntArray, b: IntArray) -> IntArray | None:
+    """Return the finest groups that are unions of groups of both, or None where two do not meet."""
+    pairs = np.unique(np.stack([a, b]), axis=1)
+    sizes = int(a.max()) + 1, int(b.max()) + 1
+    graph = sp.coo_array((np.ones(pairs.shape[1], np.int8), tuple(pairs)), shape=sizes)
+    square = sp.block_array([[None, graph], [graph.T, None]], format="csr")
+    label = connected_components(square, directed=False)[1]
+    count = [np.bincount(side) for side in (label[: sizes[0]], label[sizes[0] :])]
+    # In every common group all groups of one side meet all of the other.
+    if int(count[0] @ count[1]) != pairs.shape[1]:
+        return None
+    found: IntArray = label[a].astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class _Item:
+    """Queries of one table (set and positions), or a margin that is shared with margin ``link``."""
+
+    factors: Mapping[str, IntArray]
+    number: int = -1
+    at: IntArray | None = None
+    link: int = -1
+
+
+#: The last parts: many blocks with one workload need them.
+_KEPT: deque[tuple[Sequence[Queries], Parts]] = deque(maxlen=8)
+
+
+def parts_of(space: CellSpace, sets: Sequence[Queries]) -> Parts:
+    """Return margins that are those of a histogram where their sums agree, few cells in all."""
+    for kept, parts in _KEPT:
+        if len(kept) == len(sets) and all(a is b for a, b in zip(kept, sets, strict=True)):
+            return parts
+    parts = _apart(space, sets)
+    _KEPT.append((tuple(sets), parts))
+    return parts
+
+
+def _apart(space: CellSpace, sets: Sequence[Queries]) -> Parts:
+    """Return the margins of tables that are split off one after the other.
+
+    Tables whose attributes are among those of one table are split off together, the best first, as
+    long as that makes fewer cells.
+    """
+    rest: list[_Item] = []
+    for number, asked in enumerate(sets):
+        ends = np.cumsum([0, *asked.table_sizes])
+        for a, b in itertools.pairwise(ends):
+            factors = {name: factor[a:b] for name, factor in asked.factors.items()}
+            rest.append(_Item(factors, number, np.arange(a, b)))
+    home = tuple(np.zeros(len(asked.names), np.int64) for asked in sets)
+    margins: list[Margin] = []
+    links: list[Link] = []
+    while rest:
+        own, margin, common = _split(space, rest)
+        for item in own:
+            if item.at is not None:
+                home[item.number][item.at] = len(margins)
+            else:
+                shared = {name: factor[0] for name, factor in item.factors.items()}
+                links.append(Link((item.link, len(margins)), _cells(space, shared)))
+        rest = [item for item in rest if all(item is not other for other in own)]
+        if rest:
+            rest.append(_Item(_as_factors(common), link=len(margins)))
+        margins.append(margin)
+    cells = [_cells(space, margin) for margin in margins]
+    offset = np.cumsum([0, *(_size(margin) for margin in margins)])
+    first = np.concatenate([np.unique(part, return_index=True)[1] for part in cells])
+    cell = np.stack([part + at for part, at in zip(cells, offset[:-1], strict=True)], axis=1)
+    return Parts(cell, first.astype(np.int64), home, tuple(links))
+
+
+def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], Margin, Margin]:
+    """Return items to split off, their margin, and what it has in common with that of the rest."""
+    whole = _margin(space, (item.factors for item in rest))
+    best, least = (rest, whole, whole), _size(whole)
+    tables = [item for item in rest if item.at is not None]
+    used = {
+        id(t): frozenset(n for n, f in t.factors.items() if np.any(f != f[:, :1])) for t in tables
+    }
+    for names in dict.fromkeys(used.values()):
+        own = [t for t in tables if used[id(t)] <= names]
+        if len(own) == len(tables):
+            continue
+        margin = _margin(space, (item.factors for item in own))
+        for item in rest:
+            shared = {name: factor[0] for name, factor in item.factors.items()}
+            if item.at is None and _refines(margin, shared):
+                own.append(item)
+        others = [item for item in rest if all(item is not t for t in own)]
+        beside = _margin(space, (item.factors for item in others))
+        size = _size(margin) + _size(beside)
+        if size >= least:
+            continue
+        common = {name: _common(margin[name], beside[name]) for name in margin}
+        agreed = {name: group for name, group in common.items() if group is not None}
+        if len(agreed) == len(common):
+            best, least = (own, margin, agreed), size
+    return best
+
+
+def _cells(space: CellSpace, margin: Margin) -> IntArray:
+    """Return the cell of a margin that each cell of the histogram is in."""
+    shape = tuple(int(margin[name].max()) + 1 for name in space.schema.names)
+    index = np.broadcast_arrays(*np.ix_(*(margin[name] for name in space.schema.names)))
+    return np.ravel_multi_index(tuple(index), shape).ravel().astype(np.int64)
+
+
+# -----------------------------------------------------------------------------
+# The problem of the margins: the rows of all queries, and those of the equal sums.
+
+
+def margin_problem(
+    problem: PublishedRows,
+    parts: Parts,
+    bounds: BlockBounds,
+    star: sp.csr_array,
+    asked: Sequence[tuple[Queries, CountRanges, IntArray]],
+) -> tuple[PublishedRows, BlockBounds, sp.csr_array]:
+    """Return a problem whose cells are those of margins and slacks of what they have in common.
+
+    ``asked`` are queries with their ranges, and the group of every block; ``star`` are histograms
+    that fit, and are returned on the cells of the problem.  Two margins v and w with
+    a common cell of at most N records have the rows ``sum v + s = N`` and ``sum w + s = N``.
+    """
+    size = problem.geoids.size
+    low = parts.sums(bounds.block, bounds.cell, bounds.low, size)
+    high = parts.sums(bounds.block, bounds.cell, bounds.high, size)
+    width, sources = parts.width, []
+    for number, (queries, ranges, group) in enumerate(asked):
+        rows = parts.rows(number, queries.matrix)
+        family = np.arange(rows.shape[0])
+        sources.append(RowSource(*columns_of(rows), family, ranges, group, asked=True))
+    held = star.tocoo()
+    at = held.coords[0].astype(np.int64), held.coords[1].astype(np.int64)
+    values = [parts.sums(*at, held.data, size)]
+    slack, row = parts.size, 0
+    places: list[IntArray] = []
+    slacks, totals = [low[:, :0]], [low[:, :0]]
+    for link in parts.links:
+        n_common = int(link.common.max()) + 1
+        cells = [np.unique(parts.cell[:, margin]) for margin in link.margins]
+        total = np.zeros((size, n_common), np.int64)
+        np.add.at(total.T, link.common[parts.first[cells[0]]], high[:, cells[0]].T)
+        for side in cells:
+            places.append(np.stack([row + link.common[parts.first[side]], side]))
+            places.append(np.stack([row + np.arange(n_common), slack + np.arange(n_common)]))
+            totals.append(total)
+            row += n_common
+        slacks.append(total)
+        there = np.zeros_like(total)
+        np.add.at(there, (at[0], link.common[at[1]]), held.data)
+        values.append(total - there)
+        slack += n_common
+    if parts.links:
+        entry = np.concatenate(places, axis=1)
+        rows = sp.csr_array((np.ones(entry.shape[1], np.int64), tuple(entry)), shape=(row, width))
+        counts = CountRanges.of_counts(sp.csr_array(np.concatenate(totals, axis=1)))
+        source = RowSource(*columns_of(rows), np.arange(row), counts, np.arange(size))
+        sources.append(source)
+    most = np.concatenate([high, *slacks], axis=1)
+    least = np.concatenate([low, np.zeros((size, width - parts.size), np.int64)], axis=1)
+    block, cell = np.nonzero(most)
+    found = replace(bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell])
+    made = sp.csr_array(np.concatenate(values, axis=1))
+    return replace(problem, rows=tuple(sources), larger=()), found, made
