@@ -58,6 +58,19 @@ def test_claims_are_those_of_every_data_set_that_is_allowed(start):
     assert kinds.min() > 20
 
 
+def test_counts_without_a_largest_one_prove_none_exactly():
+    """Two totals that are both withheld because they are 1 or more: one record, or any number."""
+    schema = small_schema(2, 2)
+    tables = [Table("N", ("N_0",), {}), Table("T", ("T_0",), {"a1": np.ones((1, 2), dtype=int)})]
+    found = find_claims(publish(schema, tables, [SuppressedCounts(1)] * 2, [0, 0], [True, True]))
+    assert len(found.claims) == 3
+    assert found.claims["at_least"].all()
+    assert found.claims["multiplicity"].tolist() == [1, 1, 1]
+    asked = found.claims.assign(at_least=False)
+    tables = publish(schema, tables, [SuppressedCounts(1)] * 2, [0, 0], [True, True])
+    assert verify_claims(tables, asked).claims["status"].tolist() == ["refuted"] * 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(10_000, 15_000, 500))
 def test_ten_thousand_readings_of_small_releases_without_a_difference(start):

@@ -160,8 +160,9 @@ class Decider:
         size = np.diff(self.system.start)
         self.start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
         self.cells = self.system.members[np.repeat(possible, size)]
-        # Only rows with one count follow from each other; those with several all stay.
-        equal = full.row_low == full.row_high
+        # Only rows with one count follow from each other; those with several all stay, also where
+        # the largest one that the model has for an open row is the smallest.
+        equal = (full.row_low == full.row_high) & ~self.system.open
         exact = self.columns if equal.all() else sp.csc_array(sp.csr_array(self.columns)[equal])
         self._basis: RowBasis = row_basis(exact, full.row_low[equal])
         rows = np.sort(np.append(np.flatnonzero(~equal), np.flatnonzero(equal)[self._basis.rows]))
