@@ -18,6 +18,7 @@ from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import mechanism_risk
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, release_differences
 from bayesrisk.risk.audit.adversaries import readings
+from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.risk.mechanism.question import MechanismQuestion
 from bayesrisk.tables import Table, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, RoundingSpec
@@ -237,7 +238,7 @@ def test_an_audit_reads_cell_keys_by_a_working_error():
     assert told["randomised"].all()
     key = "block", "sex"
     off = made.tables.counts[key].toarray() - audited.truth.counts[key].toarray()
-    errors = audited.errors(made).set_index("table")
+    errors = mean_errors(audited.error_sums(made)).set_index("table")
     assert errors.loc["sex", "mean_squared_error"] == pytest.approx(np.mean(off**2))
 
 

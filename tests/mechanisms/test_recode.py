@@ -19,6 +19,7 @@ from bayesrisk.mechanisms.recode import Recode, recoded_table
 from bayesrisk.release import SimulationOnly, TrueCounts
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, release_differences
 from bayesrisk.risk.audit.checks import constructions
+from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload, tabulate
 
 EXAMPLE = {"recode": {"level": "block", "groups": {"age": [0, 65]}}}
@@ -216,7 +217,7 @@ def test_an_audit_concludes_what_it_does_of_the_same_tables():
 def test_the_cost_is_that_of_equal_shares():
     asked = audited(TOWN_R, TOWN_S, TOWN_RS)
     made = asked.release("p", 0, RECODE)
-    errors = asked.errors(made).set_index("table")
+    errors = mean_errors(asked.error_sums(made)).set_index("table")
     assert set(errors.index) == {"R", "S", "RS"}
     frame = townspeople().to_frame()
     off = {"R": [], "RS": []}
@@ -245,7 +246,7 @@ def test_what_no_published_cell_holds_is_withheld():
         asked = audited(*tables)
         made = asked.release("p", 0, RECODE)
         assert len(made.tables.workload.tables) == 1
-        errors = asked.errors(made).set_index("table")
+        errors = mean_errors(asked.error_sums(made)).set_index("table")
         assert errors.loc["part", "withheld"] == withheld
         true = asked.truth.counts["block", "part"].toarray()
         read = 0 if withheld else asked.truth.counts["block", "N"].toarray()

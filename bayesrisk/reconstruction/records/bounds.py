@@ -33,7 +33,6 @@ from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
 from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
-from bayesrisk.reconstruction.solvers.highs import Sifted
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.workload import Workload
@@ -75,6 +74,8 @@ class _Ends:
             model.row_high[kept],
         )  # fmt: skip
         begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
+        from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
+
         self._linear = Sifted(self._lean, begin, deadline=deadline)
 
     @property
