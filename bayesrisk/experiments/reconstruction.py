@@ -495,7 +495,7 @@ class BoundsStudy(Study):
     """Smallest and largest counts that a folder of tables allows, for :func:`~bayesrisk.run`.
 
     A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`.  Its summary has
-    the numbers of counts that are proved to be what (``counts``, ``ranges``, ``recovered``,
+    the numbers of counts that are proved to be what (``counts``, ``coarsened``, ``recovered``,
     ``empty``, ``at_least_one``, ``decided``), ``sentences`` that say so, and ``conflicts``.
 
     Parameters

@@ -61,6 +61,8 @@ class _Ends:
     def __init__(
         self, model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
     ) -> None:
+        from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
+
         self._model, self._solver, self._deadline = model, solver, deadline
         self._rows = sp.csr_array(sp.vstack([model.rows, -model.rows], format="csr"))
         least, most = model.rows @ model.low, model.rows @ model.high
@@ -125,7 +127,7 @@ class _Ends:
         return found
 
     def _bound(self, objective: IntArray) -> int | None:
-        """Return what an objective does not exceed, proved in whole numbers, or None."""
+        """Return an upper bound of an objective, proved in whole numbers, or None."""
         duals = self._linear.maximise(objective).duals
         if duals is None:
             return None
@@ -236,7 +238,7 @@ def _row_ends(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """Queries of one level, the counts that are published of them, and the place of every block.
 
     ``rows`` are the queries over the cells of the problem; None where these are too coarse for
@@ -252,12 +254,12 @@ class _Asked:
     rows: sp.csr_array | None
 
 
-def _published(problem: PublishedRows) -> list[_Asked]:
+def _published(problem: PublishedRows) -> list[_Question]:
     """Return the published cells of every level, the blocks' first."""
     own = problem.system.queries
     blocks = np.arange(problem.geoids.size)
     asked = [
-        _Asked(
+        _Question(
             problem.level,
             problem.geoids,
             blocks,
@@ -271,7 +273,7 @@ def _published(problem: PublishedRows) -> list[_Asked]:
         coupling = larger.coupling
         rows = coupling.queries.matrix if coupling.detail is None else None
         asked.append(
-            _Asked(
+            _Question(
                 larger.level, larger.geoids, larger.group, coupling.queries, larger.ranges,
                 larger.published, rows,
             )
@@ -279,7 +281,9 @@ def _published(problem: PublishedRows) -> list[_Asked]:
     return asked
 
 
-def _others(problem: PublishedRows, known: Sequence[_Asked], workload: Workload) -> list[_Asked]:
+def _others(
+    problem: PublishedRows, known: Sequence[_Question], workload: Workload
+) -> list[_Question]:
     """Return the queries of another workload, of which nothing is published."""
     asked = []
     for level in workload.levels:
@@ -290,7 +294,7 @@ def _others(problem: PublishedRows, known: Sequence[_Asked], workload: Workload)
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
             np.full(shape[1], UNBOUNDED),
         )  # fmt: skip
-        asked.append(_Asked(level, place.geoids, place.group, made, nothing, None, made.matrix))
+        asked.append(_Question(level, place.geoids, place.group, made, nothing, None, made.matrix))
     return asked
 
 
@@ -299,7 +303,7 @@ _LARGER = 2
 
 
 def _problem_of(
-    problem: PublishedRows, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Asked]
+    problem: PublishedRows, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Question]
 ) -> tuple[PublishedRows, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
@@ -350,7 +354,7 @@ def _answers(
     problem: PublishedRows,
     bounds: BlockBounds,
     solution: Solution,
-    asked: Sequence[_Asked],
+    asked: Sequence[_Question],
     solver: SolverBackend,
     seconds: float | None,
 ) -> list[_Answers]:
@@ -445,7 +449,7 @@ class CountBounds:
         exact = wide & fits & (low == high)
         return {
             "counts": len(frame),
-            "ranges": int(wide.sum()),
+            "coarsened": int(wide.sum()),
             "recovered": int(exact.sum()),
             "empty": int((exact & (high == 0)).sum()),
             "at_least_one": int((wide & fits & (least == 0) & (low > 0)).sum()),
@@ -465,7 +469,7 @@ class CountBounds:
 
 def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> list[str]:
     """Return in sentences what bounds of counts say."""
-    wide, exact = facts["ranges"], facts["recovered"]
+    wide, exact = facts["coarsened"], facts["recovered"]
     said = [
         f"Of {wide:,} counts that are not stated exactly, {exact:,} follow exactly from all "
         f"published counts together; {facts['empty']:,} of these are 0.",
@@ -576,7 +580,7 @@ def count_bounds(
     return CountBounds(pd.concat([frames[at] for at in order], ignore_index=True), conflict, scope)
 
 
-def _frame(asked: _Asked, answer: _Answers) -> pd.DataFrame:
+def _frame(asked: _Question, answer: _Answers) -> pd.DataFrame:
     """Return one row for each place and query."""
     size, n_queries = answer.low.shape
     table, cell = (np.array(part, dtype=object) for part in zip(*asked.queries.names, strict=True))

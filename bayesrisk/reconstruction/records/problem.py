@@ -404,9 +404,9 @@ def _bounds_of(
 
 
 def ceiling(problem: PublishedRows, block: int) -> tuple[IntArray, IntArray]:
-    """Return how many of every cell the larger places of a block allow, and how many they ask for.
+    """Return the largest numbers of all cells by the larger places of a block, and those asked for.
 
-    The first is ``UNBOUNDED`` where no row of them has an upper end; the second is of other rows.
+    The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all rows.
     """
     most = np.full(problem.space.size, UNBOUNDED, np.int64)
     need = np.zeros(problem.space.size, np.int64)

@@ -223,6 +223,8 @@ def solve_components(
 
 def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> None:
     """Look for two solutions of every large component whose rows are wide: mostly there are."""
+    from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
+
     p = program.arrays
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
     for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
