@@ -17,7 +17,6 @@ import pandas as pd
 from bayesrisk import datasets
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.risk.audit import (
-    CHECKS,
     Adversary,
     AuditedPopulation,
     AuditQuestion,
@@ -26,6 +25,7 @@ from bayesrisk.risk.audit import (
     release_differences,
     spot_comparisons,
 )
+from bayesrisk.risk.audit.checks import CHECKS
 from bayesrisk.tables import Records, Schema, Workload
 
 TABLE = Path(__file__).parents[1] / "docs/explanation/attacks/breakages.csv"

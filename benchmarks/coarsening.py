@@ -84,9 +84,10 @@ def studied(seed):
         cells = [list(WORK.tables["block", t].cells).index(c)
                  for t, c in zip(found["table"], found["cell"], strict=True)]  # fmt: skip
         found = found.iloc[np.lexsort((cells, found["geoid"], rank))]
-        low, high = found["low"].to_numpy(), found["high"].to_numpy()
+        # A count without a largest one has none in the table.
+        low, high = found["low"].to_numpy(int), found["high"].fillna(2**52).to_numpy(int)
         assert ((low <= true) & (true <= high)).all(), (seed, rule)
-        coarse = (found["low_stated"] < found["high_stated"]).to_numpy()
+        coarse = (found["low_stated"] < found["high_stated"].fillna(2**52)).to_numpy()
         positive = coarse & (true > 0)
         one = positive & (found["low_stated"] == 0).to_numpy()
         lines.append(

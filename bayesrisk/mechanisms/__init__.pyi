@@ -3,8 +3,6 @@
 from .base import BaseMechanism as BaseMechanism
 from .base import Protected as Protected
 from .bottom_up import BottomUp as BottomUp
-from .coarsening import Ranges as Ranges
-from .coarsening import Threshold as Threshold
 from .noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from .noise import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms

@@ -20,7 +20,7 @@ class Ranges(TableMechanism):
 
     What is published is one number for each range, by default its smallest count.  Nothing is
     drawn, so that other tables of the same people can leave one count of a range, and a count of a
-    short range is nearly published: :func:`count_bounds` finds which.
+    short range is nearly published: ``bayesrisk.reconstruction.count_bounds`` finds which.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Threshold(TableMechanism):
     """Publish counts below a threshold as one range, and all others as they are.
 
     A threshold alone gives many small counts back, because published totals and other tables
-    contain them: :class:`Suppression` withholds further cells, which closes that.
+    contain them: ``suppression`` withholds further cells, which closes that.
 
     Parameters
     ----------

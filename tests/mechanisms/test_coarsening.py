@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from oracles.mechanisms import AGES, SEX, people_workload, population
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms import Ranges, Threshold, make_mechanism
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.mechanisms.coarsening import Ranges, Threshold
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, SuppressedCounts, TrueCounts
 from bayesrisk.tables import tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED

@@ -57,9 +57,9 @@ from bayesrisk.risk.audit import (
     audit_measures,
     audit_targets,
     compare,
-    constructions,
     costs,
 )
+from bayesrisk.risk.audit.checks import constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES

@@ -76,7 +76,6 @@ class _Ends:
             model.row_high[kept],
         )  # fmt: skip
         begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
-        from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
 
         self._linear = Sifted(self._lean, begin, deadline=deadline)
 

@@ -2,7 +2,7 @@
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, Reading, readings
 from bayesrisk.risk.audit.attacks import METHODS
-from bayesrisk.risk.audit.checks import CHECKS, audit_checks, constructions
+from bayesrisk.risk.audit.checks import audit_checks
 from bayesrisk.risk.audit.comparisons import compare
 from bayesrisk.risk.audit.measures import audit_calibration, audit_measures, audit_targets, costs
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
@@ -11,7 +11,6 @@ from bayesrisk.risk.audit.spot_checks import spot_comparisons
 
 __all__ = [
     "ADVERSARIES",
-    "CHECKS",
     "METHODS",
     "Adversary",
     "AuditQuestion",
@@ -22,7 +21,6 @@ __all__ = [
     "audit_measures",
     "audit_targets",
     "compare",
-    "constructions",
     "costs",
     "readings",
     "release_differences",

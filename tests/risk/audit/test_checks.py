@@ -14,15 +14,13 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, SuppressedCounts, TrueCounts
 from bayesrisk.risk.audit import (
-    CHECKS,
     Adversary,
     AuditedPopulation,
     AuditQuestion,
     audit_calibration,
     audit_checks,
-    constructions,
 )
-from bayesrisk.risk.audit.checks import _adds_noise
+from bayesrisk.risk.audit.checks import CHECKS, _adds_noise, constructions
 from bayesrisk.tables import Records
 
 WHO = (
