@@ -20,11 +20,11 @@ from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
     AuditQuestion,
-    Reading,
     audit_checks,
     release_differences,
     spot_comparisons,
 )
+from bayesrisk.risk.audit.adversaries import Reading
 from bayesrisk.risk.audit.checks import CHECKS
 from bayesrisk.tables import Records, Schema, Workload
 

@@ -109,8 +109,8 @@ def studied(seed):
 def share(lines, part, whole):
     """Return a share of counts over tracts with its interval (Student, tract by tract)."""
     up, down = (np.array([line[name] for line in lines], float) for name in (part, whole))
-    if not down.sum():
-        return ""
+    if not up.sum():  # no interval: tracts without any say little about how rare it is
+        return "none" if down.sum() else ""
     mean = up.sum() / down.sum()
     # The linearised error of a ratio of sums over independent tracts.
     error = np.sqrt(((up - mean * down) ** 2).sum() / (len(up) - 1) * len(up)) / down.sum()

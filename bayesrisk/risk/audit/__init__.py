@@ -1,6 +1,6 @@
 """Every attack under every protection on one scale: prior, without the record, and posterior."""
 
-from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, Reading, readings
+from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, readings
 from bayesrisk.risk.audit.attacks import METHODS
 from bayesrisk.risk.audit.checks import audit_checks
 from bayesrisk.risk.audit.comparisons import compare
@@ -15,7 +15,6 @@ __all__ = [
     "Adversary",
     "AuditQuestion",
     "AuditedPopulation",
-    "Reading",
     "audit_calibration",
     "audit_checks",
     "audit_measures",

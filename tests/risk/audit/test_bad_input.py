@@ -11,8 +11,14 @@ from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
-from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, Reading
-from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, TargetQuestion, infer
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit.adversaries import (
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetQuestion,
+    infer,
+)
 from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.tables import PublishedTables, Records
 

@@ -13,13 +13,12 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.risk.audit import (
     AuditedPopulation,
     AuditQuestion,
-    Reading,
     audit_checks,
     readings,
     spot_checks,
     spot_comparisons,
 )
-from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, TargetQuestion
+from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, Reading, TargetQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS, plain_beliefs
 from bayesrisk.tables import Records
 
