@@ -50,7 +50,7 @@ def test_the_readme_is_short_and_its_command_is_run():
 
 @pytest.mark.slow
 def test_commands_run(tmp_path):
-    assert len(COMMANDS) == 17
+    assert len(COMMANDS) == 18
     for command in COMMANDS:
         arguments = shlex.split(command)[1:]
         done = subprocess.run(
