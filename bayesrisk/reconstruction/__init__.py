@@ -4,7 +4,7 @@ Code of the adversary: it sees published tables, never what holds records.
 """
 
 from bayesrisk.reconstruction.claims import Claims, claim_sentences, find_claims, verify_claims
-from bayesrisk.reconstruction.linkage import Persons, match_records
+from bayesrisk.reconstruction.linkage import Persons, age_bin, match_records
 from bayesrisk.reconstruction.occupancy import (
     HouseholdLaw,
     detect_occupancy,
@@ -32,6 +32,7 @@ __all__ = [
     "Persons",
     "Reconstruction",
     "Status",
+    "age_bin",
     "available_attacks",
     "claim_sentences",
     "count_bounds",
