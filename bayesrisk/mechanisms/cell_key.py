@@ -229,7 +229,9 @@ def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
     """Return the change of every key, for each count from 0, of a frame of counts and keys."""
     lost = [name for name in _COLUMNS if name not in frame]
     if lost:
-        raise ArgumentError(f"ptable must have columns {', '.join(_COLUMNS)}, got no {lost[0]!r}")
+        raise ArgumentError(
+            f"ptable must have columns {', '.join(_COLUMNS)}, got no {shown(lost[0])}"
+        )
     count, key, change = (
         check.count_array(frame[name].to_numpy(), f"ptable: {name}") for name in _COLUMNS
     )

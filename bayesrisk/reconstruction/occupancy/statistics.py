@@ -298,7 +298,8 @@ def occupancy_statistics(
     if not taken_as_true and any(_has_ranges(tables, key) for key in keys):
         if hud != "counts":
             raise ArgumentError(
-                f"hud must be 'counts' where tables allow several counts of a cell, got {shown(hud)}"
+                "hud must be 'counts' where tables allow several counts of a cell, "
+                f"got {shown(hud)}"
             )
         return _smallest_and_largest(tables, level, known_rule=known_rule)
     counts: dict[str, Any] = {n: _counts(tables, level, table) for n, table in TABLES.items()}
