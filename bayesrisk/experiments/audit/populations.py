@@ -443,7 +443,8 @@ class PopulationInParts:
             if lived != left:
                 raise ArgumentError(
                     f"protection {protection.name!r} must publish tables of level {lived!r}, where "
-                    f"the targets live, got none finer than {shown(left)}: audit tables of that level"
+                    f"the targets live, got none finer than {shown(left)}: audit tables of that "
+                    "level"
                 )
 
     def shards(self, size: int) -> list[IntArray]:
