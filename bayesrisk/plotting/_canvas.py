@@ -248,8 +248,9 @@ def logarithmic(axes: Axes, *values: pd.Series) -> None:
 
 
 def point(i: int) -> dict[str, Any]:
-    """Return colour and marker of the points of a number."""
-    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+    """Return colour and marker of the points of a number, a pair of its own for each of many."""
+    n = len(COLOURS)
+    return {"color": COLOURS[i % n], "marker": MARKERS[(i + i // n) % len(MARKERS)]}
 
 
 def reach(value: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> list[list[float]]:
