@@ -170,8 +170,9 @@ class RunFolder:
     def frame(self, kind: str, shards: Sequence[int] | None = None) -> pd.DataFrame:
         """Return the rows of a kind, of some shards or of all, in their order."""
         numbers = range(self.shards) if shards is None else shards
-        parts = [self.read_part(shard, kind) for shard in numbers]
-        rows: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+        # Each by itself: a part without rows has no types of its own.
+        parts = [self.read_part(shard, kind).to_pandas() for shard in numbers]
+        rows: pd.DataFrame = pd.concat(parts, ignore_index=True)
         return rows
 
     def has(self, shard: int) -> bool:
