@@ -63,6 +63,15 @@ def test_the_summary_says_what_the_files_say(done):
     pd.testing.assert_frame_equal(again, pairs, check_dtype=False, rtol=1e-12)
 
 
+def test_parts_without_rows_are_read_with_the_others(people, tmp_path):
+    """Of counts without a law there are no differences, and an empty part has no types."""
+    both = [parse_protection(text) for text in ("identity", "topdown:rho=2")]
+    assert run(study(people, protections=both, releases=1), tmp_path / "out").complete
+    parts = pd.read_parquet(tmp_path / "out" / "differences.parquet")
+    assert set(parts["protection"]) == {"identity"}
+    assert set(read_audit(tmp_path / "out")[0]["protection"]) == {p.name for p in both}
+
+
 def test_releases_are_made_until_the_gain_is_told(people, tmp_path):
     """Eight, then more until the half-width, or the limit; other releases stay as they were."""
     options = {"protections": [parse_protection("rounding")], "adversaries": WHO[:1]}
