@@ -59,7 +59,7 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange | microdata |"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts | microdata |"
         " published"
     ),
 }
