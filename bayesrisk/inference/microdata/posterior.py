@@ -56,7 +56,8 @@ from bayesrisk.inference.microdata.system import (
     system_of,
 )
 from bayesrisk.inference.sampling.chains import Samples, spawn
-from bayesrisk.release import Release
+from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.tables import PublishedTables
 
 # The law of the records of a place itself: means, draws, and what one record less would change.
 
@@ -171,7 +172,7 @@ class _Settings(NamedTuple):
 
 
 def microdata_posterior(
-    release: Release,
+    release: Release | PublishedTables,
     questions: Sequence[RecordQuestion],
     *,
     level: str,
@@ -197,7 +198,7 @@ def microdata_posterior(
 
     Parameters
     ----------
-    release : Release
+    release : Release or PublishedTables
         Tables with their likelihoods.
     questions : sequence of RecordQuestion
         What is asked.
@@ -277,6 +278,8 @@ def microdata_posterior(
     0.8
     """
     asked = check.instances(questions, RecordQuestion, "questions")
+    if isinstance(release, PublishedTables):
+        release = Release(MechanismSpec("published", {}, release.laws, TrueCounts()), release)
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)
