@@ -1,6 +1,4 @@
-"""What published tables give away: proofs, bounds, records that fit and likely ones, in a report."""
-
-from __future__ import annotations
+"""What published tables give away: proofs, bounds, records that fit, likely ones, a report."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +10,6 @@ import pandas as pd
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
-from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.runs import page as html
@@ -27,28 +24,18 @@ from bayesrisk.reconstruction import (
     solution_variability,
 )
 from bayesrisk.reconstruction.claims.result import one_record, several
-from bayesrisk.reconstruction.records.bounds import CountBounds
-from bayesrisk.tables import PublishedTables, Schema, Workload
+from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.layouts import Layouts
 
-#: Combinations of all variables up to which each is bounded, and records up to which they are found.
+#: Combinations of all variables that are bounded, and records that are looked for, at most.
 _MOST_CELLS, _MOST_RECORDS = 2**11, 20_000
 _DRAWN, _SAID, _LIKELY = 30, 10, 200
-
-
-@displayed
-class PublishedAttack:
-    """The report of an attack on published tables, and what it says: ``report``, ``sentences``."""
-
-    def __init__(self, report: Path, sentences: list[str], facts: dict[str, Any]) -> None:
-        self.report, self.sentences, self.facts = report, sentences, facts
-
-    def _answer(self) -> list[str]:
-        return [*self.sentences, f"report: {self.report}"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return sentences and numbers for JSON."""
-        return {"report": str(self.report), "sentences": self.sentences, **self.facts}
+_CAPTIONS = {
+    "bounds": "Bounds of every published count, and of every combination of all variables",
+    "claims": "What must be true, and no count states by itself",
+    "records": "Records that fit; others may fit, too",
+    "likely": "Likely records, if all lists of records were equally probable before",
+}
 
 
 def write_attack(
@@ -58,7 +45,7 @@ def write_attack(
     seed: int = 0,
     time_limit: float | None = 60.0,
     progress: Callable[[int, int], None] | None = None,
-) -> PublishedAttack:
+) -> dict[str, Any]:
     """Write what published tables give away into a folder, which appears whole or not at all.
 
     Parameters
@@ -71,83 +58,62 @@ def write_attack(
     seed : int
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
-        Seconds for each step that may take long; what it leaves open says so.
+        Seconds for each component, or for all claims; what it leaves open says so.
     progress : callable, optional
         Called with the steps done, and all of them.
+
+    Returns
+    -------
+    dict
+        ``report``, its ``sentences``, and numbers of what was found.
     """
-    tables = PublishedTables(*layouts.confirmed())
-    target = check.path(folder, "folder")
-    schema, steps = tables.workload.schema, 5
-
-    def step(done: int) -> None:
-        if progress is not None:
-            progress(done, steps)
-
+    tables, target = PublishedTables(*layouts.confirmed()), check.path(folder, "folder")
+    tell = progress or (lambda done, steps: None)
+    with _files.explained(target):
+        _files.new_folder(target)
     frames: dict[str, pd.DataFrame] = {}
-    notes: list[str] = []
-    step(0)
-    stated = count_bounds(tables, time_limit=time_limit)
-    said = list(stated._answer())
-    sure: list[str] = []
-    frames["bounds"] = _labelled_bounds(stated, layouts.cells)
-    facts: dict[str, Any] = dict(stated.facts)
-    facts["fits"] = not stated.conflict
-    step(1)
-    if stated.conflict:
-        reason = next(iter(stated.conflict.values()))
-        said = [f"No records fit these tables as they were read: {reason}."]
-        notes.append("A reading below is wrong, or the tables contradict each other.")
-    elif stated.counts["published"].max() > _MOST_RECORDS:
-        notes.append(f"More than {_MOST_RECORDS:,} records: these were bounded, and not found.")
+    proved: list[str] = []
+    bounds = count_bounds(tables, time_limit=time_limit)
+    both = ["table", "cell"]
+    columns = [*both, "low_stated", "high_stated", "low", "high", "status"]
+    frames["bounds"] = layouts.cells.merge(bounds.counts[columns], on=both).drop(columns=both)
+    if bounds.conflict:
+        reason = next(iter(bounds.conflict.values()))
+        sentences = [f"No records fit these tables as they were read: {reason}."]
+    elif bounds.counts["published"].max() > _MOST_RECORDS:
+        sentences = [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
-        if schema.size <= _MOST_CELLS and schema.names:
-            frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit)
-        step(2)
-        frames["claims"], sure, text = _claims(tables, time_limit)
-        said.insert(0, text)
-        step(3)
-        frames["records"], text = _records(tables, time_limit)
-        said.append(text)
-        step(4)
-        frames["likely"], text = _likely(tables, seed)
-        said.append(text)
-    facts |= {name: len(frame) for name, frame in frames.items()}
+        tell(1, 5)
+        frames["claims"], first, proved = _claims(tables, time_limit)
+        tell(2, 5)
+        frames["records"], fit = _records(tables, time_limit)
+        tell(3, 5)
+        frames["likely"], likely = _likely(tables, seed)
+        tell(4, 5)
+        frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit)
+        sentences = [first, *bounds._answer(), fit, likely]
     with _files.whole_folder(target, _files.new_folder) as made:
         for name, frame in frames.items():
             _files.write_bytes(made / f"{name}.csv", csv_bytes(frame))
-        _files.write_bytes(made / "reading.toml", layouts.assumptions.to_toml().encode())
+        _files.write_bytes(made / "reading.toml", layouts.to_toml().encode())
         tables.write(made / "tables")
         page = html.render(
             "attack.html",
             title="What these tables give away",
-            sentences=said,
-            sure=sure,
-            notes=notes,
+            sentences=sentences,
+            proved=proved,
             reading=layouts.lines,
             figures=_figures(frames["bounds"], made),
             tables=[html.table(f.head(500), _CAPTIONS[n]) for n, f in frames.items() if len(f)],
             source=f"Made by bayesrisk {__version__}, seed {seed}.",
-            settings_title="The reading, as a file for --assume",
-            settings=layouts.assumptions.to_toml(),
+            settings_title="What was assumed, as a file for --assume",
+            settings=layouts.to_toml(),
         )
         _files.write_bytes(made / "report.html", page.encode())
-    step(steps)
-    return PublishedAttack(target / "report.html", [*said, *sure, *notes], facts)
-
-
-_CAPTIONS = {
-    "bounds": "Bounds of every published count, and of every combination of all variables",
-    "claims": "What must be true and no table states by itself",
-    "records": "Records that fit; other records may fit, too",
-    "likely": "The most likely records, if all lists of records were equally probable before",
-}
-
-
-def _labelled_bounds(bounds: CountBounds, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return bounds with the labels of every count, and its text."""
-    numbers = ["low_stated", "high_stated", "low", "high", "status"]
-    frame = cells.merge(bounds.counts[["table", "cell", *numbers]], on=["table", "cell"])
-    return frame.drop(columns=["table", "cell"])
+    tell(5, 5)
+    found = {name: len(frame) for name, frame in frames.items()}
+    sentences[1:1] = proved
+    return {"report": str(target / "report.html"), "sentences": sentences, **found, **bounds.facts}
 
 
 def _with_combinations(
@@ -155,89 +121,89 @@ def _with_combinations(
 ) -> pd.DataFrame:
     """Return bounds of published counts, and of the combinations that nobody published."""
     schema = tables.workload.schema
+    if not schema.names or schema.size > _MOST_CELLS:
+        return stated
     cross = Workload.of(schema, [schema.names])
     found = count_bounds(tables, queries=cross, time_limit=time_limit).counts
     codes = pd.DataFrame(schema.codes(np.arange(schema.size)))
     frame = pd.concat([schema.labelled(codes), found], axis=1)
-    known = set(map(tuple, stated[list(schema.names)].to_numpy().tolist()))
-    new = [key not in known for key in map(tuple, frame[list(schema.names)].to_numpy().tolist())]
-    return pd.concat([stated, frame[new].reindex(columns=stated.columns)], ignore_index=True)
+    new = ~pd.MultiIndex.from_frame(frame[list(schema.names)]).isin(
+        pd.MultiIndex.from_frame(stated[list(schema.names)])
+    )
+    found = pd.concat([stated, frame[new].reindex(columns=stated.columns)], ignore_index=True)
+    return found.astype({"row": "Int64"})
 
 
 def _claims(
     tables: PublishedTables, time_limit: float | None
-) -> tuple[pd.DataFrame, list[str], str]:
-    """Return claims that no table states, the most telling in words, and how many there are."""
+) -> tuple[pd.DataFrame, str, list[str]]:
+    """Return what is proved and no count states; how much it is, and the most telling, in words."""
     found = find_claims(tables, time_limit=time_limit)
     frame = found.to_frame(readable="here")
-    frame = frame[frame["multiplicity"] > 0].reset_index(drop=True)
+    frame = frame[frame["multiplicity"] > 0]
+    order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
+    frame = frame.iloc[order].reset_index(drop=True)
     sentences = claim_sentences(found, frame)
-    one = one_record(frame)
-    order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one))
-    schema, shown = tables.workload.schema, {}
-    for name in schema.names:
-        labels = dict(enumerate(schema.attribute(name).labels))
-        shown[name] = frame[name].map(labels, na_action="ignore").fillna("any").to_numpy(object)
-    table = pd.DataFrame({**shown, "records": frame["multiplicity"], "at_least": several(frame)})
-    table.insert(0, "sentence", sentences)
     text = (
-        f"{len(frame):,} statements about records are proved that no count states by itself; "
-        f"{int(one.sum()):,} of them are about exactly one record."
+        f"{len(frame):,} statements are proved that no count makes by itself; "
+        f"{int(one_record(frame).sum()):,} of them are about exactly one record."
     )
-    return table.iloc[order], [sentences[i] for i in order[:_SAID]], text
+    table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
+    table["at_least"] = several(frame)
+    for about in tables.workload.schema.attributes:
+        labels = frame[about.name].map(dict(enumerate(about.labels)), na_action="ignore")
+        table[about.name] = labels.astype(object).fillna("any")
+    return table, text, sentences[:_SAID]
 
 
 def _records(tables: PublishedTables, time_limit: float | None) -> tuple[pd.DataFrame, str]:
     """Return records that fit, and how many of them could be others."""
     made = reconstruct(tables, scope="all", time_limit=time_limit)
     frame = tables.workload.schema.labelled(record_form(made)).drop(columns="all")
-    text = f"{len(frame):,} records were found that fit ({made.status[0]})"
+    text = f"Records that fit were not found ({made.status[0]})."
     if len(frame):
         other = solution_variability(
             tables, scope="block", solution=made, time_limit=time_limit, node_limit=1000
         )
         most = float(other.upper[0])
-        text += f"; at most {most:.0%} of the records could be others" if most else "; no others fit"
-    return frame, f"{text}."
+        text = f"{len(frame):,} records were found that fit; "
+        text += f"at most {most:.0%} of them could be others." if most else "no others fit: proved."
+    return frame, text
 
 
 def _likely(tables: PublishedTables, seed: int) -> tuple[pd.DataFrame, str]:
     """Return the records that are most probably there, or why there is no such law."""
     schema = tables.workload.schema
-    about = RecordPrior.uniform_data_sets(schema)
+    prior, asked = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
     try:
-        found = microdata_posterior(
-            tables, [RecordQuestion({})], level="all", place="", prior=about, rng=seed
-        )
-        ranked = found.ranked_records(_LIKELY)
+        found = microdata_posterior(tables, asked, level="all", place="", prior=prior, rng=seed)
+        ranked = found.ranked_records(_LIKELY).drop(columns=["place", "known"])
     except ArgumentError as error:
         return pd.DataFrame(), f"Likely records were not found: {error}."
-    for name in schema.names:
-        ranked[name] = ranked[name].map(lambda text, own=schema.attribute(name): _words(text, own))
-    ranked = ranked.drop(columns=["place", "known"])
+    for about in schema.attributes:
+        ends = [str(text).partition("-") for text in ranked[about.name]]
+        groups = [about.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
+        ranked[about.name] = [" or ".join(group) for group in groups]
     high = int((ranked["probability"] >= 0.9).sum())
-    many = f"{high:,} or more" if high == _LIKELY else f"{high:,}"
-    return ranked, f"{many} records are there with a probability of 90 % or more ({found.engine})."
-
-
-def _words(text: object, about: Any) -> str:
-    low, _, high = str(text).partition("-")
-    return " or ".join(about.labels[int(low) : int(high or low) + 1])
+    number = f"{high:,}{' or more' * (high == _LIKELY)}"
+    text = (
+        "records are there with a probability of 90 % or more, if all lists were equally probable"
+    )
+    return ranked, f"{number} {text} before ({found.engine})."
 
 
 def _figures(bounds: pd.DataFrame, folder: Path) -> list[html.Figure]:
     """Return the figure of the counts of which most is learned."""
-    stated = bounds["high_stated"].astype("Float64") - bounds["low_stated"].astype("Float64")
-    width = bounds["high"].astype("Float64") - bounds["low"].astype("Float64")
-    gain = (stated.fillna(np.inf) - width).where(width.notna() & (stated.fillna(1.0) > 0.0))
-    chosen = bounds[(gain > 0).fillna(False)]
-    chosen = chosen.loc[width[chosen.index].sort_values(kind="stable").index].head(_DRAWN)
+    ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
+    width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
+    chosen = bounds.loc[width[(width < stated)].sort_values(kind="stable").index].head(_DRAWN)
     if chosen.empty:
         return []
-    names = [n for n in chosen.columns[: list(chosen.columns).index("stated")]]
-    labels = [", ".join(v for v in row if v != "all") or "total" for row in chosen[names].to_numpy()]
+    names = chosen.columns[: chosen.columns.get_loc("stated")]
+    rows = chosen[names].to_numpy()
+    labels = [", ".join(label for label in row if label != "all") or "total" for row in rows]
     caption = (
-        f"The {len(chosen)} counts of which the tables together say most: grey, what the count "
-        "says by itself (to the edge where it says nothing); blue, what must be true"
+        f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
+        "by itself, up to the edge where nobody published it; blue: what must be true"
     )
     return [html.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]
