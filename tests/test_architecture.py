@@ -59,8 +59,8 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange layouts | microdata |"
-        " published"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
+        " microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

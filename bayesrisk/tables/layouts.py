@@ -64,7 +64,7 @@ _TOTAL = re.compile(
 )
 _AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
 _SAME = {"m": "male", "males": "male", "f": "female", "females": "female"}
-_COUNT = re.compile(r"n|obs(ervations?| value)?|counts?|numbers?|values?|freq(uency)?|records")
+_COUNT = re.compile(r"n|obs(ervations?| value)?|counts?|numbers?|values?|frequency|records")
 _FLAG = re.compile(r"(.* )?(flags?|status|symbols?)")
 _NO_COUNT = re.compile(r".*(%|\b(percent(age)?|rate|share|proportion|(foot)?notes?)\b).*")
 _GROUP = re.compile(r"(.* )?(age|band|group|year)\b.*")
@@ -311,7 +311,7 @@ class _Reader:
             elif _GROUP.fullmatch(head):
                 names[i] = head
             elif all(map(self._like_count, values)) and (
-                _COUNT.fullmatch(head) or any(map(_WHOLE.fullmatch, values))
+                any(map(_range if _COUNT.fullmatch(head) else _WHOLE.fullmatch, values))
             ):
                 numeric.append(i)
             else:
@@ -412,7 +412,7 @@ class _Variable:
         if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
             points = sorted({p for low, high in known for p in (low, high + 1)})
             pieces = [(a, b - 1) for a, b in pairwise(points)]
-            own = {end: base[key] for key, end in ends.items()}
+            own = {end: base[key] for key, end in reversed(ends.items())}
             self.labels = [own.get(piece, _span(*piece)) for piece in pieces]
             inside = {
                 k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}

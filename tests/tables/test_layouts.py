@@ -124,7 +124,7 @@ def test_files_share_variables():
     assert adults.tolist() == [[1, 0, 0], [0, 1, 1]]
     found = count_bounds(tables).counts.set_index(["table", "cell"])
     # Two of the children have a diagnosis, one an injury: the other has asthma.
-    asthma = found.loc[("age * diagnosis (0-2)", "0 to 17, Asthma")]
+    asthma = found.loc[("age * diagnosis (0-2)", "0-17, Asthma")]
     assert (asthma["high_stated"], asthma["low"], asthma["high"]) == (2, 1, 1)
     asked = read_layouts([file_grid(file) for file in files], {}).questions
     assert asked["columns.age group"][0] == "age"
