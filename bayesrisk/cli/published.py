@@ -1,4 +1,4 @@
-"""``bayesrisk attack``: what published tables give away, for somebody who holds nothing else."""
+"""``bayesrisk attack``: text files of an agency in, all that they give away out."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ def attack(
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
     from bayesrisk import _files
     from bayesrisk.experiments.published_attack import write_attack
-    from bayesrisk.tables.layouts import file_grid, read_layouts
+    from bayesrisk.tables.layouts import file_sheet, read_layouts
 
     options: dict[str, Any] = {} if assume is None else {"assume": assume}
     for text in settings or ():
@@ -47,7 +47,7 @@ def attack(
         if not sign:
             raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
         options[name] = value
-    layouts = read_layouts([file_grid(data_path(file, TABLES)) for file in tables], options)
+    layouts = read_layouts([file_sheet(data_path(file, TABLES)) for file in tables], options)
     for line in layouts.lines:
         typer.echo(line, err=as_json)
     for name, (guess, text) in layouts.questions.items():

@@ -1,4 +1,4 @@
-"""What published tables give away: proofs, bounds, records that fit, likely ones, a report."""
+"""Proofs, bounds, records that fit and likely ones from published tables, in one report."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -137,7 +137,7 @@ def _with_combinations(
 def _claims(
     tables: PublishedTables, time_limit: float | None
 ) -> tuple[pd.DataFrame, str, list[str]]:
-    """Return what is proved and no count states; how much it is, and the most telling, in words."""
+    """Return proofs that no count states, how many there are, and the most telling in words."""
     found = find_claims(tables, time_limit=time_limit)
     frame = found.to_frame(readable="here")
     frame = frame[frame["multiplicity"] > 0]

@@ -67,7 +67,7 @@ _SAME = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _COUNT = re.compile(r"n|obs(ervations?| value)?|counts?|numbers?|values?|frequency|records")
 _FLAG = re.compile(r"(.* )?(flags?|status|symbols?)")
 _NO_COUNT = re.compile(r".*(%|\b(percent(age)?|rate|share|proportion|(foot)?notes?)\b).*")
-_GROUP = re.compile(r"(.* )?(age|band|group|year)\b.*")
+_GROUP = re.compile(r"([a-z]+ )?(age|band|group|year)s?( (group|band|range))?")
 _CODE = re.compile(r" ?\b(code|id|name|label)\b")
 
 
@@ -80,9 +80,9 @@ def _key(text: str) -> str:
 def _range(text: str) -> tuple[int, int] | None:
     """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
     for pattern, ends in _RANGES.items():
-        if found := re.fullmatch(pattern, text, re.IGNORECASE):
+        if len(text) <= 80 and (found := re.fullmatch(pattern, text, re.IGNORECASE)):
             low, high = ends(*(int(re.sub(r"\D", "", part)) for part in found.groups()))
-            return (low, high) if low <= high else None
+            return (low, high) if low <= high <= UNBOUNDED else None
     return None
 
 
@@ -113,7 +113,7 @@ _CHOICES = {
 
 
 def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is assumed as texts by name; ``assume`` is a file that the others change."""
+    """Return assumptions as texts by name; ``assume`` is a file that the others change."""
     given = dict(options)
     file = given.pop("assume", None)
     found = {} if file is None else _flat(read_toml(check.path(file, "assume")))
@@ -148,10 +148,10 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 # -----------------------------------------------------------------------------
-# Grids: the rows of a file or a frame below their headings, every cell as text.
+# Sheets: the rows of a file or a frame below their headings, every cell as text.
 
 
-class Grid(NamedTuple):
+class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file."""
 
     name: str
@@ -159,10 +159,10 @@ class Grid(NamedTuple):
     rows: list[tuple[int, list[str]]]
 
 
-def frame_grids(frames: Any) -> list[Grid]:
-    """Return the grids of a data frame or several."""
+def frame_sheets(frames: Any) -> list[Sheet]:
+    """Return the sheets of a data frame or several."""
     several = [frames] if isinstance(frames, pd.DataFrame) else check.items(frames, "frame")
-    grids = []
+    sheets = []
     for number, frame in enumerate(several, 1):
         given = check.frame(frame, "frame")
         given = given.reset_index() if any(n is not None for n in given.index.names) else given
@@ -172,12 +172,12 @@ def frame_grids(frames: Any) -> list[Grid]:
             ["" if pd.isna(value) else str(value).strip() for value in row]
             for row in given.itertuples(index=False, name=None)
         ]
-        grids.append(Grid(f"frame {number}", heads, list(enumerate(texts, 1))))
-    return grids
+        sheets.append(Sheet(f"frame {number}", heads, list(enumerate(texts, 1))))
+    return sheets
 
 
-def file_grid(file: Path) -> Grid:
-    """Return the grid of a text file: its delimiter, headings and rows are found by rule.
+def file_sheet(file: Path) -> Sheet:
+    """Return the sheet of a text file: its delimiter, headings and rows are found by rule.
 
     The delimiter is that which most rows have in the same number.  The first row with two texts is
     that of the headings; where it has gaps, it is joined with the next.  Lines of one text are
@@ -215,11 +215,11 @@ def file_grid(file: Path) -> Grid:
         heads = [
             f"{a}!!{b}" if a and b else a or b for a, b in zip(heads, rows.pop(0)[1], strict=True)
         ]
-    return Grid(str(file), heads, rows)
+    return Sheet(str(file), heads, rows)
 
 
 # -----------------------------------------------------------------------------
-# From grids to cells: which columns are variables, and which are counts of what.
+# From sheets to cells: which columns are variables, and which are counts of what.
 
 
 class Cell(NamedTuple):
@@ -238,32 +238,43 @@ class Cell(NamedTuple):
 
 
 class _Reader:
-    """Grids as cells, in ``lines`` what was taken for what, and the ``questions`` with guesses."""
+    """Sheets as cells, in ``lines`` what was taken for what, and the ``questions`` with guesses."""
 
-    def __init__(self, said: Mapping[str, str]) -> None:
+    def __init__(self, said: Mapping[str, str], sheets: Sequence[Sheet]) -> None:
         self.said = said
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
-        self.fixed: dict[str, tuple[str, str]] = {}
+        self.kinds = set[str]()
         self.columns = self.section("columns")
+        #: Headings with the one value that they have in every row of every file.
+        every = [
+            {
+                (_key(head), values.pop())
+                for at, head in enumerate(sheet.heads)
+                if len(values := {row[at] for _, row in sheet.rows}) == 1
+            }
+            for sheet in sheets
+        ]
+        self.fixed = set.intersection(*every) if every else set()
 
     def section(self, name: str) -> dict[str, str]:
-        """Return what is said of headings or labels, by their spelling."""
-        start = f"{name}."
-        return {_key(k[len(start) :]): v for k, v in self.said.items() if k.startswith(start)}
+        """Return the assumptions about headings or labels, by their spelling."""
+        size = len(name) + 1
+        own = {k: v for k, v in self.said.items() if k[:size].casefold() == f"{name}.".casefold()}
+        return {_key(k[size:]): v for k, v in own.items()}
 
     def ask(self, name: str, guess: str, text: str) -> str:
-        """Return what is said under a name; else note the question and return the guess."""
+        """Return the answer to a question; without one note it and return the guess."""
         if name not in self.said:
             self.questions[name] = guess, text
         return self.said.get(name, guess)
 
-    def cells(self, grid: Grid) -> Iterator[Cell]:
-        """Yield the cells of a grid."""
-        names, counts, flags = self._roles(grid)
+    def cells(self, sheet: Sheet) -> Iterator[Cell]:
+        """Yield the cells of a sheet."""
+        names, counts, flags = self._roles(sheet)
         seen: dict[tuple[tuple[str, str], ...], None] = {}
         above: dict[str, str] = {}
-        for row, texts in grid.rows:
+        for row, texts in sheet.rows:
             at: dict[str, str] = {}
             for column, name in names.items():
                 label = texts[column]
@@ -272,7 +283,7 @@ class _Reader:
                 if not label and (self.said.get("blank") or any(map(_TOTAL.fullmatch, texts))):
                     label = "Total"
                 if not label:
-                    cell = Cell(grid.name, row, grid.heads[column], at, label)
+                    cell = Cell(sheet.name, row, sheet.heads[column], at, label)
                     raise cell.refuse("have a label (blank=above or blank=total explains it)")
                 above[name] = at[name] = label
             for column, labels in counts.items():
@@ -280,21 +291,21 @@ class _Reader:
                 if flag:
                     text = f"{text} {flag}" if _WHOLE.fullmatch(text) else flag
                 seen[tuple((at | labels).items())] = None
-                yield Cell(grid.name, row, grid.heads[column], at | labels, text)
+                yield Cell(sheet.name, row, sheet.heads[column], at | labels, text)
         if self.said.get("absent") == "zero":
             own = list(dict.fromkeys(n for key in seen for n, _ in key))
             every = [list(dict.fromkeys(dict(key).get(n, "") for key in seen)) for n in own]
             if prod(map(len, every)) > _MOST:
-                raise DataError(f"{grid.name}: must have at most {_MOST} combinations of labels")
+                raise DataError(f"{sheet.name}: must have at most {_MOST} combinations of labels")
             for one in product(*every):
                 key = tuple((n, label) for n, label in zip(own, one, strict=True) if label)
                 if key not in seen:
-                    yield Cell(grid.name, 0, "absent", dict(key), "0")
+                    yield Cell(sheet.name, 0, "absent", dict(key), "0")
 
-    def _roles(self, grid: Grid) -> tuple[dict[int, str], dict[int, dict[str, str]], list[int]]:
+    def _roles(self, sheet: Sheet) -> tuple[dict[int, str], dict[int, dict[str, str]], list[int]]:
         """Return variables and counts by column, and columns of flags."""
-        heads = [_key(re.sub(r"\(\d+ categories\)", "", head)) for head in grid.heads]
-        columns = [[row[i] for _, row in grid.rows] for i in range(len(heads))]
+        heads = [_key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
+        columns = [[row[i] for _, row in sheet.rows] for i in range(len(heads))]
         said = {i: self.columns[head] for i, head in enumerate(heads) if head in self.columns}
         names = {i: t for i, t in said.items() if t not in ("count", "ignored") and "=" not in t}
         counts: dict[int, dict[str, str]] = {
@@ -321,15 +332,15 @@ class _Reader:
             counts = {i: {} for i in (named or numeric)[:1]}
             names |= {i: heads[i] for i in numeric if i not in named and i not in counts}
         elif not counts:
-            counts = self._wide({i: grid.heads[i] for i in numeric})
+            counts = self._wide({i: sheet.heads[i] for i in numeric})
         if not counts:
             raise DataError(
-                f"{grid.name}: must have a column of counts, got {shown(grid.heads)}; "
+                f"{sheet.name}: must have a column of counts, got {shown(sheet.heads)}; "
                 "columns.HEADING=count names it"
             )
-        what = [grid.heads[i] for i in counts]
+        what = [sheet.heads[i] for i in counts]
         self.lines.append(
-            f"{Path(grid.name).name}: {len(grid.rows)} rows, counts in {_listing(what)}"
+            f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {_listing(what)}"
         )
         for i, j in permutations([i for i in names if i not in said], 2):
             pairs = set(zip(columns[i], columns[j], strict=True))
@@ -337,24 +348,23 @@ class _Reader:
             same = _CODE.sub("", heads[i]) == _CODE.sub("", heads[j]) or "name" in heads[j]
             if re.search(r"\b(code|id)\b", heads[i]) and one and same and j in names:
                 names.pop(i, None)
-        for i in [i for i in names if i not in said and len({*columns[i]}) == 1]:
-            value, other = columns[i][0], self.fixed.get(names[i], (columns[i][0], ""))
-            if value != other[0]:
-                raise DataError(
-                    f"{grid.name}: column {shown(grid.heads[i])}: must be {shown(other[0])} as in "
-                    f"{other[1]}, got {shown(value)}: other records are another attack "
-                    f"(columns.{grid.heads[i][:80]}=ignored takes them for the same)"
-                )
-            if not _TOTAL.fullmatch(value):
-                self.fixed[names.pop(i)] = value, grid.name
-        unused = [h for i, h in enumerate(grid.heads) if h and i not in {*names, *counts, *flags}]
+        for i in [i for i in names if i not in said]:
+            value = columns[i][0]
+            if (_key(sheet.heads[i]), value) in self.fixed and not _TOTAL.fullmatch(value):
+                del names[i]
+        unused = [h for i, h in enumerate(sheet.heads) if h and i not in {*names, *counts, *flags}]
         if unused:
             self.lines.append(f"  not used: {_listing(unused)}")
-        short = {
-            i: (i in said and name) or _CODE.sub("", name) or name for i, name in names.items()
-        }
-        unique = len(set(short.values())) == len(short)
-        return dict(sorted((short if unique else names).items())), counts, flags
+        short = {i: name if i in said else _CODE.sub("", name) or name for i, name in names.items()}
+        names = short if len({*short.values()}) == len(short) else names
+        taken = [*names.values(), *dict.fromkeys(n for own in counts.values() for n in own)]
+        if len({*taken}) < len(taken):
+            again = next(name for name in taken if taken.count(name) > 1)
+            raise DataError(
+                f"{sheet.name}: columns must be different variables, got {shown(again)} again "
+                "(columns.HEADING=name tells them apart)"
+            )
+        return dict(sorted(names.items())), counts, flags
 
     def _like_count(self, text: str) -> bool:
         kinds = (_FLAGGED.fullmatch, _MARK.fullmatch, _range)
@@ -376,6 +386,7 @@ class _Reader:
                 kind = "sex" if _key(label) in _SAME.values() else kind
                 kinds.setdefault(kind, {})[label] = None
                 found[i][self.columns.get(kind, kind)] = label
+        self.kinds |= {*kinds}
         flat = all(len(labels) < 2 for labels in found.values())
         for kind, labels in kinds.items():
             if (
@@ -438,16 +449,19 @@ def _variables(cells: Sequence[Cell], reader: _Reader) -> dict[str, _Variable]:
         reached = [
             {i for x in labels for i in own.groups.get(_key(x), ())} for labels in files.values()
         ]
-        for (file, labels), some in zip(files.items(), reached, strict=True):
-            for label in labels:
-                group = {*own.groups.get(_key(label), ())}
-                if (
-                    sum(bool(group & other) for other in reached) == 1 < len(files)
-                    and group <= some
-                ):
-                    text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
-                    if _key(label) not in said:
-                        reader.ask(f"labels.{name}.{label}", label, text)
+        alone = {
+            file: [
+                label for label in labels
+                if (group := {*own.groups.get(_key(label), ())})
+                and sum(bool(group & other) for other in reached) == 1
+                and _key(label) not in said
+            ]
+            for file, labels in files.items()
+        }  # fmt: skip
+        if sum(map(bool, alone.values())) > 1:  # else one file has fewer labels, no other spelling
+            for file, label in ((f, label) for f, labels in alone.items() for label in labels):
+                text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
+                reader.ask(f"labels.{name}.{label}", label, text)
     for a, b in combinations(seen, 2):
         alike = {*found[a].groups} == {*found[b].groups} and len(found[a].labels) > 1
         both = found[a].intervals and found[b].intervals
@@ -461,7 +475,7 @@ def _variables(cells: Sequence[Cell], reader: _Reader) -> dict[str, _Variable]:
 
 
 class _Value(NamedTuple):
-    """What a text says: a number under a law; ``kind`` is empty for plain counts."""
+    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts."""
 
     law: Likelihood
     number: int
@@ -498,10 +512,10 @@ class Layouts(NamedTuple):
         return "".join(f"{name} = {text}\n" for name, text in quoted).replace("\x7f", "\\u007f")
 
 
-def read_layouts(grids: Sequence[Grid], options: Mapping[str, Any]) -> Layouts:
-    """Return the tables of grids; ``options`` are those of :meth:`PublishedTables.read`."""
-    reader = _Reader(assumptions(options))
-    cells = [cell for grid in grids for cell in reader.cells(grid)]
+def read_layouts(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> Layouts:
+    """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
+    reader = _Reader(assumptions(options), sheets)
+    cells = [cell for sheet in sheets for cell in reader.cells(sheet)]
     if not 0 < len(cells) <= _MOST:
         raise DataError(f"tables must hold from 1 to {_MOST} counts, got {len(cells)}")
     laws = _laws(cells, reader)
@@ -511,6 +525,14 @@ def read_layouts(grids: Sequence[Grid], options: Mapping[str, Any]) -> Layouts:
         {n: g for n, x in cell.at.items() if (g := variables[n].groups.get(_key(x)))}
         for cell in cells
     ]
+    heads = {_key(re.sub(r"\(\d+ categories\)", "", h)) for sheet in sheets for h in sheet.heads}
+    for name in reader.said:
+        section, _, rest = name.partition(".")
+        known = any(_key(rest).startswith(f"{_key(n)}.") for n in variables)
+        used = {*heads, *reader.kinds, *map(_key, variables)}
+        if (section == "labels" and not known) or (section == "columns" and _key(rest) not in used):
+            have = _listing([*variables, *heads])
+            raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}")
     counts = {frozenset(at.items()): v.number for at, v in zip(where, values, strict=True)}
     sure = all(value.law.exact and not value.hidden for value in values)
     for name, variable in variables.items():
@@ -531,7 +553,7 @@ def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
     laws: dict[str, Likelihood] = {}
     for file in dict.fromkeys(cell.file for cell in cells):
         own = [cell.text for cell in cells if cell.file == file and _WHOLE.fullmatch(cell.text)]
-        numbers = [int(re.sub(r"\D", "", text.partition(".")[0])) for text in own]
+        numbers = [ends[0] for text in own if (ends := _range(text))]
         several = sum(n > 0 for n in numbers) > 2
         base = next((b for b in (10, 5, 3) if several and not any(n % b for n in numbers)), 0)
         guess, name = f"random-{base}" if base else "exact", f"counts.{Path(file).name}"
@@ -548,12 +570,19 @@ def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
     return laws
 
 
+def _plain(cell: Cell, law: Likelihood, number: int) -> _Value:
+    """Return a count as it stands; refuse one that is not rounded as all are."""
+    if law.support(number)[0] > law.support(number)[1]:
+        raise cell.refuse(f"be rounded as counts says ({law})")
+    return _Value(law, number)
+
+
 def _value(cell: Cell, law: Likelihood, reader: _Reader) -> _Value:
-    """Return what a cell says; refuse what is no count, no range and no mark."""
+    """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, known = cell.text, f"marks.{cell.text}" in reader.said
     ends = None if known else _range(text)
     if ends and _WHOLE.fullmatch(text) and cell.row:
-        return _Value(law, ends[0])
+        return _plain(cell, law, ends[0])
     if ends is None:
         flagged = None if known else _FLAGGED.fullmatch(text)
         mark = flagged[2] if flagged else text
@@ -569,7 +598,7 @@ def _value(cell: Cell, law: Likelihood, reader: _Reader) -> _Value:
             raise cell.refuse("have a count beside the note")
         number = _range(flagged[1]) if flagged else None
         if said == "note" and number:
-            return _Value(law, number[0])
+            return _plain(cell, law, number[0])
         ends = _range(said) or (0, UNBOUNDED)
     low, high = ends
     if low == high:
@@ -605,22 +634,20 @@ def _tables(
     variables: Mapping[str, _Variable],
 ) -> tuple[pd.DataFrame, tuple[Any, ...]]:
     """Return a row for each cell, and the parts of the tables: one for each margin and law."""
-    made: dict[tuple[str, Likelihood], dict[Any, tuple[Cell, _Value]]] = {}
+    made: dict[str, dict[Any, tuple[Cell, _Value]]] = {}
+    law_of: dict[str, Likelihood] = {}
     for cell, at, value in zip(cells, where, values, strict=True):
         title = " * ".join(n for n in variables if n in at) or "total"
         title += f" ({value.kind})" * bool(value.kind)
         key = tuple((n, at[n]) for n in variables if n in at)
         for name in _numbered(title):  # what two files say of a cell is of two tables
-            known = made.setdefault((name, value.law), {}).setdefault(key, (cell, value))
-            if known[1] == value and not any(n == name and w != value.law for n, w in made):
+            own = made.setdefault(name, {})
+            law = law_of.setdefault(name, value.law)
+            if law == value.law and own.setdefault(key, (cell, value))[1] == value:
                 break
-            if known[0] is cell:
-                del made[name, value.law][key]
     rows, tables = [], []
     counts, hidden, laws = {}, {}, {}
-    for (name, law), entries in made.items():
-        if not entries:
-            continue
+    for name, entries in made.items():
         parts, used = [], set[str]()
         for key, (cell, _) in entries.items():
             labels = {n: variables[n].names[group] for n, group in key}
@@ -636,10 +663,10 @@ def _tables(
         counts["all", name] = sparse.csr_array([[v.number for v in given]], dtype=np.int64)
         if any(v.hidden for v in given):
             hidden["all", name] = sparse.csr_array([[v.hidden for v in given]], dtype=np.bool_)
-        if not law.plain:
-            laws["all", name] = law
-    own = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in variables.items()]
-    schema = {"name": "published", "attributes": own, "geography": None}
+        if not law_of[name].plain:
+            laws["all", name] = law_of[name]
+    about = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in variables.items()]
+    schema = {"name": "published", "attributes": about, "geography": None}
     work = Workload.from_dict({"schema": schema, "levels": ["all"], "tables": tables})
     return pd.DataFrame(rows), (work, {"all": np.array([""])}, counts, hidden, laws)
 

@@ -379,8 +379,8 @@ class PublishedTables:
         >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
         [[[4]], [[6]], [[7]]]
         """
-        grids = layouts.frame_grids(frame)
-        return cls(*layouts.read_layouts(grids, assumptions).confirmed())
+        sheets = layouts.frame_sheets(frame)
+        return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
 
     @classmethod
     def read(
@@ -421,8 +421,8 @@ class PublishedTables:
         several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
         files = [check.path(file, "folder") for file in several]
         if len(files) != 1 or files[0].is_file() or assumptions:
-            grids = [layouts.file_grid(file) for file in files]
-            return cls(*layouts.read_layouts(grids, assumptions).confirmed())
+            sheets = [layouts.file_sheet(file) for file in files]
+            return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
         source = files[0]
         if not Partitions.there(source):
             return cls(*exchange.read(source))

@@ -51,9 +51,9 @@ def test_guesses_stop_the_command_until_they_are_confirmed(run, tmp_path):
     status, said, _ = run("attack", *CLINIC, "--save-assumptions", file)
     assert status == 0
     assert all(f"--set '{text}'" in said for text in READ[:3])
-    status, _, _ = run("attack", *CLINIC, "-o", out, "--assume", file, "--set", "counts=nearest-3")
+    status, _, _ = run("attack", *CLINIC, "-o", out, "--assume", file, "--set", "marks.<3=1-2")
     assert status == 0
-    assert '"counts" = "nearest-3"' in (out / "reading.toml").read_text()
+    assert '"marks.<3" = "1-2"' in (out / "reading.toml").read_text()
 
 
 def test_tables_that_contradict_say_which_cells(run, tmp_path):

@@ -13,7 +13,7 @@ from bayesrisk import PublishedTables
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
-from bayesrisk.tables.layouts import file_grid, frame_grids, read_layouts
+from bayesrisk.tables.layouts import file_sheet, frame_sheets, read_layouts
 
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 MOST = 2**52
@@ -103,7 +103,7 @@ def test_layouts_of_agencies_are_read(name):
 
 @pytest.mark.parametrize("name", READ)
 def test_guesses_are_asked_and_kept(name, tmp_path):
-    said = read_layouts([file_grid(LAYOUTS / name)], {})
+    said = read_layouts([file_sheet(LAYOUTS / name)], {})
     assert "counts" in said.questions
     with pytest.raises(ArgumentError, match="counts="):
         PublishedTables.read(LAYOUTS / name)
@@ -111,7 +111,7 @@ def test_guesses_are_asked_and_kept(name, tmp_path):
     file.write_text(said.to_toml(), encoding="utf-8")
     tables = PublishedTables.read(LAYOUTS / name, assume=file)
     assert ends(tables) == ends(PublishedTables(*said.parts))
-    assert read_layouts([file_grid(LAYOUTS / name)], {"assume": file}).questions == {}
+    assert read_layouts([file_sheet(LAYOUTS / name)], {"assume": file}).questions == {}
 
 
 def test_files_share_variables():
@@ -126,7 +126,7 @@ def test_files_share_variables():
     # Two of the children have a diagnosis, one an injury: the other has asthma.
     asthma = found.loc[("age * diagnosis (0-2)", "0-17, Asthma")]
     assert (asthma["high_stated"], asthma["low"], asthma["high"]) == (2, 1, 1)
-    asked = read_layouts([file_grid(file) for file in files], {}).questions
+    asked = read_layouts([file_sheet(file) for file in files], {}).questions
     assert asked["columns.age group"][0] == "age"
 
 
@@ -135,6 +135,8 @@ REFUSED = {
     "a,b,count\nx,y,1\n,z,5\nw,y,2\n": r"row 3, column 'a'.*label",
     "a,b,count\nx,y,1\nonly,,\nw,y,2\n": r"row 3.*only",
     "a,b\nx,y\nz,w\n": "column of counts",
+    "a,A,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'a'",
+    "a,b,count\nx,y,1\nx,z,99999999999999999999\nw,y,2\n": "row 3, column 'count'",
     "": "headings",
 }
 
@@ -157,6 +159,8 @@ def test_what_is_not_understood_is_refused_by_its_place(text, tmp_path):
         ({"totals": "yes"}, "totals must be complete or partial"),
         ({"roundings": "exact"}, "assumptions must be counts"),
         ({"columns": {"a": 3}}, "a text"),
+        ({"counts": "exact", "columns": {"b": "c"}}, "columns.b must be about"),
+        ({"counts": "exact", "labels": {"b": {"x": "all"}}}, "labels.b.x must be about"),
     ],
 )
 def test_assumptions_are_checked(options, words):
@@ -166,23 +170,42 @@ def test_assumptions_are_checked(options, words):
 
 def test_files_of_other_years_are_not_put_together():
     frames = [
-        pd.DataFrame({"year": year, "sex": ["F", "M"], "count": [4, 5]})
+        pd.DataFrame({"year": year, "area": "Gander", "sex": ["F", "M"], "count": [4, 5]})
         for year in ("1990", "1991")
     ]
-    with pytest.raises(DataError, match=r"'1990'.*'1991'"):
-        PublishedTables.from_frame(frames, counts="exact")
+    asked = read_layouts(frame_sheets(frames), {"counts": "exact"}).questions
+    assert {"labels.year.1990", "labels.year.1991"} <= set(asked)
+    labels = {"year": {"1990": "1990", "1991": "1991"}}
+    tables = PublishedTables.from_frame(frames, counts="exact", labels=labels)
+    assert tables.workload.schema.names == ("year", "sex")
+    assert len(ends(tables)) == 4
+
+
+def test_a_file_about_one_region_says_nothing_of_others():
+    every = pd.DataFrame({"region": ["North", "South", "Total"], "count": [4, 6, 10]})
+    north = pd.DataFrame({"region": "North", "sex": ["F", "M"], "count": [1, 3]})
+    tables = PublishedTables.from_frame([every, north], counts="exact", totals="complete")
+    counts = count_bounds(tables).counts.set_index("cell")
+    assert counts.loc["North, F", ["low", "high"]].tolist() == [1, 1]
+    assert counts.loc["total", "high"] == 10
 
 
 def test_labels_of_one_file_alone_are_asked():
     first = pd.DataFrame({"region": ["North", "South"], "count": [4, 5]})
     second = pd.DataFrame({"region": ["North", "S."], "sex": ["F", "F"], "count": [1, 2]})
     second = pd.concat([second, second.assign(sex="M", count=3)])
-    asked = read_layouts(frame_grids([first, second]), {"counts": "exact"}).questions
+    asked = read_layouts(frame_sheets([first, second]), {"counts": "exact"}).questions
     assert {"labels.region.South", "labels.region.S."} <= set(asked)
     tables = PublishedTables.from_frame(
         [first, second], counts="exact", labels={"region": {"S.": "South"}}
     )
     assert tables.workload.schema.attribute("region").labels == ("North", "South")
+
+
+def test_a_count_that_is_not_rounded_is_refused():
+    frame = pd.DataFrame({"sex": ["F", "M"], "count": [3, 4]})
+    with pytest.raises(DataError, match=r"frame 1: row 2, column 'count'.*'4'"):
+        PublishedTables.from_frame(frame, counts="random-3")
 
 
 def test_a_total_may_count_others():
