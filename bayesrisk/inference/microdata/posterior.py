@@ -171,7 +171,7 @@ class _Settings(NamedTuple):
 
 
 def microdata_posterior(
-    release: Release,
+    release: Release | Mapping[str, Release] | Sequence[Release],
     questions: Sequence[RecordQuestion],
     *,
     level: str,
@@ -197,8 +197,9 @@ def microdata_posterior(
 
     Parameters
     ----------
-    release : Release
-        Tables with their likelihoods.
+    release : Release, or sequence of them, or mapping by name
+        Tables with their likelihoods; several releases of the same people are combined, see
+        :meth:`Release.combine`.
     questions : sequence of RecordQuestion
         What is asked.
     level, place : str
@@ -277,6 +278,8 @@ def microdata_posterior(
     0.8
     """
     asked = check.instances(questions, RecordQuestion, "questions")
+    if isinstance(release, (Mapping, Sequence)):
+        release = Release.combine(release)
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)

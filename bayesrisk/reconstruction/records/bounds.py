@@ -34,7 +34,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
 from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import SeveralTables, one_release
 from bayesrisk.tables.workload import Workload
 
 # -----------------------------------------------------------------------------
@@ -484,7 +484,7 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
 
 
 def count_bounds(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str | None = None,
     queries: Workload | None = None,
@@ -501,8 +501,9 @@ def count_bounds(
 
     Parameters
     ----------
-    tables : PublishedTables
-        Tables of true counts, or of counts that limit the true ones; noisy counts do not.
+    tables : PublishedTables, or sequence of them, or mapping by name
+        Tables of true counts, or of counts that limit the true ones; noisy counts do not.  Of one
+        release, or of several of the same people.
     scope : str, optional
         The level whose tables are taken together, with those of finer levels: by default the finest
         level, every place by itself.
@@ -543,7 +544,7 @@ def count_bounds(
     1    m           2            4    2     2
     2    f           0            1    0     0
     """
-    check.instance(tables, PublishedTables, "tables")
+    tables = one_release(tables)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)

@@ -42,7 +42,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend, checked_nodes
 from bayesrisk.release import Release
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import SeveralTables, one_release
 
 
 @displayed
@@ -169,7 +169,7 @@ class Reconstruction(AttackResult):
 
 
 def reconstruct(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
     solver: str | SolverBackend = "highs",
@@ -188,9 +188,10 @@ def reconstruct(
 
     Parameters
     ----------
-    tables : PublishedTables
+    tables : PublishedTables, or sequence of them, or mapping by name
         Tables of true counts, or of counts that limit the true ones, such as rounded ones;
-        suppressed cells say nothing but by a rule.
+        suppressed cells say nothing but by a rule.  Tables of several releases of the same people
+        are combined, see :meth:`PublishedTables.combine`.
     scope : str
         The finest level of the tables (``"block"``) for every block by itself, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
@@ -451,7 +452,7 @@ class SolutionVariability:
 
 
 def solution_variability(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
     larger: str = "tract",
@@ -529,7 +530,8 @@ def solution_variability(
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
     node_limit = checked_nodes(node_limit, backend.name)
-    level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
+    tables = one_release(tables)
+    level = tables.workload.levels[-1]
     known = level if scope == "block" else larger
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
