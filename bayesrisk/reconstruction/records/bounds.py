@@ -76,7 +76,6 @@ class _Ends:
             model.row_high[kept],
         )  # fmt: skip
         begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
-
         self._linear = Sifted(self._lean, begin, deadline=deadline)
 
     @property
@@ -424,14 +423,11 @@ class CountBounds:
         For blocks without a solution the published cells that contradict each other, or the reason.
     scope : str
         The level whose tables were taken together.
-    taken_as_true : bool
-        Always False: counts are read as the ranges that they stand for.
     """
 
     counts: pd.DataFrame
     conflict: Mapping[str, str]
     scope: str
-    taken_as_true: bool = False
 
     @property
     def facts(self) -> dict[str, int]:
