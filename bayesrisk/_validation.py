@@ -1,5 +1,6 @@
 """Every check of an argument, once: the message names the argument, its bound and the value."""
 
+import re
 from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal
 from difflib import get_close_matches
@@ -55,6 +56,7 @@ MAX_ELEMENTS = 2**30
 MAX_ITEMS = 2**22
 _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
+_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -156,8 +158,11 @@ def real_array(
 ) -> FloatArray:
     """Return ``value`` as finite float64 within its bounds.
 
-    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them.
+    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
+    one fraction of digits as text, such as ``"1/10"``.
     """
+    if isinstance(value, str) and _FRACTION.fullmatch(value):
+        value = Fraction(value)
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
@@ -267,10 +272,22 @@ def did_you_mean(value: object, options: Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
-    near = get_close_matches(
-        value.lower(), [o for o in options if isinstance(o, str)], n=1, cutoff=_LIKE
-    )
-    return f". Did you mean {near[0]!r}?" if near else ""
+    folded = {_folded(o): o for o in options if isinstance(o, str)}
+    near = get_close_matches(_folded(value), folded, n=1, cutoff=_LIKE)
+    return f". Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def _folded(name: str) -> str:
+    """Return a name without what is easily confused: capitals, hyphens and underscores."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def unknown(name: object, options: Iterable[str], shown_most: int = 12) -> str:
+    """Return what a message says after ``must be one of``: the names, the value, the likest."""
+    known = list(options)
+    rest = ", ..." if len(known) > shown_most else ""
+    names = ", ".join(map(shown, known[:shown_most]))
+    return f"{names}{rest}, got {shown(name)}{did_you_mean(name, known)}"
 
 
 def text(value: object, name: str) -> str:
