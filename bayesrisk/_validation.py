@@ -282,14 +282,6 @@ def _folded(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def unknown(name: object, options: Iterable[str], shown_most: int = 12) -> str:
-    """Return what a message says after ``must be one of``: the names, the value, the likest."""
-    known = list(options)
-    rest = ", ..." if len(known) > shown_most else ""
-    names = ", ".join(map(shown, known[:shown_most]))
-    return f"{names}{rest}, got {shown(name)}{did_you_mean(name, known)}"
-
-
 def text(value: object, name: str) -> str:
     """Return a text that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:
@@ -382,20 +374,42 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
 
 
 def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
-    """Return a pandas data frame that has each of the columns once."""
+    """Return a pandas data frame that has each of the columns once.
+
+    Whatever speaks the Arrow PyCapsule interface becomes one: a frame of polars, a table of Arrow,
+    a relation of duckdb.
+    """
     import pandas as pd  # slow to import
 
     if not isinstance(value, pd.DataFrame):
-        kind = type(value)
-        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
-        advice = "; use .to_pandas()" if hasattr(value, "to_pandas") else ""
-        raise ArgumentTypeError(f"{name} must be a pandas DataFrame, got {called}{advice}")
+        value = _arrow_frame(value, name)
     has = value.columns.tolist()
     for wrong, fault in ((0, "lacks"), (2, "repeats")):
         found = [column for column in columns if min(has.count(column), 2) == wrong]
         if found:
-            raise DataError(f"{name}: must have the columns {list(columns)}, it {fault} {found}")
+            like = did_you_mean(found[0], set(has).difference(columns))
+            raise DataError(
+                f"{name}: must have the columns {list(columns)}, it {fault} {found}{like}"
+            )
     return value
+
+
+def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
+    """Return what a table of another library holds as a pandas data frame."""
+    if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
+        kind = type(value)
+        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+        raise ArgumentTypeError(
+            f"{name} must be a DataFrame of pandas, polars or another library that gives its "
+            f"columns to Arrow (__arrow_c_stream__), got {called}"
+        )
+    import pyarrow as pa  # slow to import
+
+    try:
+        made: pd.DataFrame = pa.table(value).to_pandas()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{name}: cannot be read from Arrow: {shown(str(error))}") from error
+    return made
 
 
 def groups_as_text(column: "pd.Series") -> "pd.Series":

@@ -24,13 +24,13 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,

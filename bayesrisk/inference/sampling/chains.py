@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
@@ -46,7 +46,7 @@ Prior = Callable[[np.random.Generator, int], dict[str, IntArray]]
 
 @displayed
 @dataclass(frozen=True)
-class Samples:
+class Samples(Tabular):
     """Draws of a posterior by Gibbs sampling, with their origin.
 
     Read :func:`diagnose` before using them: an average of draws is no better than the chains'
@@ -317,7 +317,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
-def _published(samples: Samples) -> tuple[IntArray, FloatArray, FloatArray]:
+def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     """Return what would be published, drawn, and log-likelihood; the last axis is the release.
 
     The numbers are those of the origin of the draws, and so the same whenever they are asked for.
@@ -328,7 +328,8 @@ def _published(samples: Samples) -> tuple[IntArray, FloatArray, FloatArray]:
     true = np.stack([count[name] for name in samples.releases], axis=-1)
     noise = DiscreteGaussian(np.maximum(0.5 / samples.constants["precision"], 1e-100))
     likelihood = np.asarray(noise.logpmf(samples.observed["noisy_count"] - true))
-    return true + noise.rvs(true.shape, random_state=_stream(samples, 0)), likelihood
+    drawn: IntArray = true + noise.rvs(true.shape, random_state=_stream(samples, 0))
+    return drawn, likelihood
 
 
 def _stream(samples: Samples, child: int) -> np.random.Generator:
@@ -433,7 +434,7 @@ def to_arviz(samples: Samples) -> Any:
 
 @displayed
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Tabular):
     """Diagnostics of convergence, for each variable and in a verdict.
 
     Attributes

@@ -14,6 +14,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._random import seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
@@ -351,6 +352,7 @@ def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> kernels.TreeModel:
     )
 
 
+@seeded
 def sample_tree(
     tree: Tree,
     *,
@@ -532,7 +534,7 @@ def _draw_from(table: LogTable, rng: np.random.Generator, size: int) -> IntArray
     """Draw counts from a table by inversion."""
     cumulative = np.cumsum(np.exp(table.log_pmf - table.log_pmf.max()))
     found = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-    return table.start + np.minimum(found, cumulative.size - 1)
+    return np.asarray(table.start + np.minimum(found, cumulative.size - 1), dtype=np.int64)
 
 
 # -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -47,7 +47,7 @@ from bayesrisk.tables.published import PublishedTables
 
 @displayed
 @dataclass(frozen=True)
-class Reconstruction(AttackResult):
+class Reconstruction(AttackResult, Tabular):
     """Histograms that fit published tables, block by block, and what is proved about each.
 
     Attributes
@@ -378,7 +378,7 @@ def variability_scope(
 
 @displayed
 @dataclass(frozen=True)
-class SolutionVariability:
+class SolutionVariability(Tabular):
     """Bounds of the solution variability of every place.
 
     Attributes
