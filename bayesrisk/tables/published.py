@@ -17,7 +17,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import exchange
@@ -189,7 +189,7 @@ def _check_same(schema: Schema, other: Schema) -> None:
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class PublishedTables:
+class PublishedTables(Tabular):
     """Counts of every cell of every table of a workload, at every place.
 
     Attributes

@@ -427,7 +427,7 @@ class Schema:
             columns = [str(c) for c in about.columns if c != place.finest]
         wanted = check.texts(columns, "columns")
         needed = wanted if place is EVERYWHERE else (place.finest, *wanted)
-        found = _documents.frame_attributes(check.frame(frame, "frame", needed), wanted)
+        found = _documents.frame_attributes(check.frame(about, "frame", needed), wanted)
         attributes = tuple(Attribute(**a) for a in found)
         return cls(check.text(name, "name"), attributes, place)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -52,7 +52,7 @@ STATUS = {
 
 @displayed
 @dataclass(frozen=True)
-class Claims(AttackResult):
+class Claims(AttackResult, Tabular):
     """Claims about places, and what is proved of each.
 
     Attributes
@@ -179,8 +179,8 @@ class Claims(AttackResult):
         found = self.to_frame(readable=readable)
         if singletons:
             found = found[one_record(found)]
-        records = self.rows if rows is None else rows
-        missing = [c for c in (self.level, *self.columns) if c not in check.frame(records, "rows")]
+        records = check.frame(self.rows if rows is None else rows, "rows")
+        missing = [c for c in (self.level, *self.columns) if c not in records]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
         most = range(1, len(self.columns) + 1)
@@ -635,7 +635,7 @@ def verify_claims(
     ['verified', 'refuted']
     """
     frame = candidates.claims if isinstance(candidates, Claims) else candidates
-    check.frame(frame, "candidates")
+    frame = check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
     problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)

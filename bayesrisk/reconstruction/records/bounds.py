@@ -1,5 +1,7 @@
 """Smallest and largest counts that published tables allow, each end proved and reached."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, TOPLESS, UNBOUNDED
@@ -406,7 +408,7 @@ def _answers(
 
 @displayed
 @dataclass(frozen=True)
-class CountBounds:
+class CountBounds(Tabular):
     """Smallest and largest counts that published tables allow, and whether each is proved.
 
     Attributes
