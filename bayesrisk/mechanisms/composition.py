@@ -17,7 +17,7 @@ from bayesrisk.tables import Microdata, Records, Workload
 _KEYS = {"mechanism", "parameters", "tables"}
 
 
-class _Part(NamedTuple):
+class _Share(NamedTuple):
     """A mechanism, and the names of the tables that it publishes; all of them where None."""
 
     mechanism: Mechanism
@@ -28,7 +28,7 @@ class _Part(NamedTuple):
         return workload if self.tables is None else workload.select(tables=list(self.tables))
 
 
-class Composition(BaseMechanism):
+class ReleaseComposition(BaseMechanism):
     """Publish several releases of the same records, as an agency does over the years.
 
     What everybody then holds is :meth:`Release.combine` of all: chance of one has no part in the
@@ -38,27 +38,29 @@ class Composition(BaseMechanism):
 
     Parameters
     ----------
-    releases : mapping of str to mapping
-        For each release ``mechanism``, a name, and perhaps ``parameters``, its keyword arguments,
-        and ``tables``, the names of those that it publishes, by default all.
+    releases : mapping of str to str or mapping
+        For each release the recipe of a mechanism (:func:`make_mechanism`); or ``mechanism``, a
+        name or recipe, and perhaps ``parameters``, its keyword arguments, and ``tables``, the names
+        of those that it publishes, by default all.
 
     Examples
     --------
     >>> from bayesrisk.mechanisms import make_mechanism
     >>> both = make_mechanism("composition", releases={
     ...     "spring": {"mechanism": "rounding", "parameters": {"base": 3, "method": "nearest"}},
-    ...     "autumn": {"mechanism": "identity", "tables": ["sex"]},
+    ...     "autumn": "identity",
     ... })
-    >>> list(both.spec.parameters["releases"])
-    ['spring', 'autumn']
+    >>> both.spec.parameters["releases"]["autumn"]
+    {'mechanism': 'identity', 'parameters': {}}
     """
 
-    def __init__(self, *, releases: Mapping[str, Mapping[str, Any]]) -> None:
-        self._parts: dict[str, _Part] = {}
+    def __init__(self, *, releases: Mapping[str, str | Mapping[str, Any]]) -> None:
+        self._parts: dict[str, _Share] = {}
         stated: dict[str, dict[str, Any]] = {}
         for name, entry in filled_mapping(releases, "releases").items():
             where = f"releases[{check.text(name, 'releases')!r}]"
-            given = dict(check.mapping(entry, where))
+            recipe = {"mechanism": entry} if isinstance(entry, str) else entry
+            given = dict(check.mapping(recipe, where))
             if "mechanism" not in given or not set(given) <= _KEYS:
                 raise ArgumentError(
                     f"{where} must have mechanism, and perhaps parameters and tables, "
@@ -68,8 +70,9 @@ class Composition(BaseMechanism):
             mechanism = make_mechanism(check.text(given["mechanism"], where), **parameters)
             names = given.get("tables")
             tables = None if names is None else check.texts(names, f"{where}['tables']")
-            self._parts[name] = _Part(mechanism, tables)
-            stated[name] = {**given, "parameters": mechanism.spec.parameters}
+            self._parts[name] = _Share(mechanism, tables)
+            made = {"mechanism": mechanism.spec.mechanism, "parameters": mechanism.spec.parameters}
+            stated[name] = given | made
         super().__init__(MechanismSpec("composition", {"releases": stated}))
 
     def _protect(
