@@ -41,7 +41,7 @@ ZONES = [
 ROOMS = {
     "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion",
-    "cli": "base recipes | attacks records release risk | app",
+    "cli": "base recipes | own | attacks records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | by_place measurement_counts sweep | reconstruction | audit"

@@ -344,12 +344,15 @@ class PublishedTables(Tabular):
         Returns
         -------
         pandas.DataFrame
-            Columns ``level``, ``geoid``, ``table``, ``cell`` and ``count`` (``Int64``; missing
-            where suppressed), in the order of levels, tables, places and cells.
+            Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and
+            ``count`` (``Int64``; missing where suppressed), in the order of levels, tables, places
+            and cells.
         """
         content = self.content
         pieces = [exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
+        if self.workload.schema.geography.names:
+            frame["geoid"] = self.workload.schema.geography.named(frame["geoid"])
         return frame.astype({"count": "Int64"})
 
     def write(self, folder: str | Path, *, replace: bool = True) -> None:
