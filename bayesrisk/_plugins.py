@@ -57,7 +57,7 @@ class Registry(Generic[T]):
         except ValueError:
             pass  # a factory without a signature checks for itself
         else:
-            _check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+            check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
         made = factory(*arguments, **parameters)
         if not isinstance(made, self._protocol):
             raise ArgumentTypeError(
@@ -109,7 +109,7 @@ class Registry(Generic[T]):
         return cast(Callable[..., T], factory) if callable(factory) else None
 
 
-def _check_names(
+def check_names(
     what: str, signature: inspect.Signature, arguments: tuple[Any, ...], given: Mapping[str, Any]
 ) -> None:
     """Refuse parameters that a factory lacks or still needs, all of them at once."""
@@ -120,7 +120,10 @@ def _check_names(
         needed = [
             n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
         ]
+        unknown = [n for n in given if n not in named]
+        like = check.did_you_mean(unknown[0], named) if unknown else ""
+        like = f"; not {shown(unknown[0])}{like}" if unknown else ""
         raise ArgumentError(
             f"{what}: {error}; needed: {', '.join(needed) or 'nothing'}; "
-            f"possible: {', '.join(named) or 'nothing'}"
+            f"possible: {', '.join(named) or 'nothing'}{like}"
         ) from error

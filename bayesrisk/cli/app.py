@@ -1,10 +1,12 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
+import inspect
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -252,6 +254,58 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
 
 
 # -----------------------------------------------------------------------------
+# ``bayesrisk list``: what can be chosen by name.
+
+
+class Kind(StrEnum):
+    """What can be chosen by name."""
+
+    MECHANISMS = "mechanisms"
+    ATTACKS = "attacks"
+    SAMPLES = "samples"
+    WORKLOADS = "workloads"
+    SCHEMAS = "schemas"
+
+
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What is listed.")], as_json: JsonOption = False
+) -> None:
+    """List what can be chosen by name, each in a line."""
+    found = _lines_of(kind)
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, found))
+    for name, line in found.items():
+        typer.echo(f"{name:{width}s}  {line}")
+
+
+def _lines_of(kind: Kind) -> dict[str, str]:
+    """Return a line about each name."""
+    from bayesrisk import datasets
+    from bayesrisk.mechanisms import registry as mechanisms
+    from bayesrisk.reconstruction import registry as attacks
+    from bayesrisk.tables import Schema, Workload
+
+    if kind is Kind.SAMPLES:
+        return {name: datasets.source(name).partition(". ")[0] for name in datasets.names()}
+    if kind is Kind.SCHEMAS:
+        schemas = {name: Schema.named(name) for name in Schema.available()}
+        return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in schemas.items()}
+    if kind is Kind.WORKLOADS:
+        works = {name: Workload.named(name) for name in Workload.available()}
+        return {
+            n: f"tables of {w.schema.name}: {len(w.tables)}, {w.n_cells} cells; by "
+            f"{', '.join(w.levels)}"
+            for n, w in works.items()
+        }
+    registry: Any = (mechanisms if kind is Kind.MECHANISMS else attacks).REGISTRY
+    texts = {name: inspect.getdoc(registry.factory(name)) for name in registry.available()}
+    first = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
+    return {name: line.replace(":func:", "").replace("`", "") for name, line in first.items()}
+
+
+# -----------------------------------------------------------------------------
 
 
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
@@ -262,7 +316,7 @@ def _typer(**settings: Any) -> typer.Typer:
     return typer.Typer(
         cls=Commands,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=settings["name"] == "bayesrisk",
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         **settings,
@@ -290,8 +344,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
     },
     "Protect": {
-        release: "population -o release --mechanism rounding --set base=3 --set method=random "
-        "--tables sf1-block",
+        release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
         verify_release: "release",
     },
     "Attack": {
@@ -306,7 +359,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         tabulate: "population -o tables --tables sf1-block,sf1-tract",
         convert_file: "ppmf.csv --from ppmf -o persons.parquet",
     },
-    "Setup": {warmup: ""},
+    "Setup": {list_: "mechanisms", warmup: ""},
 }
 _OCCUPANCY: dict[Callable[..., None], str] = {
     study: "-o study --seeds 2 --protection das",
@@ -318,7 +371,7 @@ def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], 
     """Add commands to a group, each with its example."""
     prefix = "bayesrisk occupancy" if group is occupancy else "bayesrisk"
     for command, arguments in commands.items():
-        name = command.__name__.replace("_", "-")
+        name = command.__name__.rstrip("_").replace("_", "-")
         text = f"Example: {prefix} {name} {arguments}".rstrip()
         group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
 

@@ -38,8 +38,8 @@ from bayesrisk.cli.base import (
     progress,
     record_path,
     schema_of,
-    union_of_workloads,
 )
+from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def reconstruct(
     """Reconstruct the records behind published tables, and say what is proved about them."""
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
-    joint = variability == "tract-joint"
+    joint = (variability or "").endswith("-joint")
     study = ReconstructionStudy(
         data_path(tables, TABLES),
         scope=scope,
@@ -492,11 +492,10 @@ _ATTACKS = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 _GOAL = ("target_ratio", "quantile", "against", "steps")
-_KNOWN, _STATED = ("sex", "age"), ("race", "hisp")
 
 
 @dataclass(frozen=True)
-class AuditOptions:
+class AuditOptions(OwnOptions):
     """Options of an audit: tables, protections, adversaries and their questions."""
 
     protection: Annotated[
@@ -601,14 +600,14 @@ def audit(
 
         if len(files) > 1 or files[0] is None:
             raise ArgumentError("a file of settings must be the only population argument")
-        settings = read_audit_file(files[0])
+        settings = read_audit_file(files[0], AuditOptions)
         if "population" not in settings:
             raise ArgumentError(f"{files[0]}: population must be given")
         given = settings.pop("population")
         document = settings | document
     populations = _populations(given)
     _check_schema(populations, document.get("schema"))
-    study = _study(populations, document)
+    study = _study(populations, document, quiet=how.quiet)
     summary = how.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
@@ -661,27 +660,28 @@ def _check_schema(populations: Path | dict[str, Any], schema: str | None) -> Non
         check_folder_names_its_own(schema, None)
 
 
-def _study(population: Path | dict[str, Any], document: dict[str, Any]) -> "AuditStudy":
+def _study(
+    population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
+) -> "AuditStudy":
     from bayesrisk.experiments import AuditStudy
+    from bayesrisk.mechanisms.registry import usual_roles
 
-    workload = _workload(document)
-    attributes = workload.schema.names
-    known = document.get("known")
-    stated = document.get("stated")
-    known = names(known) if known else [a for a in _KNOWN if a in attributes]
+    workload = _workload(population, document, quiet=quiet)
+    usual, risky = usual_roles(workload.schema)
+    stated = names(document.get("stated"))
+    known = names(document.get("known")) or [a for a in usual if a not in stated]
+    stated = (
+        stated
+        or [a for a in risky if a not in known]
+        or [a for a in workload.schema.names if a not in known]
+    )
     for name in known:  # also where nobody who asks knows them
         with called("attribute", "--known"):
             workload.schema.attribute(name)
-    if stated:
-        stated = names(stated)
-    else:
-        stated = [a for a in _STATED if a in attributes] or [
-            a for a in attributes if a not in known
-        ]
-    schema = None
-    if document.get("schema"):
+    schema = document.get("schema") or None
+    if isinstance(schema, str):
         with called("name", "--schema"):
-            schema = schema_of(document["schema"])
+            schema = schema_of(schema)
     return AuditStudy(
         population,
         workload,
@@ -713,28 +713,34 @@ def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
     return ProtectionGoal(**given) if given else None
 
 
-def _workload(document: dict[str, Any]) -> "Workload":
-    tables = names(document.get("tables"))
-    only = names(document.get("only"))
-    if not tables:
-        tables, only = [_TABLES], only or list(_ONLY)
-    return union_of_workloads(tables, only=only)
+def _workload(
+    population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
+) -> "Workload":
+    sources = [*population.values()] if isinstance(population, dict) else [population]
+    for key in ("tables", "only"):
+        document[key] = names(document.get(key))
+    census = [_TABLES], document["only"] or list(_ONLY)
+    workload = usual_tables(sources, document, quiet=quiet, census=census)
+    if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
+        raise ArgumentError(
+            f"columns must make at most {MOST_KINDS} kinds of records, got {workload.schema.size}: "
+            "name fewer with --columns, or fewer groups with --cut"
+        )
+    return workload
 
 
 def _protections(given: list[Any] | None) -> list["Protection"]:
     from bayesrisk.experiments import Protection
-    from bayesrisk.experiments.audit.populations import parse_protection
 
     if not given:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
-    def protection(one: str | dict[str, Any]) -> Protection:
-        if isinstance(one, str):
-            return parse_protection(one)
-        name = one["mechanism"]
-        return Protection(one.get("name") or name, name, one.get("parameters", {}))
-
-    return [protection(one) for one in given]
+    tables: list[dict[str, Any]]
+    tables = [{"mechanism": one} if isinstance(one, str) else one for one in given]
+    return [
+        Protection(one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {}))
+        for one in tables
+    ]
 
 
 def _methods(given: list[str] | None) -> list[str]:

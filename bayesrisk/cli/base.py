@@ -55,7 +55,8 @@ _WORDS = {
         "sensitivity", "swap_rate",
     ),
     "SECONDS": ("time_limit",),
-    "NAMES": ("columns", "keys", "levels", "tables", "without"),
+    "NAMES": ("columns", "keys", "levels", "place", "tables", "without"),
+    "NAME=NUMBERS": ("cuts",),
     "NAME=VALUE": ("changes",),
     "KEY=VALUE": ("settings",),
     "LAW": ("group_prior",),
@@ -646,7 +647,7 @@ def record_path(given: Path) -> Path:
 
 
 def record_pieces(
-    path: Path, wanted: "Schema", schema: str | None, dialect: str | None
+    path: Path, wanted: "Schema", schema: "str | Schema | None", dialect: str | None
 ) -> "Iterator[Records]":
     """Return the pieces of a file of records.
 
@@ -656,10 +657,11 @@ def record_pieces(
     """
     from bayesrisk.readers import iter_record_form
     from bayesrisk.readers.dialects import coding_of_file
+    from bayesrisk.tables import Schema
     from bayesrisk.tables.records import CHUNK, iter_records
 
-    about = wanted
-    if schema is not None:
+    about = schema if isinstance(schema, Schema) else wanted
+    if isinstance(schema, str):
         with called("name", "--schema"):
             about = schema_of(schema, geography=wanted.geography.name)
     if about.name != "sf1-person":
@@ -692,7 +694,7 @@ def split_records(
         yield folder / "records"
 
 
-def check_folder_names_its_own(schema: str | None, dialect: str | None) -> None:
+def check_folder_names_its_own(schema: "str | Schema | None", dialect: str | None) -> None:
     """Refuse options that say what a folder of microdata says itself."""
     for option, value in (("--schema", schema), ("--dialect", dialect)):
         if value is not None:

@@ -3,10 +3,13 @@
 pydantic takes a while to import, so only what reads such a file imports this module.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError, create_model
 
 from bayesrisk._files.limits import (
     Bound,
@@ -53,7 +56,9 @@ class ProtectionEntry(Section):
     """A protection."""
 
     name: Annotated[str, TEXT] | None = Field(None, description="How results call it.")
-    mechanism: Annotated[str, TEXT] = Field(description="Name of the mechanism.")
+    mechanism: Annotated[str, TEXT] = Field(
+        description="Name or recipe of the mechanism, such as swapping:rate=0.05."
+    )
     parameters: Annotated[dict[str, Any], TABLE] = Field(
         {}, description="Parameters of the mechanism; usual ones stand for those left out."
     )
@@ -80,55 +85,64 @@ _Populations = Annotated[
 ]
 
 
-class AuditFile(Section):
-    """The recipe of an audit; options on the command line override it."""
+_Protections = Annotated[
+    list[
+        Annotated[
+            Annotated[str, TEXT, Tag("<recipe>")] | Annotated[ProtectionEntry, Tag("<table>")],
+            Discriminator(lambda value: "<recipe>" if isinstance(value, str) else "<table>"),
+        ]
+    ],
+    Several(),
+]
 
-    population: _Populations | None = Field(
-        None,
-        description="Folder of microdata, file of records, or sample:NAME; or several "
-        "populations, each a table.",
-    )
-    protection: list[ProtectionEntry] | None = Field(None, description="Protections.")
-    attack: Names | None = Field(None, description="Adversaries.")
-    method: Names | None = Field(
-        None, description="How they conclude: posterior, reconstruction, majority, claims."
-    )
-    known_: Names | None = Field(
-        None, alias="known", description="What a linker knows of the target."
-    )
-    stated: Names | None = Field(None, description="What is to be learned.")
-    tables: Names | None = Field(None, description="Workloads to publish.")
-    only: Names | None = Field(None, description="Tables to publish; all where left out.")
-    schema_: Annotated[str, TEXT] | None = Field(
-        None, alias="schema", description="Schema of a file of records; that of the tables."
-    )
-    targets: Count | None = Field(
-        None, description="People who are asked about; everybody of up to 2000 if left out."
-    )
-    releases: Count | None = Field(None, description="Most releases of each randomised protection.")
-    half_width: Annotated[float, Field(ge=0.0)] | None = Field(
-        None, description="Half-width of the interval of every gain that is enough, in points."
-    )
-    prior_from: Annotated[str, TEXT] | None = Field(
-        None, description="Public records that adversaries take their prior from."
-    )
-    concentration: Annotated[str, TEXT] | None = Field(
-        None, description="How alike people of one place are, in records; fitted if left out."
-    )
-    target_ratio: Positive | None = Field(
-        None, description="Posterior over belief without the own record, not to be exceeded."
-    )
-    quantile: Positive | None = Field(None, description="Share of people for whom it shall hold.")
-    against: Annotated[str, TEXT] | None = Field(
-        None, description="Adversary for whom it shall hold; the worst if left out."
-    )
-    steps: Seed | None = Field(None, description="Bisections of every range.")
-    seed: Seed | None = Field(None, description="Of releases, targets and chains.")
+#: Keys that are not what the option of their name is; all others are.
+_COUNTS = ("targets", "releases")
+_POSITIVE = ("target_ratio", "quantile")
 
 
-def read_audit_file(file: Path) -> dict[str, Any]:
+def _model(
+    name: str, about: str, options: Any, left_out: Sequence[str], **keys: Any
+) -> type[Section]:
+    """Return the model of a file whose keys are the options of a command, but for some."""
+    hints = get_type_hints(options, include_extras=True)
+    made: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        if field.name in (*left_out, *keys):
+            continue
+        kind, option = get_args(hints[field.name])
+        given = next(one for one in get_args(kind) if one is not type(None))
+        said: Any = Annotated[str, TEXT]
+        if get_origin(given) is list:
+            said = Names
+        elif given is int:
+            said = Count if field.name in _COUNTS else Seed
+        elif given is float:
+            said = Positive if field.name in _POSITIVE else Annotated[float, Field(ge=0.0)]
+        alias = field.name if field.name in ("schema", "known") else None  # names of models
+        entry = Field(None, alias=alias, description=option.help)
+        made[f"{field.name}_" if alias else field.name] = (said | None, entry)
+    made |= keys
+    model: type[Section] = create_model(name, __base__=Section, __doc__=about, **made)
+    return model
+
+
+@cache
+def _audit_file(options: type) -> type[Section]:
+    several = "or several populations, each a table."
+    records = f"Folder of microdata, file of records, or sample:NAME; {several}"
+    return _model(
+        "AuditFile",
+        "The recipe of an audit; options on the command line override it.",
+        options,
+        (),
+        population=(_Populations | None, Field(None, description=records)),
+        protection=(_Protections | None, Field(None, description="Protections.")),
+    )
+
+
+def read_audit_file(file: Path, options: type) -> dict[str, Any]:
     """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    settings = _read(file, AuditFile)
+    settings = _read(file, _audit_file(options))
     if isinstance(settings.get("population"), list):
         for number, entry in enumerate(settings["population"]):
             _check_population(f"{file}: population[{number}]", entry)
@@ -146,42 +160,30 @@ def _check_population(where: str, entry: dict[str, Any]) -> None:
             raise ConfigError(f"{where}.{name} goes with simulate")
 
 
-def audit_schema() -> str:
+def audit_schema(options: type) -> str:
     """Return the JSON Schema of the file, which an editor can use."""
-    return schema_text(AuditFile, "Audit of bayesrisk")
+    return schema_text(_audit_file(options), "Audit of bayesrisk")
 
 
-class ReleaseFile(Section):
-    """The recipe of a release; options on the command line override it."""
-
-    mechanism: Annotated[str, TEXT] | None = Field(
-        None, description="Name of a protection, such as swapping, or of a plug-in."
-    )
-    parameters: Annotated[dict[str, Any], TABLE] = Field(
-        {}, description="Parameters of the mechanism; it checks them itself."
-    )
-    tables: Names | None = Field(None, description="Built-in workloads to publish.")
-    levels: Names | None = Field(
-        None, description="Levels to publish; those of the workloads where left out."
-    )
-    only: Names | None = Field(None, description="Tables to publish; all where left out.")
-    geography: Annotated[str, TEXT] | None = Field(None, description="Geography of the records.")
-    schema_: Annotated[str, TEXT] | None = Field(
-        None, alias="schema", description="Schema of a file of records; that of the tables."
-    )
-    dialect: Annotated[str, TEXT] | None = Field(
-        None, description="Coding of a file of persons, where it is not that of the schema."
-    )
-    places: Annotated[str, TEXT] | None = Field(
-        None, description="Public list of places, FILE[:COLUMN], or occupied."
+@cache
+def _release_file(options: type) -> type[Section]:
+    given: Any = Field({}, description="Parameters of the mechanism, beside those of its recipe.")
+    levels = Field(None, description="Levels to publish; those of the workloads if left out.")
+    return _model(
+        "ReleaseFile",
+        "The recipe of a release; options on the command line override it.",
+        options,
+        ("settings", "level", "config", "from_audit", "protection"),
+        parameters=(Annotated[dict[str, Any], TABLE], given),
+        levels=(Names | None, levels),
     )
 
 
-def read_release_file(file: Path) -> dict[str, Any]:
+def read_release_file(file: Path, options: type) -> dict[str, Any]:
     """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    return _read(file, ReleaseFile)
+    return _read(file, _release_file(options))
 
 
-def release_schema() -> str:
+def release_schema(options: type) -> str:
     """Return the JSON Schema of the file, which an editor can use."""
-    return schema_text(ReleaseFile, "Release of bayesrisk")
+    return schema_text(_release_file(options), "Release of bayesrisk")

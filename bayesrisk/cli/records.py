@@ -37,9 +37,9 @@ from bayesrisk.cli.base import (
     schema_of,
     split_records,
     steps_done,
-    union_of_workloads,
     warnings_as_lines,
 )
+from bayesrisk.cli.own import OwnOptions, own_schema, read_frame, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from bayesrisk.population import PopulationSpec
     from bayesrisk.population.summary import PopulationSummary
-    from bayesrisk.tables import Microdata, PublishedTables, Records, Workload
+    from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures.
@@ -204,14 +204,16 @@ def tabulate(
         Path,
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
-    tables: Annotated[
-        str,
-        typer.Option(
-            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml."
-        ),
-    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
     how: RunOptions,
+    own: OwnOptions,
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
+            "file with columns of its own: one- and two-way tables of each place]."
+        ),
+    ] = None,
     levels: Annotated[
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
@@ -237,16 +239,19 @@ def tabulate(
     from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
-    chosen = names(tables)
-    if not chosen:
+    if tables is not None and not names(tables):
         raise ArgumentError("--tables must name at least one workload, got none")
-    wanted = union_of_workloads(
-        chosen,
-        levels=None if levels is None else names(levels),
-        geography=geography,
-        without=names(without),
-    )
     source = record_path(records)
+    document: dict[str, Any] = dataclasses.asdict(own) | {
+        "tables": names(tables),
+        "levels": None if levels is None else names(levels),
+        "geography": geography,
+        "without": names(without),
+        "schema": schema,
+        "dialect": dialect,
+    }
+    wanted = usual_tables([source], document, quiet=how.quiet)
+    schema = document["schema"]
     there = Partitions.there(source)
     if there or by is not None:
         if replace:
@@ -309,7 +314,7 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 def _source(
     path: Path,
     wanted: "Workload",
-    name: str | None,
+    name: "str | Schema | None",
     dialect: str | None,
     advance: Callable[[int], None],
 ) -> "Microdata | Iterator[Records]":
@@ -349,7 +354,14 @@ def first_look(
         Path,
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
-    keys: Annotated[str, typer.Option(help="Columns that an intruder may know, with commas.")],
+    own: OwnOptions,
+    keys: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that an intruder may know, with commas; their values are compared as "
+            "they are, without a schema [all but the last of a file, numbers in groups]."
+        ),
+    ] = None,
     sensitive: Annotated[
         str | None, typer.Option(help="Column whose values classes of records should hide.")
     ] = None,
@@ -360,7 +372,7 @@ def first_look(
         str | None,
         typer.Option(
             help="Schema of a file, a name or a .toml file: its values are checked, and levels of "
-            "its geography may be keys [none: values are compared as they are]."
+            "its geography may be keys."
         ),
     ] = None,
     output: Annotated[
@@ -372,9 +384,13 @@ def first_look(
     from bayesrisk.risk import first_look
 
     source = record_path(records)
+    held: pd.DataFrame | Records
     with held_whole(_PLACES):
-        held = _read(source, schema)
-    found = first_look(held, keys=names(keys), sensitive=sensitive, max_size=max_size)
+        if keys is None:
+            held, chosen, sensitive = _own(source, schema, own, sensitive)
+        else:
+            held, chosen = _read(source, schema), names(keys)
+    found = first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
             frame = found.to_frame()
@@ -395,6 +411,22 @@ def first_look(
     print_json(summary)
 
 
+def _own(
+    path: Path, name: str | None, own: OwnOptions, sensitive: str | None
+) -> "tuple[Records, list[str], str | None]":
+    """Return the records of a file with columns of its own, and its keys but the last column."""
+    from bayesrisk.tables import Records
+
+    if path.is_dir():
+        raise ArgumentError("--keys must be given for microdata, such as sex,age")
+    about = own_schema([path], dataclasses.asdict(own), quiet=False) if name is None else None
+    schema = about or schema_of(str(name))
+    keys = [*schema.geography.levels[-1:], *schema.names]
+    sensitive = sensitive or schema.names[-1]
+    keys = [key for key in keys if key not in ("all", sensitive)]
+    return Records.read(path, schema=schema), keys, sensitive
+
+
 def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
     from bayesrisk.tables import Microdata, Records
@@ -409,30 +441,7 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
         return unit
     if schema is not None:
         return Records.read(path, schema=schema_of(schema))
-    return _frame(path)
-
-
-def _frame(file: Path) -> "pd.DataFrame":
-    """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
-    import pyarrow as pa
-
-    from bayesrisk._files.delimited import header_fields, open_text, text_tables
-    from bayesrisk._files.parquet import check_whole, read_table
-    from bayesrisk._files.text import all_of, check_held, named
-
-    if file.suffix.lower() == ".parquet":
-        check_whole(file)
-        held: pd.DataFrame = read_table(file).to_pandas()
-        return held
-    if file.suffix.lower() != ".csv":
-        raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
-    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
-        check_held(str(file), file.stat().st_size)
-        columns = header_fields(lines.readline(), str(file))
-        found = all_of(text_tables(lines, columns), lambda table: int(table.nbytes), str(file))
-        empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
-        held = pa.concat_tables([empty, *found]).to_pandas()
-        return held
+    return read_frame(path)
 
 
 # -----------------------------------------------------------------------------

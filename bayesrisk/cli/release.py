@@ -1,5 +1,6 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk._files.text import shown, toml_document
+from bayesrisk._files.text import shown
 from bayesrisk.cli.base import (
     FILE_BY_PLACE,
     FOLDER_BY_PLACE,
@@ -33,8 +34,8 @@ from bayesrisk.cli.base import (
     rows_done,
     split_records,
     steps_done,
-    union_of_workloads,
 )
+from bayesrisk.cli.own import OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -54,10 +55,16 @@ _SIMULATION = (
 
 
 @dataclass(frozen=True)
-class WhatOptions:
+class WhatOptions(OwnOptions):
     """Options of a release: its tables and its protection."""
 
-    mechanism: Annotated[str | None, typer.Option(help="Name of the mechanism.")] = None
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
+            "`bayesrisk list mechanisms` has the names."
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,6 +98,13 @@ class WhatOptions:
         Path | None,
         typer.Option(help="TOML file with any of these, which options override."),
     ] = None
+    from_audit: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an audit: its tables, its schema, and a --protection of it."),
+    ] = None
+    protection: Annotated[
+        str | None, typer.Option(help="With --from-audit: name of the protection in its results.")
+    ] = None
 
     def document(self) -> dict[str, Any]:
         """Return the settings of the file and of the options, which come first."""
@@ -98,7 +112,8 @@ class WhatOptions:
         if self.config is not None:
             from bayesrisk.cli.recipes import read_release_file  # slow to import
 
-            document = read_release_file(data_path(self.config, "settings of a release"))
+            file = data_path(self.config, "settings of a release")
+            document = read_release_file(file, WhatOptions)
         several = {"tables": self.tables, "levels": self.level, "only": self.only}
         given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
         one = {
@@ -107,11 +122,19 @@ class WhatOptions:
             "schema": self.schema,
             "dialect": self.dialect,
             "places": self.places,
+            **{field.name: getattr(self, field.name) for field in dataclasses.fields(OwnOptions)},
         }
         document |= given | {key: value for key, value in one.items() if value is not None}
-        for key in ("mechanism", "tables"):
-            if not document.get(key):
-                raise ArgumentError(f"--{key} must be given, or {key} in --config")
+        if (self.from_audit is None) != (self.protection is None):
+            raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
+        if self.from_audit is not None:
+            if other := sorted({*document} - {"places", "dialect"}) + ["set"] * bool(self.settings):
+                raise ArgumentError(f"--{other[0]} does not go with --from-audit, which says it")
+        elif not document.get("mechanism"):
+            raise ArgumentError(
+                "--mechanism must be given, such as swapping:rate=0.05, or mechanism in --config; "
+                "`bayesrisk list mechanisms` has the names"
+            )
         return document
 
 
@@ -149,19 +172,14 @@ def release(
     from bayesrisk.tables.exchange import Partitions
 
     document = what.document()
-    parameters = with_settings(document.get("parameters", {}), what.settings or [])
-    named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
-    with called("name of the mechanism", named_by):
-        protection = _mechanism(document["mechanism"], parameters)
-    workload = union_of_workloads(
-        document["tables"],
-        levels=document.get("levels"),
-        geography=document.get("geography"),
-        only=document.get("only"),
-    )
+    source = record_path(records)
+    if what.from_audit is None:
+        workload = usual_tables([source], document, quiet=how.quiet)
+        protection = _mechanism(what, document, workload, source)
+    else:
+        workload, protection = _audited(what, document, source)
     places = _listed(document.get("places"), workload)
     asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
-    source = record_path(records)
     there = Partitions.there(source)
     if whole and not there:
         raise ArgumentError("--whole goes with microdata by place, which are released by place")
@@ -260,16 +278,50 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
     return [f"  {name.replace('_', ' ')} {value:.6g}" for name, value in diagnostics.items()]
 
 
-def _mechanism(name: str, parameters: Mapping[str, Any]) -> "Mechanism":
+def _mechanism(
+    what: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
+) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
+    from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
+
+    named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    with called("name of the mechanism", named_by), called("protection", named_by):
+        name, given = read_recipe(document["mechanism"])
+        given = with_settings(given | document.get("parameters", {}), what.settings or [])
+        try:
+            given = usual_parameters(name, workload, households=_households(source), **given)
+            return make_mechanism(name, **given)
+        except ArgumentError as error:
+            if not str(error).startswith(f"mechanism {name!r}: "):
+                raise
+            text = f"{error}; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
+            raise type(error)(text) from error
+
+
+def _households(source: Path) -> bool:
+    """Return whether microdata have persons and households, by place too."""
+    folders = [source, *source.glob("part-*")] if source.is_dir() else []
+    units = ("persons.parquet", "households.parquet")
+    return any(all((folder / unit).exists() for unit in units) for folder in folders)
+
+
+def _audited(
+    what: WhatOptions, document: dict[str, Any], source: Path
+) -> tuple["Workload", "Mechanism"]:
+    """Return tables and mechanism of an audit; its schema is that of a file of records."""
+    from bayesrisk.experiments.audit.populations import source_digest
+    from bayesrisk.experiments.audit.study import audited_protection
     from bayesrisk.mechanisms import make_mechanism
 
-    try:
-        return make_mechanism(name, **parameters)
-    except ArgumentError as error:
-        if not str(error).startswith(f"mechanism {name!r}: "):
-            raise
-        raise type(error)(f"{error}; give each by --set KEY=VALUE") from error
+    folder, name = str(what.from_audit), str(what.protection)
+    with called("protection", "--protection"):
+        digest = source_digest(source)
+        protection, workload, schema, same = audited_protection(folder, name, digest=digest)
+    if not same:
+        typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
+    if not source.is_dir():
+        document["schema"] = schema
+    return workload, make_mechanism(protection.mechanism, **protection.parameters)
 
 
 def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
@@ -279,6 +331,8 @@ def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dic
     no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings; a name that
     has a dot or ``=`` in it stands in double quotes.
     """
+    from bayesrisk.mechanisms.registry import toml_value
+
     result = dict(parameters)
     for setting in settings:
         path, text = _named(setting)
@@ -290,7 +344,7 @@ def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dic
                 raise ArgumentError(f"--set {key}: {part!r} is already {below!r}")
             inside[part] = dict(below)
             inside = inside[part]
-        inside[path[-1]] = _value(text.strip())
+        inside[path[-1]] = toml_value(text.strip())
     return result
 
 
@@ -304,17 +358,6 @@ def _named(setting: str) -> tuple[list[str], str]:
         if found[3] == "=":
             return path, setting[at:]
     raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
-
-
-def _value(text: str) -> object:
-    """Return a TOML value, or the text itself."""
-    if "\n" in text or "\r" in text:
-        return text
-    try:
-        document = toml_document(f"value = {text}")
-    except ValueError:
-        return text
-    return document["value"]
 
 
 def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:

@@ -163,7 +163,7 @@ def _records(tables: PublishedTables, time_limit: float | None) -> tuple[pd.Data
     text = f"Records that fit were not found ({made.status[0]})."
     if len(frame):
         other = solution_variability(
-            tables, scope="block", solution=made, time_limit=time_limit, node_limit=1000
+            tables, scope="all", solution=made, time_limit=time_limit, node_limit=1000
         )
         most = float(other.upper[0])
         text = f"{len(frame):,} records were found that fit; "

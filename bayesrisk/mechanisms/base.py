@@ -207,6 +207,8 @@ class BaseMechanism(ABC):
             return data, listed
         elif workload.schema.geography.width(workload.levels[-1]) == 0:
             places = [""]  # the one place, whoever lives there
+        elif named := workload.schema.geography.codes:
+            places = [*named.values()]  # the schema names them all
         else:
             check_unlisted(self.spec)
             return data, OCCUPIED

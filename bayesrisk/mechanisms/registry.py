@@ -1,18 +1,29 @@
-"""Mechanisms by name: the package's own, registered ones, and plug-ins of other packages.
+"""Mechanisms by name, or by a recipe: a line such as ``swapping:rate=0.05``.
 
 A plug-in is a class in the entry-point group ``bayesrisk.mechanisms`` whose constructor takes
 keyword parameters and checks them, and which follows the protocol
 :class:`bayesrisk.interfaces.Mechanism`.  One that fails to load is skipped with a warning.
 """
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from bayesrisk._files.text import shown
-from bayesrisk._plugins import Registry
-from bayesrisk.exceptions import ArgumentTypeError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown, toml_document
+from bayesrisk._plugins import Registry, check_names
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial
+from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables.microdata import as_microdata
 
 _OWN = {
     "identity": "bayesrisk.mechanisms.rounding:Identity",
@@ -31,6 +42,7 @@ _OWN = {
     "swapping": "bayesrisk.mechanisms.swapping.mechanism:Swapping",
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
     "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
+    "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"
@@ -73,27 +85,213 @@ def available_mechanisms() -> list[str]:
     return REGISTRY.available()
 
 
-def make_mechanism(name: str, /, **parameters: Any) -> Mechanism:
-    """Return a mechanism by name.
+# A recipe names a mechanism and what matters; the rest has usual values, which follow from the
+# published tables and the records alone, so that the same line means the same everywhere.
+
+_NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
+_SHARES = ("level_shares", "table_shares")
+_BUDGETS = ("budgets", "allocation", "budget")
+#: Usual values of parameters that must be given, whatever the tables.
+_CONSTANT = {"sensitivity": "add-remove", "threshold": 3, "base": 3, "method": "random"}
+#: Those that follow from tables and records.
+_DEPENDENT = (*_SHARES, "swap_key", "unique_by", "within", "unique_within", "unit")
+_KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cenrace")
+
+
+def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the mechanism of a recipe, and the parameters that it gives.
+
+    Examples
+    --------
+    >>> read_recipe("swapping:rate=0.05,neighbours=3")
+    ('swapping', {'rate': '0.05', 'neighbours': 3})
+    """
+    mechanism, _, rest = check.text(text, "protection").strip().partition(":")
+    parameters: dict[str, Any] = {}
+    for part in _NEXT.split(rest) if rest.strip() else []:
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise ArgumentError(
+                f"protection must be MECHANISM:KEY=VALUE,KEY=VALUE..., got {shown(text)}"
+            )
+        if key in parameters:
+            raise ArgumentError(f"protection must give each parameter once, got {shown(text)}")
+        parameters[key] = _exact(value)
+    return mechanism.strip(), parameters
+
+
+def _exact(text: str) -> object:
+    """Return a TOML value, a fraction as the text that it is, so that it stays exact."""
+    value = toml_value(text)
+    return text if isinstance(value, float) else value
+
+
+def toml_value(text: str) -> object:
+    """Return a TOML value, or the text itself where it is none."""
+    if "\n" in text or "\r" in text:
+        return text
+    try:
+        return toml_document(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
+    """Return the attributes that others usually know of a person, and those that are at risk.
+
+    Of people with a race or an ethnic origin these are at risk, and sex and age are known.  Of
+    other records the last attribute is at risk, and all others are known.
+    """
+    names = list(schema.names)
+    known, stated = ([n for n in names if n in some] for some in (_KNOWN, _STATED))
+    return (known, stated) if stated else (names[:-1], names[-1:])
+
+
+def usual_parameters(
+    recipe: str, workload: Workload | None = None, *, households: bool = False, **parameters: Any
+) -> dict[str, Any]:
+    """Return the parameters of a recipe, those that it leaves open with their usual values.
 
     Parameters
     ----------
-    name : str
-        One of :func:`available_mechanisms`.
+    recipe : str
+        Mechanism, and after a colon parameters ``KEY=VALUE`` with commas between them; values as
+        in TOML, and text where they are none: ``swapping:rate=0.05``.
+    workload : Workload, optional
+        Published tables.  Without them, what depends on them stays open.
+    households : bool, default False
+        Whether the records are households with their persons, which change places together.
+    **parameters : Any
+        Further parameters, which come before those of the recipe.
+
+    Returns
+    -------
+    dict
+        Of noise: ``sensitivity`` of a record that comes or goes, and equal shares of the levels
+        and the tables.  Of swapping: ``unit`` household where there are households, else person;
+        ``unique_by`` race and Hispanic origin, or else the last attribute; ``swap_key`` size and
+        adults of a household, or the first attribute that is not at risk; ``within`` a county and
+        ``unique_within`` a tract, or else the coarsest level and the one above the tables.
+        ``threshold`` 3, ``base`` 3 and ``method`` random.
+
+    Examples
+    --------
+    >>> usual_parameters("swapping:rate=0.05", Workload.named("sf1-block"))["swap_key"]
+    ['sex']
+    """
+    name, given = read_recipe(recipe)
+    given |= parameters
+    usual = dict(_CONSTANT) if workload is None else _CONSTANT | _dependent(workload, households)
+    return {n: usual[n] for n in _open(name, given) if n in usual} | given
+
+
+def _open(mechanism: str, given: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that have a usual value, must be given, and are not."""
+    possible = REGISTRY.parameters(mechanism)
+    names = [n for n, needed in possible.items() if needed and n not in given]
+    if {"rho", "epsilon"} & set(given) and not has_budget(given) and {*_SHARES} <= set(possible):
+        names += [n for n in _SHARES if n not in given]
+    return [n for n in names if n in _CONSTANT or n in _DEPENDENT]
+
+
+def _dependent(workload: Workload, households: bool) -> dict[str, Any]:
+    check.instance(workload, Workload, "workload")
+    levels = workload.schema.geography.levels
+    finest = levels.index(workload.levels[-1])
+    regions = [n for n in ("county", "tract") if n in levels[:finest]]
+    tables = sorted({name for _, name in workload.tables})
+    known, stated = usual_roles(workload.schema)
+    return {
+        "level_shares": {n: str(Fraction(1, len(workload.levels))) for n in workload.levels},
+        "table_shares": {n: str(Fraction(1, len(tables))) for n in tables},
+        "swap_key": ["size", "adults"] if households else (known or stated)[:1],
+        "unique_by": stated,
+        "within": regions[0] if regions else levels[0],
+        "unique_within": regions[-1] if regions else levels[max(finest - 1, 0)],
+        "unit": "household" if households else "person",
+    }
+
+
+def has_budget(given: Mapping[str, Any]) -> bool:
+    """Return True where parameters state the budget of every table, not their total alone."""
+    return any(name in given for name in _BUDGETS)
+
+
+@dataclass(frozen=True)
+class UsualMechanism:
+    """A mechanism whose open parameters are filled in when records and tables are known."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def spec(self) -> MechanismSpec:
+        """What was given; the spec of a release says all."""
+        return MechanismSpec(self.name, self.parameters)
+
+    def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:
+        """Return the mechanism for these records and tables."""
+        data = as_microdata(microdata)
+        both = data.persons is not None and data.households is not None
+        return self._made(workload, households=both)
+
+    def _made(self, workload: Workload, *, households: bool) -> Mechanism:
+        given = usual_parameters(self.name, workload, households=households, **self.parameters)
+        return REGISTRY.make(self.name, **given)
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the level of whose places each is protected by itself, as the mechanism does."""
+        acts: Callable[[Workload], str | None] | None
+        acts = getattr(self._made(workload, households=False), "acts_within", None)
+        return None if acts is None else acts(workload)
+
+    def release(
+        self,
+        microdata: Microdata | Records,
+        *,
+        workload: Workload,
+        rng: np.random.Generator | int | None = None,
+        places: ArrayLike | None = None,
+    ) -> Release:
+        """Return the tables of the workload, protected."""
+        further = {} if places is None else {"places": places}
+        mechanism = self.completed(microdata, workload)
+        return mechanism.release(microdata, workload=workload, rng=rng, **further)
+
+
+def make_mechanism(recipe: str, /, **parameters: Any) -> Mechanism:
+    """Return a mechanism by its name or its recipe.
+
+    Parameters
+    ----------
+    recipe : str
+        One of :func:`available_mechanisms`, and perhaps parameters: ``swapping:rate=0.05``.
     **parameters : Any
         Parameters of the mechanism; its class documents them.
 
     Returns
     -------
     Mechanism
-        Ready to release.
+        Ready to release.  Parameters that are left open have their usual values
+        (:func:`usual_parameters`), some of which follow from the records and tables of a release.
 
     Examples
     --------
-    >>> make_mechanism("rounding", base=5, method="nearest").spec.parameters
+    >>> make_mechanism("rounding:base=5,method=nearest").spec.parameters
     {'base': 5, 'method': 'nearest'}
+    >>> make_mechanism("swapping:rate=0.05").spec.parameters
+    {'rate': '0.05'}
     """
-    return REGISTRY.make(name, **parameters)
+    name, given = read_recipe(recipe)
+    given |= parameters
+    if name not in REGISTRY.own:  # a registered one or a plug-in, which may be none
+        REGISTRY.factory(name)
+    dependent = [n for n in _open(name, given) if n in _DEPENDENT]
+    if not dependent:
+        return REGISTRY.make(name, **usual_parameters(name, **given))
+    whole = dict.fromkeys(dependent) | usual_parameters(name, **given)
+    check_names(f"mechanism {name!r}", inspect.signature(REGISTRY.factory(name)), (), whole)
+    return UsualMechanism(name, given)
 
 
 def mechanism_dial(name: str) -> Dial | None:

@@ -60,11 +60,11 @@ def plot_claims(
         a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
         points lie beyond (Figures 2b, 2c, 3b and 3c).
     """
-    canvas.require(coverage, ("columns", "claims"), "coverage")
+    coverage = canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
         raise ArgumentError("priors must have at least one frame, got none")
     for frame in priors.values():
-        canvas.require(frame, ("n_columns", "prior"), "priors")
+        frame = canvas.require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
     left, *others = every = canvas.panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
     _places(left, coverage)
@@ -151,7 +151,7 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         Bars are intervals; the short lines are blind guesses of as many blocks.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
-    canvas.require(frame, ("protection", "infeasible_as", *wanted))
+    frame = canvas.require(frame, ("protection", "infeasible_as", *wanted))
     names = frame["protection"].unique().tolist()
     both = canvas.pair(ax, height=3.4)
     for axes, measure in zip(both, _MEASURES, strict=True):
@@ -210,7 +210,7 @@ def plot_occupancy_linkage(
     array of matplotlib.axes.Axes
         Left precision, with the rate of violations (a blind guess); right the match rate.
     """
-    canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
+    frame = canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(frame["key"].unique()))
     check.choice(against, "against", ("recall", "k"))
     rows = frame[(frame["key"] == key) & (frame["unique"] == check.flag(unique, "unique"))]
@@ -253,7 +253,7 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     matplotlib.axes.Axes
         One point for each block said to hold a violation; the line is equality.
     """
-    canvas.require(frame, ("protection", "violations", "reconstructed"))
+    frame = canvas.require(frame, ("protection", "violations", "reconstructed"))
     check.choice(protection, "protection", tuple(frame["protection"].unique()))
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
     axes = canvas.panel(ax, 3.7, 3.3)
@@ -286,7 +286,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     array of matplotlib.axes.Axes
         Cumulative shares, left of blocks, right of households, for each set of attributes.
     """
-    canvas.require(frame, ("attributes", "share", "households"))
+    frame = canvas.require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
     left, right = both = canvas.pair(ax, height=3.1)
     for i, name in enumerate(kept["attributes"].unique()):
@@ -346,7 +346,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision with its intervals on the left; on the right its ratio to what a
         guesser reaches without the target's record (``left_out_ratio``), with its interval.
     """
-    canvas.require(rates, (*_RATES, *_RATIO), "rates")
+    rates = canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
@@ -403,7 +403,7 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision against the share of records inferred with that precision or a higher one, a line
         for each release.
     """
-    canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
+    curves = canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
     size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
     columns = min(2, len(thresholds))

@@ -149,14 +149,14 @@ def coding_of_file(file: Path, name: str | None = None) -> str | None:
     if name is not None or said is not None:
         coding = named_dialect(name, str(file), said).name
         return None if name is None and coding == "schema" else coding
-    names = _columns_of(file)
+    names = columns_of(file)
     own = ("block", "sex", "age", "race", "hisp")
     if not set(own) <= set(names) and not missing_columns(names, own):
         named_dialect(None, str(file))
     return None
 
 
-def _columns_of(file: Path) -> list[str]:
+def columns_of(file: Path) -> list[str]:
     """Return the names of the columns of a Parquet or CSV file; of others, none."""
     if file.suffix.lower() == ".parquet":
         with opened(file) as (_, schema):

@@ -6,9 +6,12 @@ attributes are looked up by who asked.
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
@@ -53,6 +56,7 @@ class _Place(Section):
     name: Annotated[str, _TEXT] = "own"
     levels: _Texts
     widths: Annotated[list[Annotated[int, _WIDTH]], Several()]
+    names: dict[str, str] = Field(default_factory=dict)
 
 
 _Geography = Annotated[
@@ -68,10 +72,13 @@ class _Attribute(Section):
     size: Annotated[int, _SIZE] | None = None
     first: Annotated[int, _FIRST] = 0
     labels: _Texts | None = None
+    cuts: list[float] | None = None
 
     @model_validator(mode="after")
     def _codes_are_known(self) -> Self:
         labels = self.labels
+        if labels is None and self.cuts:
+            return self
         if labels is None:
             if self.size is None:
                 raise refuse("given where there are no labels", key=".size", value=None)
@@ -84,7 +91,11 @@ class _Attribute(Section):
 
     def values(self) -> dict[str, Any]:
         """Return the attribute in the grammar of the definition files."""
-        labels = self.labels or []
+        labels, cuts = self.labels or [], self.cuts or []
+        if cuts and not labels:
+            labels = _group_labels(cuts, whole=all(cut.is_integer() for cut in cuts))
+        if cuts:
+            return {"name": self.name, "size": len(labels), "labels": labels, "cuts": cuts}
         size = len(labels) if self.size is None else self.size
         return {"name": self.name, "size": size, "first": self.first, "labels": labels}
 
@@ -160,20 +171,65 @@ def _validated(kind: type[_File], file: Path) -> _File:
         raise as_config_error(error, str(file)) from error
 
 
-def frame_attributes(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+#: Different whole numbers that stay codes, how far apart they may be, and steps between quantiles.
+_MOST_NUMBERS, _FAR, _STEPS = 20, 100, 9
+_MISSING = "missing"
+
+
+def frame_columns(frame: pd.DataFrame, levels: Sequence[str]) -> list[str]:
+    """Return the columns of a frame that are no place and do not identify."""
+    return [str(name) for name in frame.columns if name not in levels and not _is_key(frame[name])]
+
+
+def _is_key(column: pd.Series) -> bool:
+    """Return whether a column of text or whole numbers has another value in each of many rows."""
+    kinds = pd.api.types
+    told = kinds.is_integer_dtype(column.dtype) or kinds.is_string_dtype(column.dtype)
+    return bool(told and len(column) >= _MOST_NUMBERS and column.is_unique)
+
+
+def frame_places(
+    frame: pd.DataFrame, columns: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...]]:
+    """Return levels, widths and names of the places that columns name, coarse to fine."""
+    for name in columns:
+        if (missing := frame[name].isna().to_numpy()).any():
+            row = int(missing.argmax()) + 1
+            raise DataError(f"frame: row {row}, column {name!r}: must be a place, got none")
+    told = frame[list(columns)].astype(str).drop_duplicates().sort_values(list(columns))
+    twice = told[told[columns[-1]].duplicated()]
+    if len(twice):
+        raise DataError(
+            f"frame: column {columns[-1]!r}: places must lie in one {columns[-2]!r} each, got "
+            f"{shown(str(twice[columns[-1]].iloc[0]))} in several"
+        )
+    codes, widths, names = pd.Series("", told.index, dtype=object), [0], dict[str, str]()
+    for name in columns:
+        inside = told[name].groupby(codes.to_numpy()).transform(lambda some: pd.factorize(some)[0])
+        width = len(str(int(inside.max()) + 1))
+        # No name may look like the code of another place.
+        while any(n.isdigit() and len(n) == widths[-1] + width for n in told[name]):
+            width += 1
+        codes = codes + (inside.astype(int) + 1).astype(str).str.zfill(width)
+        names |= dict(zip(codes, told[name], strict=True))
+        widths.append(widths[-1] + width)
+    return ("all", *columns), tuple(widths), tuple(sorted(names.items()))
+
+
+def frame_attributes(
+    frame: pd.DataFrame, names: Sequence[str], cuts: Mapping[str, Sequence[float]]
+) -> list[dict[str, Any]]:
     """Return attributes that hold what the columns of a frame hold."""
-    return [_of_column(check.groups_as_text(frame[name]), str(name)) for name in names]
+    return [_of_column(check.groups_as_text(frame[n]), str(n), cuts.get(n)) for n in names]
 
 
-def _of_column(column: pd.Series, name: str) -> dict[str, Any]:
-    missing = column.isna().to_numpy()
-    if missing.any():
-        row = int(missing.argmax()) + 1
-        raise DataError(f"frame: row {row}, column {name!r}: must have a value, got none")
-    if pd.api.types.is_integer_dtype(column.dtype):
-        first, last = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-        _few(last - first + 1, name)
-        return {"name": name, "size": last - first + 1, "first": first}
+def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> dict[str, Any]:
+    missing = [_MISSING] * bool(column.isna().any())
+    column = column.dropna()
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _of_numbers(column, name, cuts, missing)
+    if cuts is not None:
+        raise DataError(f"frame: column {name!r}: must hold numbers to have cuts, got text")
     if isinstance(column.dtype, pd.CategoricalDtype):
         labels = column.cat.categories.tolist()
     else:
@@ -181,17 +237,64 @@ def _of_column(column: pd.Series, name: str) -> dict[str, Any]:
     for label in labels:
         if not isinstance(label, str) or not label:
             raise DataError(
-                f"frame: column {name!r}: must hold whole numbers or text, got {shown(label)}; "
-                "other numbers become groups with pandas.cut"
+                f"frame: column {name!r}: must hold numbers or text, got {shown(label)}; other "
+                "values become groups with pandas.cut"
             )
     if not isinstance(column.dtype, pd.CategoricalDtype):
         labels.sort()
+    labels += [label for label in missing if label not in labels]
     _few(len(labels), name)
     if problem := ambiguous(labels, 0):
         raise DataError(
             f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}"
         )
     return {"name": name, "size": max(len(labels), 1), "labels": labels}
+
+
+def _of_numbers(
+    column: pd.Series, name: str, cuts: Sequence[float] | None, missing: list[str]
+) -> dict[str, Any]:
+    values = np.unique(column.to_numpy(np.float64))
+    whole = bool((values == np.rint(values)).all())
+    first, last = (int(values[0]), int(values[-1])) if whole and len(values) else (0, 0)
+    if cuts is None and whole and len(values) <= _MOST_NUMBERS and last - first < _FAR:
+        codes = range(first, last + 1)
+        labels = [*map(str, codes), *missing] if missing else []
+        return {"name": name, "size": len(codes) + len(missing), "first": first, "labels": labels}
+    if not np.isfinite(values).all():
+        raise DataError(f"frame: column {name!r}: must hold finite numbers, got infinity")
+    at = usual_cuts(column.to_numpy(np.float64)) if cuts is None else [*map(float, cuts)]
+    whole = whole and all(cut.is_integer() for cut in at)
+    labels = [*_group_labels(at, whole=whole), *missing]
+    return {"name": name, "size": len(labels), "labels": labels, "cuts": at}
+
+
+def usual_cuts(values: np.ndarray) -> list[float]:
+    """Return the round numbers that cut numbers into groups (:meth:`Schema.from_frame`)."""
+    low, high = np.quantile(values, [0.05, 0.95])
+    if low == high:
+        low, high = values.min(), values.max()
+    least = Decimal(repr(float(high - low))) / _STEPS
+    unit = Decimal(1).scaleb(least.adjusted())
+    step = next(unit * size for size in (1, 2, 5, 10) if unit * size >= least)
+    if (values == np.rint(values)).all():
+        step = max(step, Decimal(2))  # a group of one number would look like a code
+    first, last = (int(np.floor(end / float(step))) for end in (low, high))
+    return [float(step * number) for number in range(first + 1, last + 1)] or [float(high)]
+
+
+def _group_labels(cuts: Sequence[float], *, whole: bool) -> list[str]:
+    """Return the labels of groups: of whole numbers with both ends, else as half-open ranges."""
+    texts = [f"{cut:.12g}" for cut in cuts]
+    if whole:
+        lasts = [f"{cut - 1:.12g}" for cut in cuts[1:]]
+        between = [
+            (f"{a}-{b}" if not a.startswith("-") else f"{a} to {b}") if a != b else f"only {a}"
+            for a, b in zip(texts, lasts, strict=False)
+        ]
+    else:
+        between = [f"{a} to under {b}" for a, b in pairwise(texts)]
+    return [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
 
 
 def _few(size: int, name: str) -> None:

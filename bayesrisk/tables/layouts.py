@@ -161,7 +161,7 @@ class Sheet(NamedTuple):
 
 def frame_sheets(frames: Any) -> list[Sheet]:
     """Return the sheets of a data frame or several."""
-    several = [frames] if isinstance(frames, pd.DataFrame) else check.items(frames, "frame")
+    several = frames if isinstance(frames, list | tuple) else [frames]
     sheets = []
     for number, frame in enumerate(several, 1):
         given = check.frame(frame, "frame")

@@ -18,7 +18,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables.exchange import Partitions, refuse_others
-from bayesrisk.tables.records import Records, recoded
+from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
 
 #: The list of places of those who publish the places where somebody lives, and say so.
@@ -29,7 +29,6 @@ _FILES = ("persons", "households")
 MANIFEST = "_microdata.json"
 _PARTS = tuple(f"{name}.parquet" for name in (*_FILES, "blocks"))
 _FORMAT = "bayesrisk microdata 1"
-_NAME = b"bayesrisk.schema"
 _PLACE = b"bayesrisk.geography"
 _WHOLE = b"bayesrisk.definition"  # of a schema that is not built in
 
@@ -307,7 +306,7 @@ def _there(file: Path, listed: dict[str, str] | None) -> bool:
 
 def _about(schema: Schema) -> dict[bytes, str]:
     """Return the names of a schema for a file's metadata, and all of one that is not built in."""
-    about = {_NAME: schema.name, _PLACE: schema.geography.name}
+    about = {SCHEMA_NAME: schema.name, _PLACE: schema.geography.name}
     try:
         known = schema == Schema.named(schema.name, geography=schema.geography.name)
     except ArgumentError:
@@ -320,14 +319,16 @@ def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
         return None
     with opened(file) as (_, columns):
         about = columns.metadata or {}
-    if _NAME not in about or _PLACE not in about:
-        raise DataError(f"{file}: must name its schema ({_NAME.decode()}) in the file's metadata")
+    if SCHEMA_NAME not in about or _PLACE not in about:
+        raise DataError(
+            f"{file}: must name its schema ({SCHEMA_NAME.decode()}) in the file's metadata"
+        )
     try:
         if _WHOLE in about:
             target = Schema.from_dict(json_document(about[_WHOLE], f"{file}: schema"))
         else:
             with named(str(file)):
-                name, place = about[_NAME].decode(), about[_PLACE].decode()
+                name, place = about[SCHEMA_NAME].decode(), about[_PLACE].decode()
             target = Schema.named(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error

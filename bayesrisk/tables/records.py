@@ -17,38 +17,83 @@ from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.text import all_of, check_held, named, shown
+from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables.schema import Attribute, Schema
+from bayesrisk.tables.schema import MISSING, Attribute, Schema
 
 # -----------------------------------------------------------------------------
 # Reading record files piece by piece; what goes wrong is said with file, row and column.
 
 
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
+_DECIMALS = r"^([+-]?[0-9]{1,18})\.0+$"  # whole numbers as they are written beside missing ones
+_NUMBER = r"^[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})$"
 _SHOWN = 20  # labels that a message lists
 
 
 def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
     """Yield the rows of a CSV or Parquet file in tables of at most ``chunk`` rows."""
     if file.suffix.lower() == ".parquet":
-        _refuse_other_coding(file, schema)
-        yield from _parquet.read_batches(file, chunk)
+        coded = _refuse_other_coding(file, schema)
+        for table in _parquet.read_batches(file, chunk):
+            yield table if coded else grouped(table, schema)
         return
     for table in _from_csv(file, schema):
         for start in range(0, max(table.num_rows, 1), chunk):
             yield table.slice(start, chunk)
 
 
-def _refuse_other_coding(file: Path, schema: Schema) -> None:
-    """Refuse persons of which the file itself says that its codes are not those of the schema."""
+def _refuse_other_coding(file: Path, schema: Schema) -> bool:
+    """Refuse persons whose codes are not the schema's; return whether a file says that it is ours.
+
+    Numbers of other files are no codes where the schema puts numbers into groups.
+    """
     with _parquet.opened(file) as (_, columns):
-        said = (columns.metadata or {}).get(_parquet.CODING, b"schema")
+        about = columns.metadata or {}
+    said = about.get(_parquet.CODING, b"schema")
     if schema.name == "sf1-person" and said != b"schema":
         raise DataError(
             f"{file}: says that its codes are of the dialect {shown(said.decode('latin-1'))}, not "
             "those of the schema 'sf1-person': read it with readers.read_record_form"
         )
+    return SCHEMA_NAME in about
+
+
+#: In the metadata of a Parquet file: the name of the schema whose codes it holds.
+SCHEMA_NAME = b"bayesrisk.schema"
+
+
+def grouped(table: pa.Table, schema: Schema, source: str = "records", done: int = 0) -> pa.Table:
+    """Return a table with the codes of groups for the numbers of attributes that have cuts."""
+    for a in schema.attributes:
+        if a.cuts and table.column_names.count(a.name) == 1:
+            codes = _codes_of_groups(table.column(a.name), a, f"{source}: row", done)
+            table = table.set_column(table.column_names.index(a.name), a.name, codes)
+    return table
+
+
+def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, done: int) -> pa.Array:
+    """Return the codes of the groups of numbers; of text that is none those of the labels."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    codes = np.full(len(column), -1, dtype=np.int64)
+    numbers = column
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        label = pc.index_in(column, pa.array(a.labels, column.type)).fill_null(-1)
+        codes = label.to_numpy().astype(np.int64)
+        numbers = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
+        empty = pc.or_kleene(pc.is_null(column), pc.equal(column, ""))
+    else:
+        empty = pc.is_null(column, nan_is_null=True)
+    values = numbers.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    found = np.isfinite(values)
+    codes[found] = np.searchsorted(a.cuts, values[found], side="right")
+    if MISSING in a.labels:
+        codes[empty.to_numpy()] = a.labels.index(MISSING)
+    where = f"column {a.name!r}: must be a number or one of {_listed(a.labels)}"
+    refuse_first(pa.array(codes < 0), column, source, done, where)
+    return pa.array(codes + a.first)
 
 
 def check_whole(file: Path) -> None:
@@ -78,6 +123,8 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
 
 def _numbers(table: pa.Table, a: Attribute, file: Path, done: int) -> pa.Table:
     """Return the table with a column of text as numbers, labels replaced by their codes."""
+    if a.cuts:
+        return grouped(table, Schema("one", (a,)), str(file), done)
     column = table.column(a.name)
     good = pc.match_substring_regex(column, _WHOLE)
     if a.labels:
@@ -99,6 +146,19 @@ def codes_of_labels(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if MISSING in a.labels:
+        if text:
+            column = pc.replace_substring_regex(column.fill_null(""), _DECIMALS, r"\1")
+            column = pc.if_else(pc.equal(column, ""), MISSING, column)
+        elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            absent = pc.is_null(column, nan_is_null=True)
+            code = a.first + a.labels.index(MISSING)
+            column = pc.if_else(absent, float(code), column.cast(pa.float64(), safe=False))
+            refuse_first(
+                pc.not_equal(column, pc.round(column)), column, source, first_row,
+                f"column {a.name!r}: must be a whole number",
+            )  # fmt: skip
+            return column.cast(pa.int64())
     if not text or not a.labels:
         return column
     label = pc.index_in(column, pa.array(a.labels, column.type))
@@ -134,7 +194,7 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, w
 CHUNK = 2**17
 
 
-class Records:
+class Records(Tabular):
     """Confidential records of a schema: one row each, every code and place checked.
 
     Parameters
@@ -166,10 +226,18 @@ class Records:
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, schema: Schema, source: str = "frame of records"
+        cls,
+        frame: pd.DataFrame,
+        *,
+        schema: Schema | None = None,
+        source: str = "frame of records",
     ) -> "Records":
-        """Return the records of a data frame; its index is dropped."""
-        check.frame(frame, "frame")
+        """Return the records of a data frame; its index is dropped.
+
+        Without a schema it is that of :meth:`Schema.from_frame`.
+        """
+        frame = check.frame(frame, "frame")
+        schema = Schema.from_frame(frame) if schema is None else schema
         check.instance(schema, Schema, "schema")
         check.text(source, "source")
         for place, name in enumerate(frame.columns):
@@ -180,7 +248,8 @@ class Records:
             table = pa.Table.from_pandas(frame.assign(**groups), preserve_index=False)
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{source}: cannot be read: {error}") from error
-        return cls(schema, table.replace_schema_metadata(None), source=source)
+        table = grouped(table.replace_schema_metadata(None), schema, source)
+        return cls(schema, table, source=source)
 
     @classmethod
     def read(cls, path: str | Path, *, schema: Schema) -> "Records":
@@ -213,8 +282,11 @@ class Records:
 
     def write(self, path: str | Path) -> None:
         """Write a Parquet file, whole or as before."""
+        table = self.table
+        if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
+            table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})
         with _files.whole_file(path) as stream:
-            pq.write_table(self.table, stream, compression="zstd", write_page_checksum=True)
+            pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all columns as a data frame.
@@ -222,9 +294,13 @@ class Records:
         Returns
         -------
         pandas.DataFrame
-            One row for each record.
+            One row for each record: codes, but labels of groups of numbers, which would be taken
+            for numbers.
         """
         frame: pd.DataFrame = self.table.to_pandas()
+        for a in self.schema.attributes:
+            if a.cuts:
+                frame[a.name] = np.array(a.labels, dtype=object)[frame[a.name] - a.first]
         return frame
 
     def __len__(self) -> int:
@@ -388,7 +464,8 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     for name in wanted:
         if names.count(name) != 1:
             found = "it twice" if name in names else f"{', '.join(names) or 'no column'}"
-            raise DataError(f"{source}: must have one column {name!r}, got {found}")
+            like = check.did_you_mean(name, set(names).difference(wanted))
+            raise DataError(f"{source}: must have one column {name!r}, got {found}{like}")
     place = _places(schema, table.column(wanted[0]), f"{source}: row", first_row, wanted[0])
     table = table.set_column(names.index(wanted[0]), wanted[0], place)
     for a in schema.attributes:
@@ -419,7 +496,12 @@ def _places(
     if pa.types.is_null(column.type):  # nothing is known: no rows, or a place is missing in each
         column = column.cast(pa.string())
     text = column
-    if pa.types.is_integer(column.type):
+    if codes := schema.geography.codes:
+        text = column.cast(pa.string())
+        known = pc.index_in(text, pa.array([*codes], pa.string()))
+        text = pc.coalesce(pc.take(pa.array([*codes.values()], pa.string()), known), text)
+        where = f"column {name!r}: must be one of {len(codes)} places, {_listed((*codes,))}"
+    elif pa.types.is_integer(column.type):
         text = pc.utf8_lpad(column.cast(pa.string()), width, "0")
     elif not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         head = source.removesuffix(": row")

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 # Attributes: what is said of a record, and with which codes.
 
 
+#: The label of an empty value, where it is a category of its own.
+MISSING = "missing"
+
+
 @dataclass(frozen=True)
 class Attribute:
     """A coded attribute of a record.
@@ -41,13 +45,17 @@ class Attribute:
     first : int
         The smallest code; the codes are ``first`` to ``first + size - 1``.
     labels : tuple of str
-        What each code means, in order; or empty.
+        What each code means, in order; or empty.  The label "missing" is that of an empty value.
+    cuts : tuple of float
+        Numbers that begin another group, increasing: a number in a file of records gets the code
+        of its group, the first one being that of numbers below all cuts.  Or empty.
     """
 
     name: str
     size: int
     first: int = 0
     labels: tuple[str, ...] = ()
+    cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         name = check.text(self.name, "name")
@@ -58,7 +66,14 @@ class Attribute:
             raise ShapeError(
                 f"labels of {name!r} must be one for each of {size} codes, got {len(labels)}"
             )
-        for key, value in (("size", size), ("first", first), ("labels", labels)):
+        cuts = tuple(check.scalar(cut, f"cuts of {name!r}") for cut in self.cuts)
+        groups = len(cuts) + 1 + (MISSING in labels)
+        if cuts and (len(labels) != groups or any(a >= b for a, b in pairwise(cuts))):
+            raise ArgumentError(
+                f"cuts of {name!r} must increase, with a label for each of {groups} groups, got "
+                f"{shown(list(cuts))} and {len(labels)} labels"
+            )
+        for key, value in (("size", size), ("first", first), ("labels", labels), ("cuts", cuts)):
             object.__setattr__(self, key, value)
 
     @property
@@ -103,11 +118,15 @@ class Geography:
     widths : tuple of int
         Digits of a code at each level, strictly increasing and at most 1000; 0 is the root, whose
         code is empty.
+    names : tuple of (str, str)
+        Code and name of each place that has a name, which stands for the code in files of records;
+        those of the finest level, all of them, are the public list of places.  Or empty.
     """
 
     name: str
     levels: tuple[str, ...]
     widths: tuple[int, ...]
+    names: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check.text(self.name, "name")
@@ -125,8 +144,22 @@ class Geography:
             raise ArgumentError(f"levels must differ, got {', '.join(levels)}")
         if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
             raise ArgumentError(f"widths must increase from 0 or more, got {widths}")
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "widths", widths)
+        names = tuple((str(code), str(name)) for code, name in self.names)
+        for code, _ in names:
+            if len(code) not in widths or not code.isdigit():
+                raise ArgumentError(f"names must be of codes of the widths, got {shown(code)}")
+        for key, value in (("levels", levels), ("widths", widths), ("names", names)):
+            object.__setattr__(self, key, value)
+
+    @property
+    def codes(self) -> dict[str, str]:
+        """Codes of the finest level by the names of its places; empty where they have none."""
+        return {name: code for code, name in self.names if len(code) == self.widths[-1]}
+
+    def named(self, codes: Iterable[str]) -> list[str]:
+        """Return the names of places, and the codes of those without one."""
+        known = dict(self.names)
+        return [known.get(code, code) for code in codes]
 
     @property
     def finest(self) -> str:
@@ -284,6 +317,8 @@ class Schema:
         ['M', 'F']
         """
         made: pd.DataFrame = check.frame(frame, "frame").copy()
+        for level in {*self.geography.levels} & {*made.columns} if self.geography.names else ():
+            made[level] = self.geography.named(made[level])
         for a in self.attributes:
             if a.labels and a.name in made and len(made):
                 codes = check.count_array(made[a.name], a.name, lower=a.first, upper=a.last)
@@ -299,8 +334,11 @@ class Schema:
                 entry["first"] = a.first
             if a.labels:
                 entry["labels"] = list(a.labels)
+            if a.cuts:
+                entry["cuts"] = list(a.cuts)
             attributes.append(entry)
         place = self.geography
+        names = {"names": dict(place.names)} if place.names else {}
         return {
             "name": self.name,
             "attributes": attributes,
@@ -308,6 +346,7 @@ class Schema:
                 "name": place.name,
                 "levels": list(place.levels),
                 "widths": list(place.widths),
+                **names,
             },
         }
 
@@ -316,7 +355,7 @@ class Schema:
         """Return the schema of :meth:`to_dict`."""
         try:
             attributes = tuple(
-                Attribute(**{**a, "labels": tuple(a.get("labels", ()))})
+                Attribute(**{**a, **{k: tuple(a.get(k) or ()) for k in ("labels", "cuts")}})
                 for a in values["attributes"]
             )
             return cls(values["name"], attributes, _place(values["geography"]))
@@ -375,23 +414,33 @@ class Schema:
         name: str = "records",
         columns: Sequence[str] | None = None,
         geography: Geography | str | None = None,
+        place: str | Sequence[str] | None = None,
+        cuts: Mapping[str, Sequence[float]] | None = None,
     ) -> Schema:
         """Return the schema whose codes are what the columns of a data frame hold.
 
         Parameters
         ----------
         frame : pandas.DataFrame
-            Records.  A column of whole numbers has the codes from its smallest to its largest; one
-            of text has its values as labels, sorted; a categorical one its categories, in order:
-            groups of ``pandas.cut`` as they are shown, ``[18, 40)``; a logical one "False" and
-            "True".
+            Records.  A column of few whole numbers has the codes from its smallest to its largest,
+            one of many numbers groups between round ones; one of text has its values as labels,
+            sorted; a categorical one its categories, in order: groups of ``pandas.cut`` as they are
+            shown, ``[18, 40)``; a logical one "False" and "True".  Where values are missing, that
+            is a label too, "missing".
         name : str, default "records"
             Name of the schema.
         columns : sequence of str, optional
-            Columns that become attributes, in this order; by default all but that of the place.
+            Columns that become attributes, in this order; by default all but that of the place, and
+            but those that identify: of text or whole numbers, another one in each of 20 rows or
+            more.
         geography : Geography or str, optional
             Hierarchy of places, or the name of one of :meth:`named`; the frame then needs a column
             named after its finest level.  Without it there is one place.
+        place : str or sequence of str, optional
+            Instead of a geography, the column with the names of places, or several, coarse to fine:
+            places get codes in the order of their names.
+        cuts : mapping of str to sequence of float, optional
+            Numbers at which the groups of a column begin, such as ``{"age": [18, 40, 65]}``.
 
         Returns
         -------
@@ -401,13 +450,18 @@ class Schema:
         Raises
         ------
         DataError
-            If a column is missing, has a missing value, more than 10,000 codes, or values that are
-            neither whole numbers nor text.
+            If a column is missing, has more than 10,000 codes, or values that are neither numbers
+            nor text.
 
         Notes
         -----
         The schema says which values occur, and tables of it are published with it: where that is
         itself confidential, write the codes that can occur into a file (:meth:`read`).
+
+        Numbers are many if more than 20 different ones occur, any is no whole number, or they are
+        100 or more apart.  Their cuts are the multiples of 1, 2, 5, 10, 20, ..., the smallest of
+        these that divides the range between the quantiles 0.05 and 0.95 into at most nine steps;
+        the first and the last group are open.
 
         Examples
         --------
@@ -416,20 +470,33 @@ class Schema:
         >>> schema = Schema.from_frame(frame)
         >>> schema.shape, schema.attribute("region").labels, schema.attribute("age").first
         ((2, 5), ('North', 'South'), 30)
+        >>> Schema.from_frame(frame, cuts={"age": [18, 32]}).attribute("age").labels
+        ('under 18', '18-31', '32 and over')
         """
         from bayesrisk.tables import _documents  # pydantic is slow to import
 
-        place = EVERYWHERE if geography is None else geography
-        place = _geography(place) if isinstance(place, str) else place
-        check.instance(place, Geography, "geography")
         about = check.frame(frame, "frame")
+        if place is not None:
+            if geography is not None:
+                raise ArgumentError("place must not be given with a geography, which names its own")
+            levels = (place,) if isinstance(place, str) else check.texts(place, "place")
+            check.frame(about, "frame", levels)
+            geography = Geography("places", *_documents.frame_places(about, levels))
+        where = EVERYWHERE if geography is None else geography
+        where = _geography(where) if isinstance(where, str) else where
+        check.instance(where, Geography, "geography")
         if columns is None:
-            columns = [str(c) for c in about.columns if c != place.finest]
+            columns = _documents.frame_columns(about, where.levels)
         wanted = check.texts(columns, "columns")
-        needed = wanted if place is EVERYWHERE else (place.finest, *wanted)
-        found = _documents.frame_attributes(check.frame(frame, "frame", needed), wanted)
-        attributes = tuple(Attribute(**a) for a in found)
-        return cls(check.text(name, "name"), attributes, place)
+        needed = wanted if where is EVERYWHERE else (where.finest, *wanted)
+        given = {} if cuts is None else check.mapping(cuts, "cuts")
+        for column in given:
+            check.choice(column, "cuts", wanted)
+        about = check.frame(frame, "frame", needed)
+        attributes = tuple(
+            Attribute(**a) for a in _documents.frame_attributes(about, wanted, given)
+        )
+        return cls(check.text(name, "name"), attributes, where)
 
     @staticmethod
     def available() -> list[str]:
@@ -477,6 +544,7 @@ def _place(values: Any) -> Geography:
         values["name"],
         _all(values["levels"], "levels", str),
         _all(values["widths"], "widths", int),
+        tuple((values.get("names") or {}).items()),
     )
 
 

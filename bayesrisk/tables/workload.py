@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -381,7 +382,7 @@ class Workload:
     def of(
         cls,
         schema: Schema,
-        margins: Sequence[str | Sequence[str]],
+        margins: Sequence[str | Sequence[str]] | None = None,
         *,
         levels: Sequence[str] | None = None,
     ) -> "Workload":
@@ -391,8 +392,9 @@ class Workload:
         ----------
         schema : Schema
             What the records are.
-        margins : sequence of str or of sequences of str
-            The attributes that each table crosses; none, ``()``, is the total.
+        margins : sequence of str or of sequences of str, optional
+            The attributes that each table crosses; none, ``()``, is the total.  By default the
+            total, every attribute, and every two of them.
         levels : sequence of str, optional
             Levels of the geography at which all are published; by default the finest.
 
@@ -415,6 +417,8 @@ class Workload:
 
         about = check.instance(schema, Schema, "schema")
         tables = []
+        if margins is None:
+            margins = [some for size in range(3) for some in combinations(about.names, size)]
         for i, item in enumerate(check.items(margins, "margins")):
             names = (item,) if isinstance(item, str) else check.texts(item, f"margins[{i}]")
             for name in names:

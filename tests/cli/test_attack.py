@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pytest
+from browser import Browser, needs_browser
 
 from bayesrisk import PublishedTables
 
@@ -89,3 +91,16 @@ def test_large_counts_are_only_bounded(run, tmp_path):
     bounds = pd.read_csv(tmp_path / "out" / "bounds.csv")
     assert bounds.loc[bounds["stated"] == "*", ["low", "high"]].to_numpy().tolist() == [[2, 2]]
     assert not (tmp_path / "out" / "records.csv").exists()
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_report_is_no_wider_than_a_phone(run, tmp_path):
+    run("attack", *CLINIC, "-o", tmp_path / "out", *SET)
+    with Browser(tmp_path / "profile") as browser:
+        for width in (390, 1280):
+            browser.open(tmp_path / "out" / "report.html", width=width)
+            browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
+            assert browser.run("document.scrollingElement.scrollWidth") <= width
+        assert browser.run("[...document.images].every(i => i.alt && i.naturalWidth > 0)")
+        assert browser.run("document.images.length") == 1

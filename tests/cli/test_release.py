@@ -12,7 +12,7 @@ from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.recipes import read_release_file, release_schema
-from bayesrisk.cli.release import with_settings
+from bayesrisk.cli.release import WhatOptions, with_settings
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.readers import write_record_form
@@ -119,8 +119,8 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
         (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
         (
-            ["--mechanism", "rounding", "--set", "base=3", "--tables", "sf1-block"],
-            "needed: base, method; possible: base, method; give each by --set KEY=VALUE",
+            ["--mechanism", "ranges", "--tables", "sf1-block"],
+            "needed: edges; possible: edges, values, step; give each as ranges:KEY=VALUE",
         ),
         (["--mechanism", "identity", "--tables", "sf1-block", "--schema", "pl94"], "names its own"),
     ],
@@ -139,7 +139,7 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
         ("mechanism = 3", "mechanism must be a text, got 3"),
         ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
         ("levels = [1]", "levels[0] must be a text, got 1"),
-        ("seed = 1", "unknown key seed; known: mechanism, parameters, tables"),
+        ("seed = 1", "unknown key seed; known: place, columns, cuts, mechanism, tables"),
         ("mechanism", "cannot be read as TOML"),
     ],
 )
@@ -221,19 +221,24 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
 
 
 RELEASE_SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
-WRITE = "from bayesrisk.cli.recipes import release_schema; print(release_schema(), end='')"
+WRITE = (
+    "from bayesrisk.cli.recipes import release_schema; "
+    "from bayesrisk.cli.release import WhatOptions; print(release_schema(WhatOptions), end='')"
+)
 
 
 def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):
     stored = RELEASE_SCHEMA.read_text(encoding="utf-8")
-    assert stored == release_schema(), f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
+    assert stored == release_schema(WhatOptions), (
+        f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
+    )
     check = jsonschema.Draft202012Validator(json.loads(stored))
     assert not list(check.iter_errors(tomllib.loads(SWAPPING)))
     for text in ("mechanism = 3", "tables = []", "levels = [1]", "parameters = 1", "seed = 1"):
         assert list(check.iter_errors(tomllib.loads(text)))
         (tmp_path / "f.toml").write_text(text)
         with pytest.raises(ConfigError, match=r"f\.toml: "):
-            read_release_file(tmp_path / "f.toml")
+            read_release_file(tmp_path / "f.toml", WhatOptions)
 
 
 def test_codings_of_a_file_of_persons(run, tmp_path):

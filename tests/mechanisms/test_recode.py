@@ -11,7 +11,7 @@ from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, by_age, people_workload
 
 from bayesrisk import Release, reconstruct, run
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
+from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
@@ -273,7 +273,7 @@ def study(folder, *protections):
 def test_a_whole_audit_beside_other_protections(tmp_path):
     cell_key = {"ptable": ["0 0", "1 -1", "0 1"], "keys": 2}
     told = Protection("merged", "recode", {"groups": {"race": [[1, 2]]}})
-    others = parse_protection("identity"), Protection("keys", "cell-key", cell_key)
+    others = Protection("identity"), Protection("keys", "cell-key", cell_key)
     run(study(tmp_path, *others, told), tmp_path / "out")
     errors = pd.read_parquet(tmp_path / "out" / "errors.parquet")
     merged = errors[errors["protection"] == "merged"].set_index("table")["error"]
@@ -304,7 +304,7 @@ def test_a_whole_audit_beside_other_protections(tmp_path):
 
 def test_an_audit_needs_the_level_where_targets_live(tmp_path):
     tract = Protection("tracts", "recode", {"level": "tract", "groups": {"sex": [[0, 1]]}})
-    asked = study(tmp_path, parse_protection("identity"), tract)
+    asked = study(tmp_path, Protection("identity"), tract)
     both = {**asked.workload.tables, ("tract", "S"): TOWN_S}
     wide = replace(asked, workload=Workload(TOWN, both))
     with pytest.raises(ArgumentError, match="'tracts' must publish tables of level 'block'"):

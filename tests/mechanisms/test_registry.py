@@ -42,7 +42,7 @@ def test_registering_is_checked(name, factory, error, match):
         ("nothing", {}, "mechanism must be one of"),
         ("topdwn", {}, r"got 'topdwn'\. Did you mean 'topdown'\?"),
         ("identity", {"rate": 1}, "unexpected keyword argument 'rate'"),
-        ("rounding", {"base": 5}, "missing a required"),
+        ("ranges", {}, "missing a required"),
         ("rounding", {"base": 1, "method": "random"}, "base must be >= 2"),
     ],
 )

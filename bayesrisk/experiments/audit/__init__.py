@@ -1,11 +1,7 @@
 """Audits: protections, adversaries and attacks on one scale, in shards, with a report."""
 
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
-from bayesrisk.experiments.audit.populations import (
-    Protection,
-    SimulatedPopulation,
-    parse_protection,
-)
+from bayesrisk.experiments.audit.populations import Protection, SimulatedPopulation
 from bayesrisk.experiments.audit.study import AuditStudy, read_audit
 
 __all__ = [
@@ -13,6 +9,5 @@ __all__ = [
     "Protection",
     "ProtectionGoal",
     "SimulatedPopulation",
-    "parse_protection",
     "read_audit",
 ]

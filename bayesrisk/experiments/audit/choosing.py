@@ -20,10 +20,9 @@ from bayesrisk.experiments.audit.populations import (
     POPULATION,
     Protection,
     by_population,
-    has_budget,
 )
 from bayesrisk.mechanisms.base import Dial
-from bayesrisk.mechanisms.registry import mechanism_dial
+from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
 from bayesrisk.risk.audit import audit_targets, costs
 from bayesrisk.risk.statements.claims import ratio_of
 

@@ -6,11 +6,9 @@ import dataclasses
 import functools
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +18,7 @@ import pandas as pd
 from bayesrisk import _files, datasets
 from bayesrisk import _validation as check
 from bayesrisk import population as simulated
-from bayesrisk._files.text import shown, toml_document
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
@@ -32,8 +30,8 @@ from bayesrisk.experiments.by_place import (
     read_place,
 )
 from bayesrisk.interfaces import Mechanism
-from bayesrisk.mechanisms import BaseMechanism, make_mechanism
-from bayesrisk.mechanisms.registry import REGISTRY
+from bayesrisk.mechanisms import BaseMechanism
+from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, spot_comparisons
@@ -47,18 +45,9 @@ from bayesrisk.risk.audit.adversaries import (
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.release_checks import DIFFERENCES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
-from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
-
-# Protections: a mechanism with its parameters, and the usual ones where one is missing.
-#
-# An audit compares protections of which little is said: "swapping, 5 %".  What else a mechanism
-# needs follows from the population and the published tables, by the name of the parameter.
-
-_NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
-_SHARES = ("level_shares", "table_shares")
-_BUDGETS = ("budgets", "allocation", "budget")
 
 
 @dataclass(frozen=True)
@@ -70,110 +59,29 @@ class Protection:
     name : str
         Its name in results.
     mechanism : str
-        Name of the mechanism.
+        Name or recipe of the mechanism, such as ``swapping:rate=0.05``; by default the name.
     parameters : mapping of str to object
-        Its parameters, plain values; those that are missing are the usual ones.
-    """
-
-    name: str
-    mechanism: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check.text(self.name, "name of the protection")
-        check.text(self.mechanism, "name of the mechanism")
-        given = dict(check.mapping(self.parameters, "parameters"))
-        object.__setattr__(self, "parameters", given)
-
-    def make(self, usual: Usual) -> Mechanism:
-        """Return the mechanism."""
-        return make_mechanism(self.mechanism, **usual.completed(self.mechanism, self.parameters))
-
-
-@dataclass(frozen=True)
-class Usual:
-    """Parameters that follow from a population and its tables where none are given.
-
-    What is rare in ``stated`` is at risk; persons in ``households`` change places with them.
-    """
-
-    workload: Workload
-    stated: Sequence[str]
-    households: bool
-
-    def completed(self, mechanism: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters with the usual values of those that must be given and are not."""
-        possible, usual = REGISTRY.parameters(mechanism), self._values()
-        names = [n for n, needed in possible.items() if needed and n in usual]
-        if {"rho", "epsilon"} & set(given) and not has_budget(given):
-            names += [n for n in _SHARES if n in possible]
-        return {n: usual[n] for n in names} | dict(given)
-
-    def _values(self) -> dict[str, Any]:
-        workload = self.workload
-        levels = workload.schema.geography.levels
-        finest = levels.index(workload.levels[-1])
-        regions = [n for n in ("county", "tract") if n in levels[:finest]]
-        coarse = regions[0] if regions else levels[0]
-        fine = regions[-1] if regions else levels[max(finest - 1, 0)]
-        tables = sorted({name for _, name in workload.tables})
-        others = [a for a in workload.schema.names if a not in self.stated]
-        return {
-            "sensitivity": "add-remove",
-            "level_shares": {n: str(Fraction(1, len(workload.levels))) for n in workload.levels},
-            "table_shares": {n: str(Fraction(1, len(tables))) for n in tables},
-            "swap_key": ["size", "adults"] if self.households else others[:1],
-            "unique_by": list(self.stated),
-            "within": coarse,
-            "unique_within": fine,
-            "unit": "household" if self.households else "person",
-            "threshold": 3,
-            "base": 3,
-            "method": "random",
-        }
-
-
-def has_budget(given: Mapping[str, Any]) -> bool:
-    """Return True where parameters state the budget of every table, not their total alone."""
-    return any(name in given for name in _BUDGETS)
-
-
-def parse_protection(text: str) -> Protection:
-    """Return the protection of a text such as ``swapping:rate=0.05,neighbours=3``, named by it.
-
-    Parameters
-    ----------
-    text : str
-        Mechanism, and after a colon parameters ``KEY=VALUE`` with commas between them; values as
-        in TOML, and text where they are none.
+        Its parameters, plain values, which come before those of a recipe; those that are missing
+        are the usual ones (:func:`~bayesrisk.mechanisms.registry.usual_parameters`).
 
     Examples
     --------
-    >>> parse_protection("swapping:rate=0.05,neighbours=3").parameters
-    {'rate': '0.05', 'neighbours': 3}
+    >>> Protection("swapping:rate=0.05").parameters
+    {'rate': '0.05'}
     """
-    whole = check.text(text, "protection").strip()
-    mechanism, _, rest = whole.partition(":")
-    parameters: dict[str, Any] = {}
-    for part in _NEXT.split(rest) if rest.strip() else []:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise ArgumentError(
-                f"protection must be MECHANISM:KEY=VALUE,KEY=VALUE..., got {shown(text)}"
-            )
-        if key in parameters:
-            raise ArgumentError(f"protection must give each parameter once, got {shown(text)}")
-        parameters[key] = _value(value)
-    return Protection(whole, mechanism.strip(), parameters)
 
+    name: str
+    mechanism: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
-def _value(text: str) -> object:
-    """Return a TOML value, the text of a fraction as it is so that it stays exact."""
-    try:
-        value = toml_document(f"value = {text}")["value"]
-    except ValueError:
-        return text
-    return text if isinstance(value, float) else value
+    def __post_init__(self) -> None:
+        recipe = self.mechanism or self.name
+        mechanism, given = read_recipe(recipe)
+        check.text(self.name, "name of the protection")
+        check.text(mechanism, "name of the mechanism")
+        object.__setattr__(self, "mechanism", mechanism)
+        given |= check.mapping(self.parameters, "parameters")
+        object.__setattr__(self, "parameters", given)
 
 
 # Where the records of a population are, and which population a result is about.
@@ -338,7 +246,6 @@ class PopulationInParts:
         self._public = None if prior_from is None else self._public_prior(prior_from)
         self._part = functools.lru_cache(maxsize=1)(self._read)
         self.known = self._survey(targets) if known is None else known
-        self.usual = Usual(question.workload, question.stated, self.known.households)
         self._mechanisms: dict[str, Mechanism] = {}
         self._released: dict[tuple[str, int, int], Release] = {}
 
@@ -464,10 +371,16 @@ class PopulationInParts:
         numbers = np.searchsorted(self.known.rows, np.unique(rows), side="right") - 1
         return [int(number) for number in np.unique(numbers)]
 
+    def parameters(self, protection: Protection) -> dict[str, Any]:
+        """Return all parameters of a protection of this population."""
+        workload, households = self.question.workload, self.known.households
+        given: dict[str, Any] = dict(protection.parameters)
+        return usual_parameters(protection.mechanism, workload, households=households, **given)
+
     def mechanism(self, protection: Protection) -> Mechanism:
         """Return the mechanism of a protection of this population, made once."""
         if protection.name not in self._mechanisms:
-            made = protection.make(self.usual)
+            made = make_mechanism(protection.mechanism, **self.parameters(protection))
             if isinstance(made, BaseMechanism):  # released anew without each target
                 made = made.for_neighbours()
             self._mechanisms[protection.name] = made

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import own_text
 from bayesrisk._files.text import shown
+from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -48,7 +49,7 @@ from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk.audit import (
     Adversary,
     AuditQuestion,
@@ -72,6 +73,7 @@ LAYOUT = Layout(
     merged=("differences", "errors", "spots", "statements"),
     confidential=True,  # all of it is computed from confidential records
 )
+_PROTECTIONS = "protections.json"
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
 _OF_PROCESS = ("_populations", "_shards", "_trials", "_widths")  # of every process
@@ -95,6 +97,33 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     return statements, _csv(store.result("measures.csv"))
 
 
+def audited_protection(
+    folder: str | Path, name: str, *, digest: str | None = None
+) -> tuple[Protection, Workload, Schema, bool]:
+    """Return a protection of a complete audit with all parameters, the tables and the schema.
+
+    ``digest`` is that of records (:func:`source_digest`): the last value is whether they are those
+    that were audited, and of several populations the protection is that of these records.
+    """
+    store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
+    audited = json.loads(store.result(_PROTECTIONS).read_text(encoding="utf-8"))
+    names = dict.fromkeys(entry["name"] for entry in audited["protections"])
+    check.choice(name, "protection", tuple(names))
+    digests = store.config["population"]
+    digests = digests if isinstance(digests, dict) else {"": digests}
+    mine = [entry for entry in audited["protections"] if entry["name"] == name]
+    same = [entry for entry in mine if digests[entry["population"]] == digest]
+    found = (same or mine)[0]
+    if not same and any(entry["parameters"] != found["parameters"] for entry in mine):
+        raise ArgumentError(
+            f"records must be one of the audited populations {', '.join(digests)}, for which "
+            f"{name!r} has other parameters each"
+        )
+    made = Protection(name, found["mechanism"], found["parameters"])
+    workload = Workload.from_dict(audited["workload"])
+    return made, workload, Schema.from_dict(audited["schema"]), bool(same)
+
+
 def _csv(file: Path) -> pd.DataFrame:
     """Return a table in which a protection may be called "None" or "1"."""
     texts = dict.fromkeys((POPULATION, "protection", "against", "setting"), str)
@@ -108,8 +137,8 @@ class AuditStudy(Study):
     A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
     release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
     ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``, ``calibration.csv``,
-    ``checks.csv`` and ``report.html``.  All of it is computed from the confidential records, so
-    that only its owner may read the folder (0700).
+    ``checks.csv``, ``protections.json`` (with all parameters) and ``report.html``.  All of it is
+    computed from the confidential records, so that only its owner may read the folder (0700).
 
     Facts of a complete run are the numbers of ``statements``, ``targets`` and ``releases``,
     ``brief`` (the answer in a few lines) and ``checks`` (how many hold).
@@ -479,7 +508,19 @@ class AuditStudy(Study):
                     frame.insert(0, POPULATION, name)
                 parts.setdefault(kind, []).append(frame)
         frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
-        return audit_files(statements, errors, self.config, **frames, **more)
+        files = audit_files(statements, errors, self.config, **frames, **more)
+        return files | {_PROTECTIONS: self._made(protections)}
+
+    def _made(self, protections: Sequence[Protection]) -> bytes:
+        """Return protections with all their parameters, the tables and the schema, as JSON."""
+        made = [
+            _plain(replace(one, parameters=population.parameters(one))) | {"population": name}
+            for name, population in self._populations.items()
+            for one in protections
+        ]
+        schema = self.schema or self.workload.schema
+        about = {"workload": self.workload.to_dict(), "schema": schema.to_dict()}
+        return json.dumps(about | {"protections": made}, indent=1, default=str).encode()
 
     def _frames(
         self,
@@ -490,7 +531,7 @@ class AuditStudy(Study):
         protections: Sequence[Protection],
     ) -> dict[str, pd.DataFrame]:
         """Return the tables of one population's results."""
-        specs = {one.name: one.make(population.usual).spec for one in protections}
+        specs = {one.name: population.mechanism(one).spec for one in protections}
         targets, people = audit_targets(statements), population.people
         pairs = constructions(specs, self.workload)
         return {

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed
+from bayesrisk._random import Seed, seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata._strata import strata_of
@@ -171,8 +171,9 @@ class _Settings(NamedTuple):
     doublings: int
 
 
+@seeded
 def microdata_posterior(
-    release: Release | PublishedTables,
+    release: Release | PublishedTables | Mapping[str, Release] | Sequence[Release],
     questions: Sequence[RecordQuestion],
     *,
     level: str,
@@ -198,8 +199,9 @@ def microdata_posterior(
 
     Parameters
     ----------
-    release : Release or PublishedTables
-        Tables with their likelihoods.
+    release : Release or PublishedTables, or sequence of releases, or mapping by name
+        Tables with their likelihoods; several releases of the same people are combined, see
+        :meth:`Release.combine`.
     questions : sequence of RecordQuestion
         What is asked.
     level, place : str
@@ -280,6 +282,8 @@ def microdata_posterior(
     asked = check.instances(questions, RecordQuestion, "questions")
     if isinstance(release, PublishedTables):
         release = Release(MechanismSpec("published", {}, release.laws, TrueCounts()), release)
+    if isinstance(release, (Mapping, Sequence)):
+        release = Release.combine(release)
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator
+from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
@@ -361,6 +361,7 @@ def _facilities(blocks: IntArray, universe: Universe) -> IntArray:
     return np.concatenate([homes, (people[:, 1:] > 0).astype(np.int64)], axis=1)
 
 
+@seeded
 def write_nmf(
     folder: str | Path,
     *,
@@ -416,7 +417,7 @@ def write_nmf(
     check.choice(universe, "universe", ("person", "unit"))
     histogram = UNIVERSES[f"pl94-{universe}"]
     table = census_2020_budget("pl94", universe=universe) if budget is None else budget
-    check.frame(table, "budget", ("level", "query", "rho"))
+    table = check.frame(table, "budget", ("level", "query", "rho"))
     generator_ = generator(rng)
     sizes = {"tracts": tracts, "block_groups": block_groups, "blocks": blocks}
     spine = draw_spine(states, counties, sizes, generator_)

@@ -1,10 +1,8 @@
 """Published tables as one integer problem: rows with their counts, and bounds of the cells."""
 
 import itertools
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import (
     HIDDEN,
@@ -28,18 +26,11 @@ from bayesrisk.reconstruction.records.system import (
     CellSpace,
     CellSystem,
     Coupling,
-    coarse_coupling,
+    cell_systems,
     columns_of,
-    queries,
-    raw_system,
-    reduced_system,
-    space_of,
-    whole_coupling,
 )
 from bayesrisk.tables import Table
-from bayesrisk.tables.published import PublishedTables, assumed_true
-from bayesrisk.tables.schema import Schema
-from bayesrisk.tables.workload import Workload
+from bayesrisk.tables.published import PublishedTables, SeveralTables, assumed_true, one_release
 
 
 @dataclass(frozen=True)
@@ -167,7 +158,7 @@ class PublishedRows:
 
 
 def published_rows(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
     taken_as_true: bool = False,
@@ -180,8 +171,7 @@ def published_rows(
     withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
     ``others`` do, too.
     """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    tables = one_release(tables)
     workload = tables.workload
     check.choice(scope, "scope", workload.levels)
     check.flag(known_rule, "known_rule")
@@ -200,7 +190,7 @@ def published_rows(
     ]
     # Differences of published cells are rows where all counts are true.
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
-    system, couplings = _systems(workload, (level, *above), raw, tuple(others))
+    system, couplings = cell_systems(workload, (level, *above), raw, tuple(others))
     larger = []
     for name, own, counts, part, coupling in zip(
         above, ancestors, published[1:], ranges[1:], couplings, strict=True
@@ -290,45 +280,6 @@ def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRan
     lows, highs = [part.low for part in parts], [part.high for part in parts]
     sides = [sp.csr_array(sp.vstack(side, format="csr")) for side in (lows, highs)]
     return CountRanges(sides[0], sides[1], highest)
-
-
-_Key: TypeAlias = tuple[
-    Schema, tuple[str, ...], tuple[bool, bool], tuple[Table, ...], tuple[Table, ...]
-]
-#: The last systems: many tracts with one workload need one of them.
-_KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxlen=8)
-
-
-def _systems(
-    workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], others: tuple[Table, ...]
-) -> tuple[CellSystem, tuple[Coupling, ...]]:
-    """Return the system of the first level, and the couplings of the others.
-
-    Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
-    rows of these are the published cells themselves.
-    """
-    own, *larger = [
-        tuple(workload.tables[key] for key in workload.tables if key[0] == level)
-        for level in levels
-    ]
-    every = (*own, *itertools.chain(*larger))
-    key = (workload.schema, levels, raw, every, others)
-    for kept, made in _KEPT:
-        if kept == key:
-            return made
-    space = space_of(workload.schema, (*own, *others))
-    couplings: list[Coupling] = []
-    for tables in larger:
-        coarse = None if raw[1] or others else coarse_coupling(space, own, tables)
-        if coarse is None:
-            space = space_of(workload.schema, (*every, *others))
-            couplings = [whole_coupling(space, tables) for tables in larger]
-            break
-        couplings.append(coarse)
-    published = queries(space, own)
-    system = raw_system(published) if raw[0] else reduced_system(published)
-    _KEPT.append((key, (system, tuple(couplings))))
-    return system, tuple(couplings)
 
 
 # -----------------------------------------------------------------------------

@@ -7,9 +7,12 @@ rows are taken apart by differences of published cells, so that a cell lies in f
 cell in any row that is zero is dead, and never listed.
 """
 
+import itertools
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +23,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
 from bayesrisk.tables.schema import Schema
+from bayesrisk.tables.workload import Workload
 
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000
@@ -85,6 +89,12 @@ class Queries:
     def key(self, at: int) -> tuple[bytes, ...]:
         """Return the identity of the set of cells that a query counts."""
         return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the cells, after their table's where another table has a cell of this name."""
+        often = Counter(cell for _, cell in self.names)
+        return tuple(c if often[c] == 1 else f"{table}: {c}" for table, c in self.names)
 
     @cached_property
     def matrix(self) -> sp.csr_array:
@@ -597,3 +607,46 @@ def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
     family, none = np.arange(len(published.names)), np.zeros(0, np.int64)
     identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
     return Coupling(published, identity, published.matrix, family, None, none, none)
+
+
+# -----------------------------------------------------------------------------
+# Both together, for the tables of blocks and of their larger places.
+
+
+_Key: TypeAlias = tuple[
+    Schema, tuple[str, ...], tuple[bool, bool], tuple[Table, ...], tuple[Table, ...]
+]
+#: The last systems: many tracts with one workload need one of them.
+_KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxlen=8)
+
+
+def cell_systems(
+    workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], others: tuple[Table, ...]
+) -> tuple[CellSystem, tuple[Coupling, ...]]:
+    """Return the system of the first level, and the couplings of the others.
+
+    Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
+    rows of these are the published cells themselves.
+    """
+    own, *larger = [
+        tuple(workload.tables[key] for key in workload.tables if key[0] == level)
+        for level in levels
+    ]
+    every = (*own, *itertools.chain(*larger))
+    key = (workload.schema, levels, raw, every, others)
+    for kept, made in _KEPT:
+        if kept == key:
+            return made
+    space = space_of(workload.schema, (*own, *others))
+    couplings: list[Coupling] = []
+    for tables in larger:
+        coarse = None if raw[1] or others else coarse_coupling(space, own, tables)
+        if coarse is None:
+            space = space_of(workload.schema, (*every, *others))
+            couplings = [whole_coupling(space, tables) for tables in larger]
+            break
+        couplings.append(coarse)
+    published = queries(space, own)
+    system = raw_system(published) if raw[0] else reduced_system(published)
+    _KEPT.append((key, (system, tuple(couplings))))
+    return system, tuple(couplings)

@@ -429,6 +429,8 @@ class Drawing:
     def __init__(self, mechanism: Mechanism, microdata: Microdata, workload: Workload) -> None:
         if microdata.blocks is None:  # the places of the records are taken as a public list
             microdata = microdata.with_places(OCCUPIED)
+        complete = getattr(mechanism, "completed", None)
+        mechanism = complete(microdata, workload) if callable(complete) else mechanism
         self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
         prepare = getattr(mechanism, "prepare", None)
         self._prepared = prepare(microdata, workload=workload) if callable(prepare) else None

@@ -11,7 +11,7 @@ from peak_memory import run_and_measure
 from bayesrisk._random import named_stream
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import AuditStudy, parse_protection, read_audit
+from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.experiments.by_place import NationStudy
 from bayesrisk.population import population_spec
@@ -40,7 +40,7 @@ def study(folder, *protections, targets=6, **options):
     return AuditStudy(
         folder, options.pop("workload", TABLES), targets=targets, targets_per_shard=3, releases=2,
         adversaries=options.pop("adversaries", WHO), stated=["hisp"],
-        protections=[parse_protection(text) for text in protections], **options,
+        protections=[Protection(text) for text in protections], **options,
     )  # fmt: skip
 
 
@@ -155,13 +155,13 @@ def test_a_population_that_changes_is_refused(people, tmp_path):
 _AUDIT = """
 import tracemalloc
 import pyarrow as pa
-from bayesrisk.experiments.audit import AuditStudy, parse_protection
+from bayesrisk.experiments.audit import AuditStudy, Protection
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Workload
 tables = Workload.named("sf1-block").select(tables=["P8"])
 study = AuditStudy(sys.argv[1], tables, targets=4, targets_per_shard=2, stated=["hisp"],
     adversaries=[Adversary.named("linker", known=["sex", "age"])], concentration=5.0,
-    protections=[parse_protection("identity")])
+    protections=[Protection("identity")])
 tracemalloc.start()
 population = study._populations[""]
 for part in range(len(population.known.rows) - 1):

@@ -14,7 +14,6 @@ from bayesrisk.experiments.audit import (
     AuditStudy,
     Protection,
     ProtectionGoal,
-    parse_protection,
     read_audit,
 )
 from bayesrisk.experiments.audit.choosing import (
@@ -32,7 +31,7 @@ EVERYBODY_ELSE = [Adversary.named("knows-all-but-one")]
 
 
 def searched(text):
-    return search_of(parse_protection(text))
+    return search_of(Protection(text))
 
 
 def found(search, enough, steps):
@@ -239,7 +238,7 @@ WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace:epsilon
 
 def study(people, **options):
     texts = options.pop("texts", WHAT)
-    what = [parse_protection(one) if isinstance(one, str) else one for one in texts]
+    what = [Protection(one) if isinstance(one, str) else one for one in texts]
     options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 60} | options
     return AuditStudy(
         people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=30, **options

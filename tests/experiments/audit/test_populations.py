@@ -12,9 +12,9 @@ from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import (
     AuditStudy,
+    Protection,
     ProtectionGoal,
     SimulatedPopulation,
-    parse_protection,
     read_audit,
 )
 from bayesrisk.population import population_spec, simulate_population
@@ -23,7 +23,7 @@ from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Workload
 
 WHO = [Adversary.named("linker", known=["sex"]), Adversary.named("knows-all-but-one")]
-WHAT = [parse_protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
+WHAT = [Protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
 NAMES = ["north", "<south>"]
 
 

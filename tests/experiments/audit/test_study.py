@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, PartFileError
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import AuditStudy, Protection, parse_protection, read_audit
+from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare
 from bayesrisk.risk.audit.measures import widest_interval
 
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
-WHAT = [parse_protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
+WHAT = [Protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_summary_says_what_the_files_say(done):
 
 def test_parts_without_rows_are_read_with_the_others(people, tmp_path):
     """Of counts without a law there are no differences, and an empty part has no types."""
-    both = [parse_protection(text) for text in ("identity", "topdown:rho=2")]
+    both = [Protection(text) for text in ("identity", "topdown:rho=2")]
     assert run(study(people, protections=both, releases=1), tmp_path / "out").complete
     parts = pd.read_parquet(tmp_path / "out" / "differences.parquet")
     assert set(parts["protection"]) == {"identity"}
@@ -74,7 +74,7 @@ def test_parts_without_rows_are_read_with_the_others(people, tmp_path):
 
 def test_releases_are_made_until_the_gain_is_told(people, tmp_path):
     """Eight, then more until the half-width, or the limit; other releases stay as they were."""
-    options = {"protections": [parse_protection("rounding")], "adversaries": WHO[:1]}
+    options = {"protections": [Protection("rounding")], "adversaries": WHO[:1]}
     found = {}
     for width, most in ((1.0, 12), (0.0, 12), (1e-9, 10)):
         folder = tmp_path / f"{width} {most}"
@@ -94,7 +94,7 @@ def test_releases_are_made_until_the_gain_is_told(people, tmp_path):
 
 def test_settings_of_a_mechanism_share_random_numbers_and_other_mechanisms_do_not(people):
     texts = ("discrete-gaussian:rho=1", "discrete-gaussian:rho=1.0", "discrete-laplace:epsilon=1")
-    one = study(people, protections=[parse_protection(text) for text in texts])
+    one = study(people, protections=[Protection(text) for text in texts])
     (population,) = one._populations.values()
     tables = [population.release(p, 1, 0)[1].tables for p in one.protections]
     assert tables[0] == tables[1] != tables[2]
@@ -184,11 +184,11 @@ def test_more_targets_than_people_are_everybody(people):
     [
         ({"protections": [WHAT[0], WHAT[0]]}, "each of another name"),
         ({"protections": []}, "at least one"),
-        ({"protections": [parse_protection("identify")]}, "Did you mean 'identity'"),
-        ({"protections": [parse_protection("swapping")]}, "rate"),
-        ({"protections": [parse_protection("discrete-gaussian")]}, "rho|budgets"),
-        ({"protections": [parse_protection("rounding:base=0")]}, "base must be"),
-        ({"protections": [parse_protection("swapping:rate=0.1,unit=household")]}, "household"),
+        ({"protections": [Protection("identify")]}, "Did you mean 'identity'"),
+        ({"protections": [Protection("swapping")]}, "rate"),
+        ({"protections": [Protection("discrete-gaussian")]}, "rho|budgets"),
+        ({"protections": [Protection("rounding:base=0")]}, "base must be"),
+        ({"protections": [Protection("swapping:rate=0.1,unit=household")]}, "household"),
         ({"stated": ["colour"]}, "colour"),
         ({"stated": ["sex"]}, "none of what 'linker' knows"),
         ({"stated": []}, "at least one"),
@@ -243,7 +243,7 @@ def test_protections_are_read_as_they_are_written(mechanism, parameters):
         f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in parameters.items()
     )
     text = f"{mechanism}:{told}" if told else mechanism
-    found = parse_protection(text)
+    found = Protection(text)
     assert (found.name, found.mechanism, found.parameters) == (text, mechanism, parameters)
 
 
@@ -252,4 +252,4 @@ def test_protections_are_read_as_they_are_written(mechanism, parameters):
 )
 def test_texts_that_are_no_protections(text):
     with pytest.raises(ArgumentError, match="protection must"):
-        parse_protection(text)
+        Protection(text)

@@ -64,8 +64,9 @@ _BRIEF, _LONG = 2, 8
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
-#: Solutions with few records of all open claims that are looked for before claims one by one.
-_ROUNDS = 20
+#: Searches for few records of many open claims that find nothing new before claims one by one, and
+#: share of these claims that a search is for, after one for all.
+_FRUITLESS, _SHARE = 3, 0.2
 #: Places whose allowed counts are read together.
 _PLACES = 256
 
@@ -345,18 +346,20 @@ class Decider:
             found.most[part[(some & self.loose).any(axis=1)]] = UNBOUNDED
             size[part] = some.sum(axis=1)
         found.high[endless] = UNBOUNDED
-        for _ in range(_ROUNDS):
+        rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
+        while fruitless < _FRUITLESS and not self.deadline.late:
             before = np.flatnonzero(found.least > found.low)
-            # min sum_s y_s over the claims s that are open: one solution refutes many of them.
+            # min sum_s y_s over some claims s that are open: one solution refutes many of them.
+            chosen = before[rng.random(before.size) <= share]
             together = np.zeros(self.model.low.size, np.int64)
-            for _, _, every in self._parts(patterns, before):
+            for _, _, every in self._parts(patterns, chosen):
                 together += every.sum(axis=0)
-            if not before.size or self.deadline.late or self._search(-together, None) != "found":
+            if not before.size or self._search(-together, None) != "found":
                 break
             was = found.least.copy()
             used = self._reach(patterns, found, used)
-            if not (found.least < was)[before].any():
-                break
+            new = bool((found.least < was).any())
+            fruitless, share = (0 if new else fruitless + 1), _SHARE
         # What describes few classes first: claims that it implies have no smaller number.
         for at in np.argsort(size, kind="stable").tolist():
             if found.least[at] > found.low[at] and not self.deadline.late:
@@ -388,14 +391,6 @@ class Decider:
         some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
         objective = sign * (some if sign > 0 else every)[0].astype(np.int64)
         reached, proved = (found.most, found.high) if sign > 0 else (found.least, found.low)
-        answer = self._linear.maximise(objective)
-        if answer.duals is not None:
-            # In whole numbers: c y <= b for all solutions of the relaxation, so c y <= floor(b).
-            low, high = self.model.low, self.model.high
-            bound, _ = reduced_values(self.model, objective, low, high, answer.duals)
-            if bound < UNBOUNDED:
-                best = sign * int(np.floor(bound))
-                proved[at] = min(proved[at], best) if sign > 0 else max(proved[at], best)
         while sign * int(proved[at] - reached[at]) > 0 and not self.deadline.late:
             said = self._search(objective, sign * int(reached[at]) + 1)
             if said == "none":
