@@ -326,7 +326,7 @@ class _Reader:
             ):
                 numeric.append(i)
             else:
-                names[i] = head or "category"
+                names[i] = head.rpartition("!!")[2] or "category"
         named = [i for i in numeric if _COUNT.fullmatch(heads[i])]
         if not counts and (named or len(numeric) == 1):
             counts = {i: {} for i in (named or numeric)[:1]}
@@ -382,7 +382,7 @@ class _Reader:
         for i, part in parts.items():
             for depth, label in enumerate(p for p in part if not _TOTAL.fullmatch(p)):
                 kind = f"category {depth + 1}"
-                kind = "age" if _interval(label) else kind
+                kind = "age" if (ends := _interval(label)) and ends[0] < ends[1] else kind
                 kind = "sex" if _key(label) in _SAME.values() else kind
                 kinds.setdefault(kind, {})[label] = None
                 found[i][self.columns.get(kind, kind)] = label

@@ -306,3 +306,26 @@ def test_the_posterior_takes_published_tables():
     # The negative control: a mark that means nothing but 2 contradicts the totals.
     wrong = PublishedTables.from_frame(frame, counts="exact", totals="complete", marks={"*": "2"})
     assert count_bounds(wrong).conflict
+
+
+def test_two_rows_of_headings_and_several_variables_side_by_side(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("Sex,Male,,Female,\nAge,0-17,18+,0-17,18+\nNorth,1,2,3,4\nSouth,5,6,7,8\n")
+    tables = PublishedTables.read(file, counts="exact", columns={"Sex!!Age": "region"})
+    assert ends(tables)[frozenset(["South", "Female", "0-17"])] == (7, 7)
+    assert tables.workload.schema.names == ("region", "sex", "age")
+    file.write_text("Area,Total,Male,Female,0-17,18+\nNorth,10,6,4,3,7\nSouth,8,5,3,4,4\n")
+    asked = read_layouts([file_sheet(file)], {}).questions
+    assert {"columns.sex", "columns.age"} <= set(asked)  # that they are not one variable
+    columns = {"sex": "sex", "age": "age"}
+    found = ends(PublishedTables.read(file, counts="exact", columns=columns))
+    assert found[frozenset(["South", "18+"])] == (4, 4)
+    file.write_text("Area,2019,2020\nNorth,10,6\nSouth,8,5\n")
+    assert "columns.category 1" in read_layouts([file_sheet(file)], {}).questions
+
+
+def test_labels_below_each_other_are_repeated_if_that_is_said(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("Region,Sex,n\nNorth,F,3\n,M,4\nSouth,F,5\n,M,6\n")
+    found = ends(PublishedTables.read(file, counts="exact", blank="above"))
+    assert found[frozenset(["South", "M"])] == (6, 6)
