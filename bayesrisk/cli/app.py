@@ -348,7 +348,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         verify_release: "release",
     },
     "Attack": {
-        attack_published: "tables.csv -o attack --counts exact",
+        attack_published: "tables.csv -o attack --set counts=exact",
         reconstruct: "tables -o records --scope block --variability block",
         bounds: "tables -o bounds",
         claims: "tables -o claims --max-columns 3 --workers 2",
