@@ -18,7 +18,7 @@ ZONES = [
     {"exceptions", "_interrupts", "_version"},
     {"_files", "_numba", "_random", "_show"},
     {"_validation"},
-    {"_highs", "_plugins"},
+    {"_highs", "_lazy", "_plugins"},
     {"answers"},
     {"distributions"},
     {"accounting"},

@@ -391,8 +391,21 @@ class RunOptions:
     ] = None
     shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
     resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    fragment: Annotated[
+        bool,
+        typer.Option("--fragment", help="Also the report as a part of a page: fragment.html."),
+    ] = False
     as_json: JsonOption = False
     quiet: QuietOption = False
+
+    def embed(self, folder: Path) -> None:
+        """Write the report of a folder as a part of another page, where that is asked for."""
+        if self.fragment and (folder / "report.html").is_file():
+            from bayesrisk._files import write_bytes
+            from bayesrisk.experiments.runs.page import fragment
+
+            page = (folder / "report.html").read_text("utf-8")
+            write_bytes(folder / "fragment.html", fragment(page).encode())
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
@@ -405,7 +418,7 @@ class RunOptions:
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
             try:
-                return run(
+                done = run(
                     study,
                     folder,
                     workers=self.workers,
@@ -419,6 +432,9 @@ class RunOptions:
                     raise
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
+        if done.complete:
+            self.embed(Path(folder))
+        return done
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
         """Print what a run found: one JSON document, or lines before and after its parts."""

@@ -318,7 +318,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
 
 
 def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
-    """Return what would be published, drawn, and log-likelihood; the last axis is the release.
+    """Return predicted noisy counts and log-likelihoods; the last axis is the release.
 
     The numbers are those of the origin of the draws, and so the same whenever they are asked for.
     """
@@ -328,7 +328,7 @@ def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     true = np.stack([count[name] for name in samples.releases], axis=-1)
     noise = DiscreteGaussian(np.maximum(0.5 / samples.constants["precision"], 1e-100))
     likelihood = np.asarray(noise.logpmf(samples.observed["noisy_count"] - true))
-    drawn: IntArray = true + noise.rvs(true.shape, random_state=_stream(samples, 0))
+    drawn = true + np.asarray(noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64)
     return drawn, likelihood
 
 
