@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-import lazy_loader
+import lazy_loader  # type: ignore[import-untyped]
 
 
 def attach(
@@ -18,8 +18,9 @@ def attach(
             if name in every or name.startswith("_"):
                 raise
             from bayesrisk import _validation as check
+            from bayesrisk._files.text import shown
 
             like = check.did_you_mean(name, every)
-            raise AttributeError(f"{package} has no attribute {check.shown(name)}{like}") from error
+            raise AttributeError(f"{package} has no attribute {shown(name)}{like}") from error
 
     return get, names, every

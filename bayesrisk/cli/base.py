@@ -398,14 +398,14 @@ class RunOptions:
     as_json: JsonOption = False
     quiet: QuietOption = False
 
-    def embed(self, folder: Path) -> None:
-        """Write the report of a folder as a part of another page, where that is asked for."""
-        if self.fragment and (folder / "report.html").is_file():
+    def embed(self, report: Path) -> None:
+        """Write a report as a part of another page, where that is asked for."""
+        if self.fragment and report.is_file():
             from bayesrisk._files import write_bytes
             from bayesrisk.experiments.runs.page import fragment
 
-            page = (folder / "report.html").read_text("utf-8")
-            write_bytes(folder / "fragment.html", fragment(page).encode())
+            page = fragment(report.read_text("utf-8")).encode()
+            write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
@@ -433,7 +433,7 @@ class RunOptions:
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
         if done.complete:
-            self.embed(Path(folder))
+            self.embed(Path(folder) / "report.html")
         return done
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
@@ -464,7 +464,7 @@ class RunOptions:
         """Refuse options of long runs that were given where there is none."""
         for field in dataclasses.fields(self):
             given = getattr(self, field.name) != field.default
-            if given and field.name not in ("as_json", "quiet"):
+            if given and field.name not in ("as_json", "quiet", "fragment"):
                 raise ArgumentError(f"--{field.name} {advice}")
 
 

@@ -29,10 +29,9 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.findings import claims_page, reconstruction_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,
@@ -326,42 +325,6 @@ def _checked_source(
     return source, study.blocks_per_shard or shard_size(source.blocks)
 
 
-_ROWS = 50  # of a table in a report
-_NAIVE = (
-    "The counts are taken as true here, although their protection may have changed them: what "
-    "is proved would only be so if they were true."
-)
-_MEANINGS = {
-    "unique": "no other records fit, which is proved",
-    "feasible": "these records fit, and others do, or might",
-    "nearest": "no records fit, and these deviate least from the tables",
-    "infeasible": "no records fit, because the counts contradict each other",
-    "contradictory": "no records fit, because the counts contradict each other",
-    "unknown": "nothing is decided, because the solver stopped at its limit",
-    "none": "nothing was looked for",
-    "undecided": "at least one claim is open, because the solver stopped at its limit",
-    "decided": "every claim is decided",
-    "empty": "nobody is there",
-}
-
-
-def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
-    """Return a sentence for each status of places."""
-    every = sum(statuses.values())
-    return [
-        f"In {number:,} of {every:,} places ({level}) {_MEANINGS[status]}."
-        for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
-    ]
-
-
-def _source(config: Mapping[str, Any], what: str) -> str:
-    """Return where a report comes from."""
-    return (
-        f"Made by bayesrisk {config['version']} from published tables alone, whose digest is "
-        f"{config['tables'][:16]}…; the {what} themselves are in the files beside this page."
-    )
-
-
 def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
     """Return the number of blocks of each status, and the first conflicts."""
     statuses: Counter[str] = Counter()
@@ -502,46 +465,10 @@ class ReconstructionStudy(Study):
             parts["variability"] = arrow_table(bounds.to_frame())
         return parts
 
-    def results(self, folder: RunFolder) -> dict[str, bytes]:
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        blocks, config = folder.frame("blocks"), dict(self.config)
-        facts = _block_facts(folder, config["taken_as_true"])
-        level = str(blocks.columns[0])
-        people = blocks.groupby("status")["population"].sum()
-        answer = [
-            f"Of {int(people.sum()):,} reconstructed records {int(people.get('unique', 0)):,} are "
-            "proved: no others fit the published tables."
-        ]
-        answer += _by_status(facts["statuses"], level)
-        tables = [
-            html.table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict"),
-        ]
-        if self.variability is not None:
-            bounds = folder.frame("variability")
-            sizes = bounds["population"].to_numpy(dtype=float)
-            if sizes.sum():
-                low, high = (
-                    f"{np.average(bounds[end], weights=sizes):.1%}" for end in ("lower", "upper")
-                )
-                reach = high if low == high else f"{low} to {high}"
-                answer.append(
-                    f"The records that fit and are least like these differ in {reach} of the "
-                    f"people, on average over places ({self.variability})."
-                )
-            largest = bounds.nlargest(_ROWS, "upper").drop(columns="seconds")
-            tables.append(html.table(largest, f"The {len(largest)} places that differ most"))
-        drawn = draw_numbers(facts["statuses"], f"places of level {level}")
-        page = html.findings(
-            "Reconstruction: which records published tables give away",
-            answer,
-            source=_source(config, "records"),
-            settings=config,
-            figures=[html.drawing(drawn, f"Places of level {level} by what is proved of them.")],
-            tables=tables,
-            words={name: f"{_MEANINGS[name]}." for name in facts["statuses"]},
-            warning=_NAIVE if facts["taken_as_true"] else "",
-        )
-        return {"report.html": page}
+        bounds = None if self.variability is None else folder.frame("variability")
+        return reconstruction_page(folder.frame("blocks"), bounds, facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
@@ -749,38 +676,9 @@ class ClaimsStudy(Study):
             "blocks": arrow_table(claims.blocks.replace({"status": _STORED})),
         }
 
-    def results(self, folder: RunFolder) -> dict[str, bytes]:
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        facts, config = self.facts(folder, complete=True), dict(self.config)
-        answer = [
-            f"{facts['claims']:,} statements that no table makes must be true of these records, "
-            f"and {facts['singletons']:,} of them are about one record alone.",
-            *_by_status(facts["statuses"], str(folder.frame("blocks").columns[0])),
-            *(f"For example, {example}" for example in facts["examples"]),
-            *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
-        ]
-        by_columns = {
-            f"{row['columns']} column{'s' * (row['columns'] > 1)}": row["singleton_records"]
-            for row in facts["coverage"]
-            if row["singleton_records"]
-        }
-        caption = "Records that a verified claim about one record describes, by its columns."
-        figures = [html.drawing(draw_numbers(by_columns, "records"), caption)] if by_columns else []
-        page = html.findings(
-            "Claims: what must be true of the records behind published tables",
-            answer,
-            source=_source(config, "claims"),
-            settings=config,
-            figures=figures,
-            tables=[html.table(pd.DataFrame(facts["coverage"]), "Records and claims by columns")],
-            words={
-                "claim": "a statement that some records have certain values in some columns.",
-                "verified": "true of all records that have the published counts, not likely alone.",
-                "about one record": "exactly one record of the place has these values.",
-            },
-            warning=_NAIVE if facts["taken_as_true"] else "",
-        )
-        return {"report.html": page}
+        return claims_page(facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""
