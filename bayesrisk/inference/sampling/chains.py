@@ -328,7 +328,7 @@ def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     true = np.stack([count[name] for name in samples.releases], axis=-1)
     noise = DiscreteGaussian(np.maximum(0.5 / samples.constants["precision"], 1e-100))
     likelihood = np.asarray(noise.logpmf(samples.observed["noisy_count"] - true))
-    drawn = true + np.asarray(noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64)
+    drawn = np.asarray(true + noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64)
     return drawn, likelihood
 
 
