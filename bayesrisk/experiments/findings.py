@@ -35,7 +35,7 @@ def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
     """Return a sentence for each status of places."""
     every = sum(statuses.values())
     return [
-        f"In {number:,} of {every:,} places ({level}) {_MEANINGS[status]}."
+        f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
         for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
     ]
 
@@ -69,8 +69,8 @@ def reconstruction_page(
             f"{' to '.join(dict.fromkeys(f'{end:.1%}' for end in ends))} of the people, on "
             f"average over people ({config['variability']})."
         )
-        largest = bounds.nlargest(_ROWS, "upper").drop(columns="seconds")
-        tables.append(html.table(largest, f"The {len(largest)} places that differ most"))
+        open_ = bounds[bounds["upper"] > 0].nlargest(_ROWS, "upper").drop(columns="seconds")
+        tables.append(html.table(open_, f"Places with other records that fit, at most {_ROWS}"))
     drawn = draw_numbers(facts["statuses"], f"places ({level})")
     return html.findings(
         "Reconstruction: which records published tables give away",
@@ -79,7 +79,11 @@ def reconstruction_page(
         settings=config,
         figures=[html.drawing(drawn, "Places by what is known of their records.")],
         tables=tables,
-        words={name: f"{_MEANINGS[name]}." for name in facts["statuses"]},
+        words={
+            **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
+            "other records": "those that differ in what the tables tell apart: two ages that are "
+            "one group in every table are the same here.",
+        },
         warning=_NAIVE if facts["taken_as_true"] else "",
     )
 
@@ -180,8 +184,11 @@ def counts_page(facts: Row, config: Row) -> bytes:
 
 def release_page(about: Row, version: str) -> bytes:
     """Return the report of a release, of what may be published alone."""
-    tables = pd.DataFrame(about["tables"])[["level", "table", "cells", "withheld", "exact", "is"]]
+    tables = pd.DataFrame(about["tables"])
     exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
+    alike = tables.groupby(["level", "is"], sort=False).agg(
+        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
+    )
     laws = tables.groupby(["is"], sort=False)["cells"].sum()
     sizes = tables.groupby("level", sort=False)["cells"].sum()
     drawn = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
@@ -196,7 +203,7 @@ def release_page(about: Row, version: str) -> bytes:
         source=f"Made by bayesrisk {version} from the release alone.",
         settings={name: about[name] for name in ("mechanism", "parameters", "places")},
         figures=[html.drawing(drawn, "Counts that are released, by level.")],
-        tables=[html.table(tables.rename(columns={"is": "published"}), "Every table")],
+        tables=[html.table(alike.reset_index().rename(columns={"is": "published"}), "Tables")],
         warning="A simulation: whoever guesses the seed takes the protection off."
         if about["simulation"]
         else "",
