@@ -257,7 +257,7 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
 
 
 class Kind(StrEnum):
-    """What can be chosen by name."""
+    """Kinds of names."""
 
     MECHANISMS = "mechanisms"
     ATTACKS = "attacks"

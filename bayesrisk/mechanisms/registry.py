@@ -225,7 +225,7 @@ class UsualMechanism:
 
     @property
     def spec(self) -> MechanismSpec:
-        """What was given; the spec of a release says all."""
+        """Parameters as they were given; the spec of a release has them all."""
         return MechanismSpec(self.name, self.parameters)
 
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:

@@ -226,7 +226,7 @@ def frame_attributes(
 def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> dict[str, Any]:
     missing = [_MISSING] * bool(column.isna().any())
     column = column.dropna()
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
         return _of_numbers(column, name, cuts, missing)
     if cuts is not None:
         raise DataError(f"frame: column {name!r}: must hold numbers to have cuts, got text")
