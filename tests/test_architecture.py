@@ -41,7 +41,7 @@ ZONES = [
 ROOMS = {
     "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion",
-    "cli": "base recipes | own | attacks records release risk | app",
+    "cli": "base recipes | own | attacks published records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "hierarchy runs | findings | by_place measurement_counts sweep | reconstruction | audit"
@@ -59,8 +59,8 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange | microdata |"
-        " published"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
+        " microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

@@ -34,6 +34,28 @@ def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
 
 
 @canvas.styled
+def plot_bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw what counts say by themselves, and what all counts together leave of it.
+
+    ``frame`` has columns ``label``, ``low_stated``, ``high_stated`` (missing without an end),
+    ``low`` and ``high``, a row for each count; they are drawn from the top.
+    """
+    canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
+    axes = canvas.panel(ax, 6.0, 0.9 + 0.2 * len(frame))
+    rows = np.arange(len(frame))
+    edge = 1.15 * float(frame[["low", "high", "low_stated"]].max().max()) + 1.0
+    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(edge)
+    stated, most, low, high = (ends[name].to_numpy(float) for name in ends)
+    axes.hlines(rows, stated, np.minimum(most, edge), color="0.8", linewidth=6.0)
+    axes.hlines(rows, low, high, color=canvas.COLOURS[0], linewidth=2.5)
+    axes.plot(low, rows, "o", high, rows, "o", color=canvas.COLOURS[0], markersize=4.0)
+    axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])
+    axes.set(xlabel="records", xlim=(-0.02 * edge, edge), ylim=(len(frame) - 0.4, -0.6))
+    axes.grid(visible=False, axis="y")
+    return axes
+
+
+@canvas.styled
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:

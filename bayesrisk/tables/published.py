@@ -20,7 +20,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-from bayesrisk.tables import exchange
+from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
@@ -364,16 +364,66 @@ class PublishedTables(Tabular):
         exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
-    def read(cls, folder: str | Path) -> PublishedTables:
-        """Return the tables of a folder, all in memory, of all parts if by place.
+    def from_frame(
+        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], **assumptions: object
+    ) -> PublishedTables:
+        """Return the tables of data frames as an agency publishes them, long or wide.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or sequence of them
+            Tables with labels, and counts, ranges or marks as numbers or text.
+        **assumptions : object
+            As for :meth:`read`.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["<5", "6", "7"]})
+        >>> tables = PublishedTables.from_frame(frame, counts="exact", totals="complete")
+        >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
+        [[[4]], [[6]], [[7]]]
+        """
+        sheets = layouts.frame_sheets(frame)
+        return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+
+    @classmethod
+    def read(
+        cls, folder: str | Path | Sequence[str | Path], **assumptions: object
+    ) -> PublishedTables:
+        """Return the tables of a folder, or of text files as an agency publishes them.
+
+        Parameters
+        ----------
+        folder : path-like, or sequence of path-like
+            A folder of tables, all in memory, of all parts if by place; or one or more text files,
+            each with a row for every count (long) or a column for every label (wide).
+        **assumptions : object
+            How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
+            ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
+            ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
+            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of all these.
+
+        Returns
+        -------
+        PublishedTables
+            Tables with what each count says about the true one.  In text files a place is a
+            variable; each set of variables, with each law of its counts, is a table.
 
         Raises
         ------
+        ArgumentError
+            If a guess on which it depends what is proved was not confirmed; the message says how.
         DataError
             If a part is missing or damaged, a place, table or cell is unknown, a row is there
             twice, or a count is not what the manifest allows: file, row and column are named.
+            So is a text of a published file that is no count, no range and no mark.
         """
-        source = check.path(folder, "folder")
+        several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
+        files = [check.path(file, "folder") for file in several]
+        if len(files) != 1 or files[0].is_file() or assumptions:
+            sheets = [layouts.file_sheet(file) for file in files]
+            return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+        source = files[0]
         if not Partitions.there(source):
             return cls(*exchange.read(source))
         index = Partitions.read(source, "tables")
