@@ -395,7 +395,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
 
 
 def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
-    """Return what a table of another library holds as a pandas data frame."""
+    """Return the table of another library as a pandas data frame."""
     if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
         kind = type(value)
         called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")

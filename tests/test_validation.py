@@ -203,7 +203,7 @@ def test_fractions_of_digits_are_numbers(above, below):
 
 
 @pytest.mark.parametrize(
-    "text", ["1/0", "0.1", "-1/2", "1/2/3", "1 / 2", "１/２", "1/", "", "1e3/2"]
+    "text", ["1/0", "0.1", "-1/2", "1/2/3", "1 / 2", "\uff11/\uff12", "1/", "", "1e3/2"]
 )
 def test_no_other_text_is_a_number(text):
     with pytest.raises(ArgumentTypeError, match="x must be a number"):
@@ -218,9 +218,12 @@ def test_another_name_for_rng_is_answered_with_it(name):
         assert "rng" in inspect.signature(function).parameters
 
 
+ERRORS = {"ArgumentError", "BayesRiskError", "DataError"}
+
+
 def test_signatures_can_be_read():
     """An annotation that spells out what an array may be took 2,115 characters."""
     for name in br.__all__:
         thing = getattr(br, name)
-        if inspect.isclass(thing) or inspect.isfunction(thing):
+        if inspect.isfunction(thing) or (inspect.isclass(thing) and name not in ERRORS):
             assert len(str(inspect.signature(thing))) < 800, name

@@ -6,8 +6,8 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from enum import StrEnum
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -257,21 +257,16 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
 # ``bayesrisk list``: what can be chosen by name.
 
 
-class Kind(StrEnum):
-    """What can be chosen by name."""
-
-    MECHANISMS = "mechanisms"
-    ATTACKS = "attacks"
-    SAMPLES = "samples"
-    WORKLOADS = "workloads"
-    SCHEMAS = "schemas"
-
-
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="What is listed.")], as_json: JsonOption = False
+    kind: Annotated[
+        str, typer.Argument(help="mechanisms, attacks, samples, workloads or schemas.")
+    ],
+    as_json: JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
-    found = _lines_of(kind)
+    from bayesrisk import _validation as check
+
+    found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
     if as_json:
         print_json(found)
         return
@@ -280,29 +275,44 @@ def list_(
         typer.echo(f"{name:{width}s}  {line}")
 
 
-def _lines_of(kind: Kind) -> dict[str, str]:
-    """Return a line about each name."""
-    from bayesrisk import datasets
-    from bayesrisk.mechanisms import registry as mechanisms
-    from bayesrisk.reconstruction import registry as attacks
-    from bayesrisk.tables import Schema, Workload
-
-    if kind is Kind.SAMPLES:
-        return {name: datasets.source(name).partition(". ")[0] for name in datasets.names()}
-    if kind is Kind.SCHEMAS:
-        schemas = {name: Schema.named(name) for name in Schema.available()}
-        return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in schemas.items()}
-    if kind is Kind.WORKLOADS:
-        works = {name: Workload.named(name) for name in Workload.available()}
-        return {
-            n: f"tables of {w.schema.name}: {len(w.tables)}, {w.n_cells} cells; by "
-            f"{', '.join(w.levels)}"
-            for n, w in works.items()
-        }
-    registry: Any = (mechanisms if kind is Kind.MECHANISMS else attacks).REGISTRY
+def _made(zone: str) -> dict[str, str]:
+    """Return the first line about each mechanism or attack."""
+    registry = import_module(f"bayesrisk.{zone}.registry").REGISTRY
     texts = {name: inspect.getdoc(registry.factory(name)) for name in registry.available()}
-    first = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
-    return {name: line.replace(":func:", "").replace("`", "") for name, line in first.items()}
+    lines = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
+    return {name: line.replace(":func:", "").replace("`", "") for name, line in lines.items()}
+
+
+def _samples() -> dict[str, str]:
+    from bayesrisk import datasets
+
+    return {name: datasets.source(name).partition(". ")[0] for name in datasets.names()}
+
+
+def _workloads() -> dict[str, str]:
+    from bayesrisk.tables import Workload
+
+    made = {name: Workload.named(name) for name in Workload.available()}
+    return {
+        n: f"{len(w.tables)} of {w.schema.name}, {w.n_cells} cells; by {', '.join(w.levels)}"
+        for n, w in made.items()
+    }
+
+
+def _schemas() -> dict[str, str]:
+    from bayesrisk.tables import Schema
+
+    made = {name: Schema.named(name) for name in Schema.available()}
+    return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in made.items()}
+
+
+_KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "mechanisms": lambda: _made("mechanisms"),
+    "attacks": lambda: _made("reconstruction"),
+    "samples": _samples,
+    "workloads": _workloads,
+    "schemas": _schemas,
+}
 
 
 # -----------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def _cuts(given: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
 
 
 def reading_lines(schema: "Schema", frame: "pd.DataFrame", files: Sequence[Path]) -> list[str]:
-    """Return what the columns of files are taken for, and how to say otherwise."""
+    """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
 
     levels = schema.geography.levels[1:]

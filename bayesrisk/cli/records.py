@@ -453,6 +453,7 @@ class Form(StrEnum):
     PPMF = "ppmf"
     PPMF_UNITS = "ppmf-units"
     RECORDS = "records"
+    IPUMS = "ipums"
     IPUMS_1940 = "ipums-1940"
     HUD = "hud"
     SF1 = "sf1"
@@ -462,7 +463,7 @@ class Form(StrEnum):
 
 
 _TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
-_CODEBOOK = (Form.NHGIS, Form.IPUMS_1940)
+_CODEBOOK = (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940)
 _STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
 
 
@@ -585,6 +586,12 @@ def _frames(
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
         for frame in readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        return
+    if form is Form.IPUMS:
+        if codebook is None:
+            raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
+        frame = readers.read_ipums(source, ddi=codebook)
+        yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
         pieces = readers.iter_ipums_1940(source, ddi=codebook)

@@ -1,9 +1,8 @@
 """``bayesrisk release``: confidential records in, protected tables out."""
 
 import dataclasses
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
 
 _OCCUPIED = "occupied"
 _EXACTLY = "Published exactly: which places have a record"
-#: A name on the way to a setting, and what comes after it.
-_STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 
 _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
@@ -227,6 +224,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         done()
         made.write(output)
         done()
+    report = _report(output, how)
     _warn(made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
@@ -236,6 +234,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
         "list_of_places": made.spec.places,
         "diagnostics": dict(made.diagnostics),
+        "report": report,
     }
     if how.as_json:
         print_json(summary)
@@ -246,6 +245,18 @@ def _whole(asked: _Asked, source: Path) -> None:
         typer.echo(_EXACTLY)
     for line in _measured(made.diagnostics):
         typer.echo(line)
+    typer.echo(f"report: {report}")
+
+
+def _report(output: Path, how: RunOptions) -> str:
+    """Write the report beside a release, which holds nothing else, and return its path."""
+    from bayesrisk._version import __version__
+    from bayesrisk.experiments.findings import release_page
+
+    file = output.with_name(f"{output.name}-report.html")
+    _files.write_bytes(file, release_page(_about(output, lambda _: None), __version__))
+    how.embed(file)
+    return str(file)
 
 
 def _by_place(asked: _Asked, source: Path) -> None:
@@ -266,6 +277,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
         lines += [_EXACTLY] if said else []
+        lines.append(f"report: {_report(output, how)}")
     how.show(done, [*lines, *_measured(done.diagnostics)])
 
 
@@ -282,12 +294,17 @@ def _mechanism(
     what: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
-    from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
+    from bayesrisk.mechanisms.registry import (
+        make_mechanism,
+        read_recipe,
+        usual_parameters,
+        with_settings,
+    )
 
     named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
     with called("name of the mechanism", named_by), called("protection", named_by):
         name, given = read_recipe(document["mechanism"])
-        given = with_settings(given | document.get("parameters", {}), what.settings or [])
+        given = with_settings(given | document.get("parameters", {}), what.settings or [], "--set")
         try:
             given = usual_parameters(name, workload, households=_households(source), **given)
             return make_mechanism(name, **given)
@@ -322,42 +339,6 @@ def _audited(
     if not source.is_dir():
         document["schema"] = schema
     return workload, make_mechanism(protection.mechanism, **protection.parameters)
-
-
-def with_settings(parameters: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
-
-    ``3``, ``0.5``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is
-    no TOML value (``1/10``, ``county``) is text.  Dots in the key lead into mappings; a name that
-    has a dot or ``=`` in it stands in double quotes.
-    """
-    from bayesrisk.mechanisms.registry import toml_value
-
-    result = dict(parameters)
-    for setting in settings:
-        path, text = _named(setting)
-        inside = result
-        for part in path[:-1]:
-            below = inside.get(part, {})
-            if not isinstance(below, Mapping):
-                key = ".".join(path)
-                raise ArgumentError(f"--set {key}: {part!r} is already {below!r}")
-            inside[part] = dict(below)
-            inside = inside[part]
-        inside[path[-1]] = toml_value(text.strip())
-    return result
-
-
-def _named(setting: str) -> tuple[list[str], str]:
-    """Return the names that lead to a setting, and its value."""
-    path: list[str] = []
-    at = 0
-    while found := _STEP.match(setting, at):
-        path.append(found[1] or found[2])
-        at = found.end()
-        if found[3] == "=":
-            return path, setting[at:]
-    raise ArgumentError(f"--set must be KEY=VALUE, got {shown(setting)}")
 
 
 def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:

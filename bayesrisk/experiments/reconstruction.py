@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +29,7 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
+from bayesrisk.experiments.findings import claims_page, reconstruction_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.reconstruction import (
@@ -464,6 +465,11 @@ class ReconstructionStudy(Study):
             parts["variability"] = arrow_table(bounds.to_frame())
         return parts
 
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        bounds = None if self.variability is None else folder.frame("variability")
+        return reconstruction_page(folder.frame("blocks"), bounds, facts, self.config)
+
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
         records = folder.path / "records.parquet"
@@ -669,6 +675,10 @@ class ClaimsStudy(Study):
             "examples": arrow_table(_examples(claims)),
             "blocks": arrow_table(claims.blocks.replace({"status": _STORED})),
         }
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        return claims_page(facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import as_finished, generator, seeded
+from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
@@ -291,7 +291,6 @@ def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> FloatArray:
     return prior
 
 
-@seeded
 def simulated_likelihood(
     simulate: Simulator,
     *,

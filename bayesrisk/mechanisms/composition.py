@@ -11,7 +11,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.registry import make_mechanism
-from bayesrisk.release import MechanismSpec, Release
+from bayesrisk.release import MechanismSpec, Release, SimulationOnly
 from bayesrisk.tables import Microdata, Records, Workload
 
 _KEYS = {"mechanism", "parameters", "tables"}
@@ -73,7 +73,10 @@ class ReleaseComposition(BaseMechanism):
             self._parts[name] = _Share(mechanism, tables)
             made = {"mechanism": mechanism.spec.mechanism, "parameters": mechanism.spec.parameters}
             stated[name] = given | made
-        super().__init__(MechanismSpec("composition", {"releases": stated}))
+        specs = [part.mechanism.spec for part in self._parts.values()]
+        drawn = any(law.random for s in specs for law in (s.others, *s.tables.values()))
+        others = SimulationOnly(drawn)
+        super().__init__(MechanismSpec("composition", {"releases": stated}, others=others))
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator

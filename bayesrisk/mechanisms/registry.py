@@ -7,7 +7,7 @@ keyword parameters and checks them, and which follows the protocol
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -88,7 +88,9 @@ def available_mechanisms() -> list[str]:
 # A recipe names a mechanism and what matters; the rest has usual values, which follow from the
 # published tables and the records alone, so that the same line means the same everywhere.
 
-_NEXT = re.compile(r",(?=\s*[A-Za-z_]+\s*=)")
+_NEXT = re.compile(r',(?=\s*["A-Za-z_][^,=\[\]{}]*=)')
+#: A name on the way to a setting, and what comes after it.
+_STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 _SHARES = ("level_shares", "table_shares")
 _BUDGETS = ("budgets", "allocation", "budget")
 #: Usual values of parameters that must be given, whatever the tables.
@@ -107,33 +109,52 @@ def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
     ('swapping', {'rate': '0.05', 'neighbours': 3})
     """
     mechanism, _, rest = check.text(text, "protection").strip().partition(":")
-    parameters: dict[str, Any] = {}
-    for part in _NEXT.split(rest) if rest.strip() else []:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise ArgumentError(
-                f"protection must be MECHANISM:KEY=VALUE,KEY=VALUE..., got {shown(text)}"
-            )
-        if key in parameters:
-            raise ArgumentError(f"protection must give each parameter once, got {shown(text)}")
-        parameters[key] = _exact(value)
-    return mechanism.strip(), parameters
+    parts = _NEXT.split(rest) if rest.strip() else []
+    keys = [part.partition("=")[0].strip() for part in parts]
+    if len(set(keys)) < len(keys):
+        raise ArgumentError(f"protection must give each parameter once, got {shown(text)}")
+    return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
 
 
-def _exact(text: str) -> object:
-    """Return a TOML value, a fraction as the text that it is, so that it stays exact."""
-    value = toml_value(text)
-    return text if isinstance(value, float) else value
+def with_settings(
+    parameters: Mapping[str, Any], settings: Iterable[str], name: str
+) -> dict[str, Any]:
+    """Return parameters with settings ``KEY=VALUE`` put in, each value read by its form.
+
+    ``3``, ``true``, ``["size", "adults"]`` and ``"text"`` are as in TOML; whatever is no TOML value
+    (``1/10``, ``county``) is text, and so is a decimal, which stays exact.  Dots in the key lead
+    into mappings; a name that has a dot or ``=`` in it stands in double quotes.
+    """
+    result = dict(parameters)
+    for setting in settings:
+        path, at = [], 0
+        while found := _STEP.match(setting, at):
+            path.append(found[1] or found[2])
+            at = found.end()
+            if found[3] == "=":
+                break
+        text = setting[at:].strip()
+        if found is None or not text:
+            raise ArgumentError(f"{name} must be KEY=VALUE, got {shown(setting)}")
+        inside = result
+        for part in path[:-1]:
+            below = inside.get(part, {})
+            if not isinstance(below, Mapping):
+                key = ".".join(path)
+                raise ArgumentError(f"{name} {key}: {part!r} is already {below!r}")
+            inside[part] = dict(below)
+            inside = inside[part]
+        inside[path[-1]] = _value(text)
+    return result
 
 
-def toml_value(text: str) -> object:
-    """Return a TOML value, or the text itself where it is none."""
-    if "\n" in text or "\r" in text:
-        return text
+def _value(text: str) -> object:
+    """Return a TOML value; the text where it is none, or a decimal."""
     try:
-        return toml_document(f"value = {text}")["value"]
+        value = text if "\n" in text or "\r" in text else toml_document(f"value = {text}")["value"]
     except ValueError:
         return text
+    return text if isinstance(value, float) else value
 
 
 def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
@@ -226,7 +247,7 @@ class UsualMechanism:
 
     @property
     def spec(self) -> MechanismSpec:
-        """What was given; the spec of a release says all."""
+        """Parameters as they were given; the spec of a release has them all."""
         return MechanismSpec(self.name, self.parameters)
 
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:

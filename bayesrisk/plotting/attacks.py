@@ -16,6 +16,24 @@ from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 
 @canvas.styled
+def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
+    """Return a bar for each of a few numbers, with the number beside it."""
+    axes = canvas.panel(None, 6.4, 0.7 + 0.34 * len(numbers))
+    names, sizes = [canvas.as_text(name) for name in numbers], list(numbers.values())
+    axes.barh(range(len(names)), sizes, color=canvas.COLOURS[0], height=0.7)
+    for place, size in enumerate(sizes):
+        axes.annotate(
+            f"{size:,}", (size, place), xytext=(3, 0), textcoords="offset points",
+            va="center", fontsize=8.0,
+        )  # fmt: skip
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlim=(0, 1.12 * max(*sizes, 1)), xlabel=label)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    return axes
+
+
+@canvas.styled
 def plot_bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw what counts say by themselves, and what all counts together leave of it.
 

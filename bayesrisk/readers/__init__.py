@@ -2,7 +2,7 @@
 
 from bayesrisk.readers.geocodes import block_geoid, is_tribal, spine_ancestor
 from bayesrisk.readers.hud import iter_hud, read_hud
-from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums_1940
+from bayesrisk.readers.ipums import iter_ipums_1940, read_ipums, read_ipums_1940
 from bayesrisk.readers.nmf.reader import NoisyMeasurements
 from bayesrisk.readers.nmf.writer import write_nmf
 from bayesrisk.readers.ppmf import (
@@ -39,6 +39,7 @@ __all__ = [
     "iter_sf1",
     "read_dhc",
     "read_hud",
+    "read_ipums",
     "read_ipums_1940",
     "read_nhgis",
     "read_pl94",

@@ -1,10 +1,10 @@
-"""Persons of the 1940 Census from IPUMS USA: a hierarchical test file, and extracts."""
+"""Extracts of IPUMS by their codebooks, and persons of the 1940 Census from IPUMS USA."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
-from bayesrisk._files.text import shown
-from bayesrisk._validation import IntArray
+from bayesrisk._files.text import all_of, shown
+from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.text.source import Source, list_sources, named, one_source
 from bayesrisk.readers.text.tables import (
@@ -29,6 +29,9 @@ from bayesrisk.readers.text.tables import (
     texts,
 )
 from bayesrisk.tables import Records, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Codes of the 1940 Census in IPUMS USA, and the records made of them.
 #
@@ -78,18 +81,35 @@ def records_of(places: pa.Array, columns: dict[str, IntArray]) -> Records:
 # The DDI codebook of an extract says where each variable stands in a line.
 
 _CODEBOOK_BYTES = 2**26
+_LONG = 19  # characters of a number that is not one of 64 bits
 
 
 class Variable(NamedTuple):
-    """A variable: its first character in a line, from 0, and the one after its last."""
+    """A variable: its first character in a line, from 0, and the one after its last.
+
+    ``decimals`` are digits after a point that is not written, ``labels`` the meanings of its
+    values, and ``records`` the types of lines that have it; of a rectangular file there are none.
+    """
 
     name: str
     start: int
     stop: int
+    decimals: int = 0
+    labels: Mapping[str, str] = MappingProxyType({})
+    records: tuple[str, ...] = ()
 
 
-def read_ddi(path: str | Path) -> dict[str, Variable]:
-    """Return the variables of a rectangular extract by their names, in capitals."""
+class Codebook(NamedTuple):
+    """A codebook: variables by name, and the variables with the type and the key of a line."""
+
+    variables: dict[str, Variable]
+    hierarchical: bool
+    kind: str = "RECTYPE"
+    key: str = "SERIAL"
+
+
+def read_ddi(path: str | Path) -> Codebook:
+    """Return the codebook of an extract; names of variables are in capitals."""
     source = list_sources(path)[0]
     name = source.name
     with named(name, also=(ElementTree.ParseError, LookupError)):
@@ -97,32 +117,196 @@ def read_ddi(path: str | Path) -> dict[str, Variable]:
     if _plain(root.tag) != "codeBook":
         raise DataError(f"{name}: must be a DDI codebook, got {shown(_plain(root.tag))}")
     found: dict[str, Variable] = {}
+    structure, kind, key = "rectangular", "RECTYPE", "SERIAL"
     for entry in root.iter():
-        kind = entry.get("type", "rectangular")
-        if _plain(entry.tag) == "fileStrc" and kind != "rectangular":
-            raise DataError(
-                f"{name}: must describe a rectangular file, got {shown(kind)}; ask for a "
-                "rectangular extract"
-            )
-        if _plain(entry.tag) != "var":
-            continue
-        title = (entry.get("name") or entry.get("ID") or "").upper()
-        where = f"{name}: variable {title!r}"
-        place = next((part for part in entry if _plain(part.tag) == "location"), None)
-        if not title or place is None:
-            raise DataError(f"{where}: must have a name and a location")
-        with named(where):
-            start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
-        if not 1 <= start <= stop <= MAX_LINE:
-            raise DataError(f"{where}: must be in a line, got {start}-{stop}")
-        found[title] = Variable(title, start - 1, stop)
+        tag = _plain(entry.tag)
+        if tag == "fileStrc":
+            structure = entry.get("type", structure)
+            if structure not in ("rectangular", "hierarchical"):
+                raise DataError(
+                    f"{name}: must describe a rectangular or a hierarchical file, got "
+                    f"{shown(structure)}"
+                )
+        elif tag == "recGrp":
+            kind, key = (entry.get(n, d).upper() for n, d in (("recidvar", kind), ("keyvar", key)))
+        elif tag == "var":
+            variable = _variable(entry, name)
+            found[variable.name] = variable
     if not found:
         raise DataError(f"{name}: must describe variables, got none")
-    return found
+    for wanted in (kind, key) if structure == "hierarchical" else ():
+        if wanted not in found:
+            raise DataError(f"{name}: must describe the variable {wanted} of a hierarchical file")
+    return Codebook(found, structure == "hierarchical", kind, key)
+
+
+def _variable(entry: ElementTree.Element, name: str) -> Variable:
+    title = (entry.get("name") or entry.get("ID") or "").upper()
+    where = f"{name}: variable {title!r}"
+    parts = [(_plain(part.tag), part) for part in entry]
+    place = next((part for tag, part in parts if tag == "location"), None)
+    if not title or place is None:
+        raise DataError(f"{where}: must have a name and a location")
+    with named(where):
+        start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
+        decimals = int(entry.get("dcml") or 0)
+    if not 1 <= start <= stop <= MAX_LINE or not 0 <= decimals <= stop - start + 1:
+        raise DataError(f"{where}: must be in a line, got {start}-{stop}, {decimals} decimals")
+    labels = {}
+    for category in (part for tag, part in parts if tag == "catgry"):
+        texts_of = {_plain(part.tag): (part.text or "").strip() for part in category}
+        labels[_value(texts_of.get("catValu", ""))] = texts_of.get("labl", "")
+    return Variable(
+        title, start - 1, stop, decimals, labels, tuple((entry.get("rectype") or "").split())
+    )
+
+
+def _value(text: str) -> str:
+    """Return a value as it is compared: a whole number without zeros in front."""
+    return str(int(text)) if text.lstrip("-").isdecimal() and len(text) < _LONG else text
 
 
 def _plain(tag: str) -> str:
     return tag.rpartition("}")[2]
+
+
+# Any extract: what its codebook says of each column, as a data frame.
+
+_PERSON = "P"
+#: Beginnings of labels of values that say nothing about a person.
+_NOTHING = ("n/a", "niu", "not in universe", "missing", "unknown", "not reported")
+
+
+def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
+    """Read an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
+
+    Parameters
+    ----------
+    path : path-like
+        The extract: fixed-width or CSV, rectangular or hierarchical; also gzip or ZIP.
+    ddi : path-like
+        Its DDI codebook (XML).
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each record, of a hierarchical extract for each person, with the variables of the
+        household.  A variable most of whose values have labels is categorical, in the order of its
+        codes, a value without a label being called ``code 7``.  Any other, or one whose labels
+        mostly say the value itself (an age), is a number, missing where the label begins with such
+        as "N/A", "NIU", "Missing" or "Unknown"; or text.
+
+    Examples
+    --------
+    >>> read_ipums("usa_00001.dat.gz", ddi="usa_00001.xml")
+    Traceback (most recent call last):
+    bayesrisk.exceptions.DataError: usa_00001.xml: no such file
+    """
+    import pandas as pd
+
+    check.path(path, "path")
+    check.path(ddi, "ddi")
+    book = read_ddi(ddi)
+    source = one_source(path, ".dat", ".csv")
+    fixed = not source.base.endswith(".csv")
+    pieces = _text_of_lines(source, book) if fixed else _text_of_csv(source, book)
+    found = all_of(pieces, lambda piece: int(piece.memory_usage().sum()), source.name)
+    frame = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    if not len(frame):
+        raise DataError(f"{source.name}: must have at least one record, got none")
+    if book.hierarchical:
+        frame = _persons_of(frame, book, source.name)
+    variables = {str(name): book.variables[str(name)] for name in frame}
+    columns = {n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()}
+    return pd.DataFrame(columns)
+
+
+def _text_of_lines(source: Source, book: Codebook) -> Iterator["pd.DataFrame"]:
+    """Yield the columns of a fixed-width file as text, missing where a line has none."""
+    import pandas as pd
+
+    fields = {name: (v.start, v.stop) for name, v in book.variables.items()}
+    for lines in line_pieces(source, fields, _BYTES):
+        kinds = _stripped(lines.text(book.kind)) if book.hierarchical else None
+        held = {}
+        for name, variable in book.variables.items():
+            rows = np.arange(len(lines))
+            if kinds is not None and variable.records:
+                rows = np.flatnonzero(np.isin(kinds, variable.records))
+            column = np.full(len(lines), None, dtype=object)
+            column[rows] = _stripped(lines.take(rows).text(name))
+            held[name] = column
+        yield pd.DataFrame(held)
+
+
+def _stripped(matrix: ByteArray) -> TextArray:
+    """Return rows of characters as text without blanks around them."""
+    if not len(matrix):
+        return np.zeros(0, dtype="<U1")
+    rows = np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}").ravel()
+    made: TextArray = np.strings.strip(np.char.decode(rows, "latin-1"))
+    return made
+
+
+def _text_of_csv(source: Source, book: Codebook) -> Iterator["pd.DataFrame"]:
+    """Yield the columns of a CSV file as text, missing where a line has none."""
+    header = header_of(source)
+    for name in header:
+        if name.upper() not in book.variables:
+            raise DataError(f"{source.name}: column {shown(name)}: is not in the codebook")
+    for piece in csv_pieces(source, header, wanted=header, chunk=CHUNK):
+        frame = piece.table.to_pandas().rename(columns=str.upper).astype(object)
+        for name in frame.columns if book.hierarchical else ():
+            if records := book.variables[name].records:
+                frame.loc[~frame[book.kind].isin(records), name] = None
+        yield frame
+
+
+def _persons_of(frame: "pd.DataFrame", book: Codebook, source: str) -> "pd.DataFrame":
+    """Return the records of persons with the variables of the household before them."""
+    kinds = frame[book.kind]
+    person = kinds == _PERSON
+    outer = [n for n, v in book.variables.items() if v.records and _PERSON not in v.records]
+    head = frame[book.key].where(~person).ffill()
+    strange = person & (head != frame[book.key])
+    if strange.any():
+        row = int(strange.to_numpy().argmax())
+        raise DataError(
+            f"{source}: line {row + 1}, column {book.key!r}: must be that of the household before, "
+            f"got {shown(frame[book.key].iloc[row])}"
+        )
+    outer = [name for name in outer if name in frame]
+    frame[outer] = frame[outer].ffill()
+    records = {str(name): book.variables[str(name)].records for name in frame}
+    own = [n for n, kinds in records.items() if not kinds or n in outer or _PERSON in kinds]
+    return frame.loc[person, own].reset_index(drop=True)
+
+
+def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Series":
+    """Return a column with labels, or as numbers; text where it is neither."""
+    import pandas as pd
+
+    texts_of = column.mask(column == "")
+    values = texts_of.dropna().drop_duplicates()
+    labels = variable.labels
+    numbers = sum(label.partition(" ")[0] == value for value, label in labels.items())
+    known = {text: labels.get(_value(text)) for text in values}
+    named_values = sum(label is not None for label in known.values())
+    if 2 * numbers < len(labels) and 2 * named_values >= len(known):
+        all_named = {text: label or f"code {text}" for text, label in known.items()}
+        order = dict.fromkeys(label for label in labels.values() if label in known.values())
+        order |= dict.fromkeys(all_named.values())
+        return texts_of.map(all_named).astype(pd.CategoricalDtype([*order]))
+    nothing = [t for t, label in known.items() if label and label.lower().startswith(_NOTHING)]
+    rest = texts_of.mask(texts_of.isin(nothing))
+    try:
+        made = pd.to_numeric(rest)
+    except (ValueError, TypeError):
+        return texts_of
+    if fixed and variable.decimals:
+        return made / 10.0**variable.decimals
+    whole = (made.dropna() == made.dropna().round()).all()
+    return made.astype("Int64") if whole else made
 
 
 # The 1940 Census from IPUMS USA: the test file of the disclosure avoidance system, and extracts.
@@ -221,7 +405,10 @@ def iter_ipums_1940(
             raise ArgumentError(f"ddi must not be given with a CSV file, got {shown(str(ddi))}")
         yield from _from_csv(source, rows)
     elif ddi is not None:
-        yield from _from_fixed(source, read_ddi(ddi), str(ddi), rows)
+        book = read_ddi(ddi)
+        if book.hierarchical:
+            raise DataError(f"{ddi}: must describe a rectangular file; ask for such an extract")
+        yield from _from_fixed(source, book.variables, str(ddi), rows)
     else:
         yield from _from_hierarchy(source, rows)
 

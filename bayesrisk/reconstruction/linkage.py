@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._numba import kernel
-from bayesrisk._random import Seed, generator, seeded
+from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
@@ -144,7 +144,6 @@ class Matching:
         return np.bincount(self.match_pass, minlength=len(self.keys)).astype(np.int64)
 
 
-@seeded
 def match_records(
     left: Columns,
     right: Columns,

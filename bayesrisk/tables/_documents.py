@@ -226,7 +226,7 @@ def frame_attributes(
 def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> dict[str, Any]:
     missing = [_MISSING] * bool(column.isna().any())
     column = column.dropna()
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
         return _of_numbers(column, name, cuts, missing)
     if cuts is not None:
         raise DataError(f"frame: column {name!r}: must hold numbers to have cuts, got text")
@@ -257,7 +257,8 @@ def _of_numbers(
     values = np.unique(column.to_numpy(np.float64))
     whole = bool((values == np.rint(values)).all())
     first, last = (int(values[0]), int(values[-1])) if whole and len(values) else (0, 0)
-    if cuts is None and whole and len(values) <= _MOST_NUMBERS and last - first < _FAR:
+    coded = whole and bool(missing or pd.api.types.is_integer_dtype(column.dtype))
+    if cuts is None and coded and len(values) <= _MOST_NUMBERS and last - first < _FAR:
         codes = range(first, last + 1)
         labels = [*map(str, codes), *missing] if missing else []
         return {"name": name, "size": len(codes) + len(missing), "first": first, "labels": labels}

@@ -458,8 +458,8 @@ class Schema:
         The schema says which values occur, and tables of it are published with it: where that is
         itself confidential, write the codes that can occur into a file (:meth:`read`).
 
-        Numbers are many if more than 20 different ones occur, any is no whole number, or they are
-        100 or more apart.  Their cuts are the multiples of 1, 2, 5, 10, 20, ..., the smallest of
+        Numbers are many if more than 20 different ones occur, if they are decimals, or 100 or more
+        apart.  Their cuts are the multiples of 1, 2, 5, 10, 20, ..., the smallest of
         these that divides the range between the quantiles 0.05 and 0.95 into at most nine steps;
         the first and the last group are open.
 

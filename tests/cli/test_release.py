@@ -12,9 +12,10 @@ from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.cli.recipes import read_release_file, release_schema
-from bayesrisk.cli.release import WhatOptions, with_settings
+from bayesrisk.cli.release import WhatOptions
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments.by_place import split_by_place
+from bayesrisk.mechanisms.registry import with_settings
 from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 
@@ -158,7 +159,7 @@ def test_bad_files_of_settings(run, microdata, tmp_path, text, message):
     ("text", "value"),
     [
         ("3", 3),
-        ("0.5", 0.5),
+        ("0.5", "0.5"),
         ("1/10", "1/10"),
         ("county", "county"),
         ('["size", "adults"]', ["size", "adults"]),
@@ -168,16 +169,16 @@ def test_bad_files_of_settings(run, microdata, tmp_path, text, message):
     ],
 )
 def test_values_are_read_by_their_form(text, value):
-    assert with_settings({}, [f"key={text}"]) == {"key": value}
+    assert with_settings({}, [f"key={text}"], "--set") == {"key": value}
 
 
 def test_dots_lead_into_mappings():
     given = {"budgets": {"block": {"a": 1}}}
-    found = with_settings(given, ["budgets.block.b=2", "rho=1"])
+    found = with_settings(given, ["budgets.block.b=2", "rho=1"], "--set")
     assert found == {"budgets": {"block": {"a": 1, "b": 2}}, "rho": 1}
     assert given == {"budgets": {"block": {"a": 1}}}
     with pytest.raises(ArgumentError, match="'rho' is already 1"):
-        with_settings({"rho": 1}, ["rho.block=2"])
+        with_settings({"rho": 1}, ["rho.block=2"], "--set")
 
 
 @pytest.mark.parametrize(
@@ -189,16 +190,16 @@ def test_dots_lead_into_mappings():
     ],
 )
 def test_a_name_may_stand_in_quotes(setting, path):
-    inside = with_settings({}, [setting])
+    inside = with_settings({}, [setting], "--set")
     for name in path:
         inside = inside[name]
     assert inside == "1/2"
 
 
-@pytest.mark.parametrize("setting", ["", "=1", "a", "a..b=1", '"a=1', '""=1'])
+@pytest.mark.parametrize("setting", ["", "=1", "a", "a=", "a..b=1", '"a=1', '""=1'])
 def test_settings_without_a_name_are_refused(setting):
     with pytest.raises(ArgumentError, match="--set must be KEY=VALUE"):
-        with_settings({}, [setting])
+        with_settings({}, [setting], "--set")
 
 
 def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from bayesrisk import Release, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.release import RoundingSpec
+from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueCounts
+from bayesrisk.risk.audit.adversaries import readings
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Workload
 
 #: Parameters for the test of neighbours.
@@ -89,3 +90,13 @@ def test_what_is_no_composition_is_refused(parts, name):
     with pytest.raises((ArgumentError, ArgumentTypeError)) as caught:
         composed(**parts)
     assert name in str(caught.value)
+
+
+def test_audits_refuse_what_has_no_likelihood():
+    tables = tabulate(records(), WORK)
+    laws = {"a": SimulationOnly(), "b": TrueCounts()}
+    made = Release.combine(
+        {name: Release(MechanismSpec("stated", others=law), tables) for name, law in laws.items()}
+    )
+    with pytest.raises(ArgumentError, match="a: sex"):
+        readings(made, {("block", "sex"): 1.0, ("block", "age"): 1.0})

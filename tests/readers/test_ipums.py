@@ -152,7 +152,7 @@ def test_bad_extracts(changes, message, tmp_path):
         ),
         ("<codeBook>", "cannot be read"),
         ("<other/>", "must be a DDI codebook, got 'other'"),
-        (DDI.format(kind="hierarchical", variables=""), "rectangular file, got 'hierarchical'"),
+        (DDI.format(kind="relational", variables=""), "rectangular or .*, got 'relational'"),
         (DDI.format(kind="rectangular", variables=""), "must describe variables, got none"),
         (DDI.format(kind="rectangular", variables='<var name="AGE"/>'), "'AGE': must have a name"),
         (

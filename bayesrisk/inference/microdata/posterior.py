@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, seeded
+from bayesrisk._random import Seed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference.microdata._strata import strata_of
@@ -171,7 +171,6 @@ class _Settings(NamedTuple):
     doublings: int
 
 
-@seeded
 def microdata_posterior(
     release: Release | PublishedTables | Mapping[str, Release] | Sequence[Release],
     questions: Sequence[RecordQuestion],

@@ -318,7 +318,7 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
 
 
 def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
-    """Return what would be published, drawn, and log-likelihood; the last axis is the release.
+    """Return predicted noisy counts and log-likelihoods; the last axis is the release.
 
     The numbers are those of the origin of the draws, and so the same whenever they are asked for.
     """
@@ -372,23 +372,13 @@ def to_arviz(samples: Samples) -> Any:
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        The former on ArviZ 0.x, the latter on 1.x, with these groups; origin, seed and versions are
-        in the attributes of ``posterior``.
-
-        - ``posterior``: ``target`` with dimensions chain, draw, and ``count`` with chain, draw,
-          level (or node).
-        - ``prior``: the same variables as they were believed before the release; only ``target``
-          where the prior of other counts is improper, nothing where totals are known.
-        - ``posterior_predictive``: ``noisy_count`` with chain, draw, release: what another release
-          of the same counts would be.
-        - ``log_likelihood``: ``noisy_count``, the logarithm of the probability of each published
-          noisy count given the counts that were drawn.
-        - ``observed_data``: ``noisy_count`` with release: what was published of the kept counts,
-          and of ``siblings``, the total of the other blocks.
-        - ``constant_data``: ``precision`` with release (rho over the squared sensitivity), and the
-          numbers ``prior`` and ``known_count`` of the target.
-
-        There is no ``sample_stats``: a Gibbs sampler accepts every move.
+        The former on ArviZ 0.x, the latter on 1.x.  Groups ``posterior`` and ``prior`` (before the
+        release, as far as it is proper) have ``target`` and ``count``, by level or node.  Groups
+        ``observed_data``, ``posterior_predictive`` and ``log_likelihood`` have ``noisy_count``, by
+        release: each published count that is kept, and ``siblings``, the total of the other
+        blocks.  Group ``constant_data`` has ``precision`` (rho over the squared sensitivity), and
+        ``prior`` and ``known_count`` of the target.  Origin, seed and versions are attributes of
+        ``posterior``; there is no ``sample_stats``, because a Gibbs sampler accepts every move.
 
     Examples
     --------

@@ -487,54 +487,25 @@ def _prior_draws(
     rng: np.random.Generator,
     size: int,
 ) -> dict[str, IntArray]:
-    """Draw kept counts from the leaves' priors, and the target; see ``Prior``.
-
-    Known totals tie the leaves to each other: nothing is drawn then.
-    """
+    """Draw the target and the kept counts where leaves have laws and no total is known."""
     if tree.tables or np.any(tree.exact >= 0):
         return {}
-    found: dict[str, IntArray] = {}
-    tables = {
-        id(prior): _whole_table(prior) for prior in {id(p): p for p in priors.values()}.values()
-    }
-    count: IntArray | None = np.zeros((size, keep.size), dtype=np.int64)
+    found, proper = {}, True
+    count = np.zeros((size, keep.size), dtype=np.int64)
     targets = np.flatnonzero(tree.known_count >= 0)
     for place, v in enumerate(leaves.node.tolist()):
+        law = priors[v]
         if v in targets:
-            table = LogTable.of_target(int(tree.known_count[v]), float(tree.prior[v]))
+            drawn = tree.known_count[v] + (rng.random(size) < tree.prior[v])
+            if targets.size == 1 and v in keep:
+                found["target"] = drawn - tree.known_count[v]
+        elif isinstance(law, CountLaw):
+            drawn = np.asarray(law.rvs(size, random_state=rng), dtype=np.int64)
         else:
-            table = tables[id(priors[v])]
-        if table is FLAT:
-            count = None
+            proper = False
             continue
-        drawn = _draw_from(table, rng, size)
-        if targets.tolist() == [v] and v in keep:
-            found["target"] = drawn - tree.known_count[v]
-        if count is not None:
-            count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += drawn[:, None]
-    return found if count is None else found | {"count": count}
-
-
-def _whole_table(prior: OneLeafPrior) -> LogTable:
-    """Return a prior up to e**-50 of its peak; ``FLAT`` where none is known to be proper."""
-    if isinstance(prior, CountLaw) and _bounded(prior) is not None:
-        return _log_table(prior, int(prior.support()[1]))
-    largest = 64
-    while isinstance(prior, LeafPrior) and not _is_flat(prior) and largest <= 2**20:
-        table = _log_table(prior, largest)
-        values = table.log_pmf
-        # Ratios of such a law go one way after the first: it falls from here on.
-        if values[-1] < min(values[-2], values.max() - 50.0):
-            return table
-        largest *= 2
-    return FLAT
-
-
-def _draw_from(table: LogTable, rng: np.random.Generator, size: int) -> IntArray:
-    """Draw counts from a table by inversion."""
-    cumulative = np.cumsum(np.exp(table.log_pmf - table.log_pmf.max()))
-    found = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-    return np.asarray(table.start + np.minimum(found, cumulative.size - 1), dtype=np.int64)
+        count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += drawn[:, None]
+    return found | ({"count": count} if proper else {})
 
 
 # -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator, seeded
+from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
@@ -361,7 +361,6 @@ def _facilities(blocks: IntArray, universe: Universe) -> IntArray:
     return np.concatenate([homes, (people[:, 1:] > 0).astype(np.int64)], axis=1)
 
 
-@seeded
 def write_nmf(
     folder: str | Path,
     *,

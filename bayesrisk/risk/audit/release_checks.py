@@ -75,10 +75,11 @@ def release_differences(release: Release, truth: PublishedTables) -> pd.DataFram
     if rate is not None and stated is not None:
         # Of n units as many pairs p change places as bring 2 p / n next to the stated rate, or
         # fewer where partners are lacking.  Of households n is a multiple of a denominator.
-        units = Fraction(rate).limit_denominator(10**6).denominator
+        realised = Fraction(rate).limit_denominator(10**6)
+        units = realised.denominator
         if spec.parameters.get("unit") == "person":
             units = max(1, min(int(counts.sum()) for counts in truth.counts.values()))
-        fits = bool(0.0 <= rate <= Fraction(str(stated)) + Fraction(1, units))
+        fits = bool(0 <= realised <= Fraction(str(stated)) + Fraction(1, units))
         parts.append(pd.DataFrame([("", "realised rate", 0, 0, fits)], columns=DIFFERENCES))
     every = pd.concat(parts) if parts else pd.DataFrame(columns=DIFFERENCES)
     return every.groupby(DIFFERENCES).size().rename("cells").reset_index()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator, seeded
+from bayesrisk._random import Seed, generator
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
@@ -269,7 +269,6 @@ def agreement_layout(rates: pd.DataFrame, sources: tuple[str, ...]) -> pd.DataFr
     return found
 
 
-@seeded
 def compare_with_truth(
     sources: Sources,
     *,

@@ -684,7 +684,6 @@ def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-@seeded
 def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
     """Return quantiles of solution variability weighted by population (compare Table S4).
 

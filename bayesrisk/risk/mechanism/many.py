@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _PIECE = 64
 
 
-@seeded
 def mechanism_risk_of_many(
     population: Microdata | Records,
     mechanism: Mechanism,
@@ -380,7 +379,6 @@ class PostprocessingEffect(Tabular):
         return pd.DataFrame([row])
 
 
-@seeded
 def postprocessing_effect(
     population: Microdata | Records,
     mechanism: Mechanism,

@@ -125,18 +125,17 @@ def leaf_tree(rho):
 
 
 def test_the_prior_of_a_tree_adds_up():
-    law = FiniteLaw(1, np.array([0.5, 0.25, 0.25]))
+    laws = [FiniteLaw(1, np.array([0.5, 0.25, 0.25])), FiniteLaw(0, np.full(6, 1 / 6))]
     run = {"draws": 4000, "warmup": 1, "chains": 2, "rng": 5}
-    samples = sample_tree(leaf_tree(0.2), leaf_prior=[law, LeafPrior.poisson(1.5)], **run)
+    samples = sample_tree(leaf_tree(0.2), leaf_prior=laws, **run)
     count = to_arviz(samples)["prior"]["count"]
     g, a, b = (count.sel(node=name).values.ravel() for name in "gab")
     np.testing.assert_array_equal(g, a + b)
     width = 5 * np.sqrt(0.25 / g.size)
-    for value in range(1, 4):
-        assert np.mean(a == value) == pytest.approx(float(law.pmf(value)), abs=width)
-    for value in range(6):
-        assert np.mean(b == value) == pytest.approx(stats.poisson(1.5).pmf(value), abs=width)
-    flat = sample_tree(leaf_tree(0.2), leaf_prior="flat", **run)
+    for law, drawn in zip(laws, (a, b), strict=True):
+        for value in range(6):
+            assert np.mean(drawn == value) == pytest.approx(float(law.pmf(value)), abs=width)
+    flat = sample_tree(leaf_tree(0.2), leaf_prior=[laws[0], LeafPrior.poisson(1.5)], **run)
     assert "prior" not in to_arviz(flat)
 
 

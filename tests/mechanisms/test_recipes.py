@@ -1,0 +1,144 @@
+"""A recipe means the same to Python, the command line, files of settings and audits."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from mechanism_cases import county, tables
+from typer.testing import CliRunner
+
+from bayesrisk import MechanismQuestion, Records, Schema, Workload, datasets, make_mechanism
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments import Protection
+from bayesrisk.mechanisms.registry import usual_parameters
+from bayesrisk.release import Release
+from bayesrisk.risk import mechanism_risk
+
+RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding", "suppression", "identity")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def people():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {name: rng.choice(list(kinds), 90) for name, kinds in (
+            ("clinic", "ABC"), ("sex", "FM"), ("age", "yo"), ("ill", "xyz"))}
+    )  # fmt: skip
+    return frame, Schema.from_frame(frame, place="clinic")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_one_line_everywhere(recipe, tmp_path):
+    frame, schema = people()
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    work = Workload.of(schema)
+    records = Records.from_frame(frame, schema=schema)
+    made = make_mechanism(recipe).release(records, workload=work, rng=7)
+    name, _, rest = recipe.partition(":")
+    given = [part.partition("=")[::2] for part in rest.split(",") if part]
+    (tmp_path / "r.toml").write_text(f'mechanism = "{recipe}"\nplace = ["clinic"]\n')
+    more = [word for pair in given for word in ("--set", "=".join(pair))]
+    ways = {
+        "line": ["--mechanism", recipe, "--place", "clinic"],
+        "set": ["--mechanism", name, *more, "--place", "clinic"],
+        "file": ["--config", tmp_path / "r.toml"],
+    }
+    for way, options in ways.items():
+        out = tmp_path / way
+        done = run("release", tmp_path / "p.csv", *options, "--simulation-seed", 7, "-o", out)
+        assert done.exit_code == 0, done.exception
+        assert Release.read(out).spec == made.spec
+        assert Release.read(out).tables.counts.keys() == made.tables.counts.keys()
+        for key, counts in made.tables.counts.items():
+            assert (counts != Release.read(out).tables.counts[key]).nnz == 0
+    one = Protection(recipe)
+    whole = usual_parameters(one.mechanism, work, **one.parameters)
+    assert make_mechanism(one.mechanism, **whole).spec.parameters == made.spec.parameters
+
+
+def test_usual_values_follow_from_tables_and_records():
+    census = Workload.named("sf1-block", levels=["county", "block"])
+    found = usual_parameters("swapping:rate=1/10,neighbours=2", census, households=True)
+    assert found == {
+        "rate": "1/10", "neighbours": 2, "swap_key": ["size", "adults"], "unit": "household",
+        "unique_by": ["race", "hisp"], "within": "county", "unique_within": "tract",
+    }  # fmt: skip
+    shares = usual_parameters("discrete-laplace:epsilon=2", census)
+    assert shares["level_shares"] == {"county": "1/2", "block": "1/2"}
+    assert set(shares["table_shares"].values()) == {"1/18"}
+    stated = usual_parameters("discrete-gaussian", census, budgets={"block": {"P1": 1}})
+    assert set(stated) == {"budgets", "sensitivity"}
+    assert usual_parameters("swapping:rate=1/2") == {"rate": "1/2"}
+    assert usual_parameters("rounding", base=5) == {"base": 5, "method": "random"}
+    _, schema = people()
+    own = usual_parameters("swapping:rate=1/2", Workload.of(schema))
+    assert (own["swap_key"], own["unique_by"], own["within"]) == (["sex"], ["ill"], "all")
+    parts = 'discrete-gaussian:sensitivity=add-remove,budgets.all.a=1/2,budgets.all."b * c"=1'
+    assert usual_parameters(parts)["budgets"] == {"all": {"a": "1/2", "b * c": 1}}
+
+
+def test_open_parameters_are_filled_in_by_whoever_has_the_records():
+    question = MechanismQuestion(
+        tables("block"), observed=[("block", "colour")], alternatives=[{"colour": 2}], prior=0.2
+    )
+    line = make_mechanism("discrete-gaussian:rho=1/4")
+    whole = make_mechanism(
+        "discrete-gaussian", **usual_parameters("discrete-gaussian:rho=1/4", tables("block"))
+    )
+    options = {"draws": 40, "rng": 3}
+    found = [
+        mechanism_risk(county(), m, {"person": 100}, question, **options) for m in (line, whole)
+    ]
+    assert found[0].spec == found[1].spec
+    assert float(found[0].marginal_posterior) == float(found[1].marginal_posterior)
+    assert line.acts_within(tables("block")) == whole.acts_within(tables("block"))
+    with pytest.raises(ArgumentError, match="missing a required argument: 'rate'"):
+        make_mechanism("swapping")
+    with pytest.raises(ArgumentError, match="unexpected keyword argument 'rat'"):
+        make_mechanism("swapping:rate=0.1,rat=2")
+
+
+def test_what_was_audited_is_released(tmp_path):
+    frame, _ = people()
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    done = run(
+        "audit", tmp_path / "p.csv", "--place", "clinic", "--protection", "identity",
+        "--protection", "swapping:rate=0.3", "--attack", "linker", "--targets", 4,
+        "--releases", 1, "-o", tmp_path / "audit", "--quiet",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    audited = json.loads((tmp_path / "audit" / "protections.json").read_text())
+    made = run(
+        "release", tmp_path / "p.csv", "--from-audit", tmp_path / "audit",
+        "--protection", "swapping:rate=0.3", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.exception
+    assert "Warning" not in made.stderr
+    release = Release.read(tmp_path / "out")
+    assert release.tables.workload == Workload.from_dict(audited["workload"])
+    entry = next(one for one in audited["protections"] if one["name"] == "swapping:rate=0.3")
+    same = make_mechanism(entry["mechanism"], **entry["parameters"])
+    assert release.spec.parameters == same.spec.parameters
+    assert not release.simulation
+    frame.iloc[1:].to_csv(tmp_path / "other.csv", index=False)
+    other = run(
+        "release", tmp_path / "other.csv", "--from-audit", tmp_path / "audit",
+        "--protection", "identity", "-o", tmp_path / "out2",
+    )  # fmt: skip
+    assert other.exit_code == 0, other.exception
+    assert "is not what was audited" in other.stderr
+
+
+@pytest.mark.parametrize("kind", ["mechanisms", "attacks", "samples", "workloads", "schemas"])
+def test_names_are_listed_with_a_line_each(kind):
+    done = run("list", kind)
+    assert done.exit_code == 0, done.exception
+    found = json.loads(run("list", kind, "--json").stdout)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(found)
+    assert all(found.values())
+    assert set(datasets.names()) == set(json.loads(run("list", "samples", "--json").stdout))
