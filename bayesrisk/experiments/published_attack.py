@@ -80,7 +80,7 @@ def write_attack(
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
         sentences = [f"No records fit these tables as they were read: {reason}."]
-    elif bounds.counts["published"].max() > _MOST_RECORDS:
+    elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
         sentences = [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
         tell(1, 5)
@@ -144,10 +144,10 @@ def _claims(
     order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
     frame = frame.iloc[order].reset_index(drop=True)
     sentences = claim_sentences(found, frame)
-    text = (
-        f"{len(frame):,} statements are proved that no count makes by itself; "
-        f"{int(one_record(frame).sum()):,} of them are about exactly one record."
-    )
+    one = int(one_record(frame).sum())
+    text = f"{len(frame):,} statements are proved that no count makes by itself; "
+    text += f"{one:,} of them are about exactly one record." if one else "none is about one record."
+    text = text if len(frame) else "Nothing is proved of the records beyond what each count says."
     table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
     table["at_least"] = several(frame)
     for about in tables.workload.schema.attributes:

@@ -34,6 +34,11 @@ from bayesrisk.tables.likelihoods import (
 from bayesrisk.tables.workload import Workload
 
 _BYTES, _MOST = 2**26, 2**17
+#: Columns of results, which no variable may be called.
+_RESERVED = re.compile(
+    "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
+    "sentence|stated|status|table"
+)
 _OTHERS = "others"  # the label of records that a total counts and no other row does
 
 # -----------------------------------------------------------------------------
@@ -358,11 +363,11 @@ class _Reader:
         short = {i: name if i in said else _CODE.sub("", name) or name for i, name in names.items()}
         names = short if len({*short.values()}) == len(short) else names
         taken = [*names.values(), *dict.fromkeys(n for own in counts.values() for n in own)]
-        if len({*taken}) < len(taken):
-            again = next(name for name in taken if taken.count(name) > 1)
+        wrong = [name for name in taken if taken.count(name) > 1 or _RESERVED.fullmatch(name)]
+        if wrong:
             raise DataError(
-                f"{sheet.name}: columns must be different variables, got {shown(again)} again "
-                "(columns.HEADING=name tells them apart)"
+                f"{sheet.name}: columns must be different variables, and none of results "
+                f"(columns.HEADING=name calls them otherwise), got {shown(wrong[0])}"
             )
         return dict(sorted(names.items())), counts, flags
 

@@ -83,6 +83,18 @@ def test_what_is_not_understood_is_named_and_nothing_written(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_withheld_counts_without_a_total_prove_nothing(run, tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("sex,count\nF,*\nM,*\n", encoding="utf-8")
+    words = ["--set", "counts=exact", "--set", "marks.*=withheld", "--set", "columns.count=count"]
+    status, said, _ = run("attack", file, "-o", tmp_path / "out", *words)
+    assert status == 0
+    assert "Nothing is proved" in said
+    bounds = pd.read_csv(tmp_path / "out" / "bounds.csv")
+    assert bounds["low"].tolist() == [0, 0]
+    assert bounds["high"].isna().all()
+
+
 def test_large_counts_are_only_bounded(run, tmp_path):
     file = tmp_path / "table.csv"
     file.write_text("sex,count\nF,40000\nM,*\nTotal,40002\n", encoding="utf-8")

@@ -136,6 +136,7 @@ REFUSED = {
     "a,b,count\nx,y,1\nonly,,\nw,y,2\n": r"row 3.*only",
     "a,b\nx,y\nz,w\n": "column of counts",
     "a,A,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'a'",
+    "cell,b,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'cell'",
     "a,b,count\nx,y,1\nx,z,99999999999999999999\nw,y,2\n": "row 3, column 'count'",
     "": "headings",
 }
