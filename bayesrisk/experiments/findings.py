@@ -1,6 +1,7 @@
 """Reports of reconstructions, claims, noisy measurements and releases: the answer first."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,27 +51,35 @@ def _source(config: Row, what: str) -> str:
 
 
 def reconstruction_page(
-    blocks: pd.DataFrame, bounds: pd.DataFrame | None, facts: Row, config: Row
+    blocks: Iterable[pd.DataFrame], bounds: Iterable[pd.DataFrame] | None, facts: Row, config: Row
 ) -> bytes:
-    """Return the report of a reconstruction; ``bounds`` are those of the variability."""
-    level = str(blocks.columns[0])
-    people = blocks.groupby("status")["population"].sum()
+    """Return the report of a reconstruction; ``bounds`` are those of the variability.
+
+    Frames come a shard at a time, so that places of a nation are never held together.
+    """
+    people: Counter[str] = Counter()
+    for part in blocks:
+        level = str(part.columns[0])
+        people.update(part.groupby("status")["population"].sum().to_dict())
     answer = [
-        f"Of {int(people.sum()):,} reconstructed records {int(people.get('unique', 0)):,} are "
-        "proved: no others fit the published tables.",
+        f"Of {people.total():,} reconstructed records {people['unique']:,} are proved: no others "
+        "fit the published tables.",
         *_by_status(facts["statuses"], level),
     ]
     tables = [html.table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
     if bounds is not None:
-        sizes = bounds["population"].to_numpy(dtype=float)
-        ends = [np.average(bounds[end], weights=sizes + 1e-300) for end in ("lower", "upper")]
+        sums, most = np.zeros(3), pd.DataFrame()
+        for part in bounds:
+            sizes = part["population"].to_numpy(dtype=float)
+            sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
+            most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
+        ends = dict.fromkeys(f"{share:.1%}" for share in sums[1:] / max(sums[0], 1.0))
         answer.append(
-            f"The records that fit and are least like these differ in "
-            f"{' to '.join(dict.fromkeys(f'{end:.1%}' for end in ends))} of the people, on "
-            f"average over people ({config['variability']})."
+            f"The records that fit and are least like these differ in {' to '.join(ends)} of the "
+            f"people, on average over people ({config['variability']})."
         )
-        open_ = bounds[bounds["upper"] > 0].nlargest(_ROWS, "upper").drop(columns="seconds")
-        tables.append(html.table(open_, f"Places with other records that fit, at most {_ROWS}"))
+        caption = f"Places with other records that fit, at most {_ROWS}"
+        tables.append(html.table(most.drop(columns="seconds", errors="ignore"), caption))
     drawn = draw_numbers(facts["statuses"], f"places ({level})")
     return html.findings(
         "Reconstruction: which records published tables give away",
