@@ -60,7 +60,8 @@ def reconstruction_page(
     people: Counter[str] = Counter()
     for part in blocks:
         level = str(part.columns[0])
-        people.update(part.groupby("status")["population"].sum().to_dict())
+        counted = part.groupby("status")["population"].sum()
+        people.update({str(name): int(n) for name, n in counted.items()})
     answer = [
         f"Of {people.total():,} reconstructed records {people['unique']:,} are proved: no others "
         "fit the published tables.",
@@ -128,26 +129,47 @@ def claims_page(facts: Row, config: Row) -> bytes:
     )
 
 
+def measurement_sentences(facts: Row) -> list[str]:
+    """Return the answer of a run on the risk of every cell."""
+    k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
+    kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
+    known, one_more = (
+        [
+            f"{number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
+            for row in facts["exceedance"]
+        ]
+        for n in ("known", "one_more")
+    )
+    sentences = [
+        f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
+        f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where noise "
+        f"alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody always is. "
+        f"Of them {row['proved_empty']:,} are proved empty by constraints; with constraints "
+        f"{row['cells_with_constraints']:,} are above."
+        for row, a, b in zip(facts["exceedance"], known, one_more, strict=True)
+    ]
+    sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+    if facts["combine"]:
+        sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
+    if facts["contradicted"]:
+        sentences.append(
+            f"In {facts['contradicted']:,} cells constraints say that more than {k + 1} are there."
+        )
+    if facts["ignored"]:
+        unused = ", ".join(facts["ignored"])
+        sentences.append(f"Constraints with recodes not known are not used: {unused}.")
+    without = f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
+    sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+    return sentences
+
+
 def measurements_page(facts: Row, config: Row) -> bytes:
     """Return the report of the risk of every cell of noisy measurements."""
     k, rows = facts["known_count"], facts["exceedance"]
     drawn = plot_noisy_measurements(pd.DataFrame(facts["curve"]), [r["risk_ratio"] for r in rows])
-    sentences = [
-        f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
-        f"{row['risk_ratio']:g} times as probable that one more person is in the cell. Noise alone "
-        f"gives {number(row['expected_known'])} of them if nobody is ({k} in every cell), and "
-        f"{number(row['expected_one_more'])} if somebody always is."
-        for row in rows
-    ]
-    fixed = sum(facts["settled"].values())
     return html.findings(
         "Noisy measurements: what each noisy count says about one more person",
-        [
-            *sentences,
-            f"Constraints that were published exactly fix {fixed:,} cells.",
-            f"These are {facts['units']:,} units of level {facts['level']}, query "
-            f"{facts['query']}; the prior is {facts['prior']:g}.",
-        ],
+        measurement_sentences(facts),
         source=_source(config, "posteriors"),
         settings=config,
         figures=[html.drawing(drawn, "Cells above a risk ratio, and what noise alone would give.")],
