@@ -120,14 +120,10 @@ def page(sentence: str, frame: Any = None, *, whole: str = "to_frame()") -> str:
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
-    """Return a frame as a table; all texts of one type, also where there are none.
-
-    An index without a name is dropped; one with a name is a column.
-    """
+    """Return a frame as a table; all texts of one type, also where there are none."""
     import pyarrow as pa  # slow to import
 
-    named = [name for name in frame.index.names if name is not None]
-    table = pa.Table.from_pandas(frame.reset_index(named), preserve_index=False)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
     fields = []
     for field in table.schema:
         text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
@@ -141,7 +137,8 @@ class Tabular:
     def to_arrow(self) -> pa.Table:
         """Return the rows of ``to_frame()`` as a table of Arrow; a named index is a column."""
         frame: pd.DataFrame = self.to_frame()  # type: ignore[attr-defined]
-        return arrow_table(frame).replace_schema_metadata(None)
+        named = [name for name in frame.index.names if name is not None]
+        return arrow_table(frame.reset_index(named)).replace_schema_metadata(None)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as a stream of the Arrow PyCapsule interface."""

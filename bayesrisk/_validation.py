@@ -399,9 +399,10 @@ def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
     if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
         kind = type(value)
         called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+        advice = "; use .collect()" if hasattr(value, "collect") else ""
         raise ArgumentTypeError(
             f"{name} must be a DataFrame of pandas, polars or another library that gives its "
-            f"columns to Arrow (__arrow_c_stream__), got {called}"
+            f"columns to Arrow (__arrow_c_stream__), got {called}{advice}"
         )
     import pyarrow as pa  # slow to import
 

@@ -500,6 +500,7 @@ def _risk(
     top: str | None,
 ) -> None:
     from bayesrisk.experiments import MeasurementsStudy
+    from bayesrisk.experiments.findings import measurement_sentences
 
     if risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
@@ -521,7 +522,8 @@ def _risk(
         document["figures"] = [str(file) for file in figures]
         print_json({name: value for name, value in document.items() if name != _CURVE})
         return
-    _print_risk(summary, output)
+    for sentence in [*measurement_sentences(summary.facts), f"files: {output}"]:
+        typer.echo(sentence)
     if figures:
         typer.echo(f"figure: {figures[0]}")
     print_shards(summary)
@@ -561,44 +563,6 @@ def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     thresholds = [row["risk_ratio"] for row in result.exceedance]
     drawn = plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
     return save_figure(drawn, output / "risk")
-
-
-def _print_risk(result: "RunSummary", output: Path) -> None:
-    """Print the summary for people."""
-    without = "" if not result.unmeasured else f"; {result.unmeasured} more have no noisy answer"
-    typer.echo(
-        f"{result.cells} cells of {result.units} units ({result.level}, {result.query}) in "
-        f"{output}{without}"
-    )
-    kinds = ", ".join(f"{cells} by {name}" for name, cells in result.settled.items())
-    typer.echo(f"cells whose count constraints fix: {kinds or 'none'}")
-    if result.ignored:
-        typer.echo(f"constraints with recodes not known, not used: {', '.join(result.ignored)}")
-    if result.combine:
-        typer.echo(f"cells about which several noisy values add up: {result.strengthened}")
-    if result.contradicted:
-        typer.echo(
-            f"cells in which constraints say that more than {result.known_count + 1} are: "
-            f"{result.contradicted}"
-        )
-    typer.echo(
-        f"Cells above a risk ratio, prior {result.prior:g}, beside what the noise alone gives if "
-        f"every true count is {result.known_count}, or {result.known_count + 1} "
-        "(+- standard deviation), those of them proved empty, and cells above with constraints:"
-    )
-    all_of = (f"all {result.known_count}", f"all {result.known_count + 1}")
-    names = ("risk ratio", "cells", *all_of, "proved empty", "with constraints")
-    widths = (12, 14, 26, 26, 14, 18)
-    lines: list[tuple[str, ...]] = [names]
-    for row in result.exceedance:
-        expected = [
-            f"{row[f'expected_{name}']:.6g} +- {row[f'error_{name}']:.3g}"
-            for name in ("known", "one_more")
-        ]
-        counts = (str(row["proved_empty"]), str(row["cells_with_constraints"]))
-        lines.append((f"{row['risk_ratio']:.6g}", str(row["cells"]), *expected, *counts))
-    for line in lines:
-        typer.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)))
 
 
 def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:

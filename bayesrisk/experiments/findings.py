@@ -1,6 +1,7 @@
 """Reports of reconstructions, claims, noisy measurements and releases: the answer first."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,27 +51,36 @@ def _source(config: Row, what: str) -> str:
 
 
 def reconstruction_page(
-    blocks: pd.DataFrame, bounds: pd.DataFrame | None, facts: Row, config: Row
+    blocks: Iterable[pd.DataFrame], bounds: Iterable[pd.DataFrame] | None, facts: Row, config: Row
 ) -> bytes:
-    """Return the report of a reconstruction; ``bounds`` are those of the variability."""
-    level = str(blocks.columns[0])
-    people = blocks.groupby("status")["population"].sum()
+    """Return the report of a reconstruction; ``bounds`` are those of the variability.
+
+    Frames come a shard at a time, so that places of a nation are never held together.
+    """
+    people: Counter[str] = Counter()
+    for part in blocks:
+        level = str(part.columns[0])
+        counted = part.groupby("status")["population"].sum()
+        people.update({str(name): int(n) for name, n in counted.items()})
     answer = [
-        f"Of {int(people.sum()):,} reconstructed records {int(people.get('unique', 0)):,} are "
-        "proved: no others fit the published tables.",
+        f"Of {people.total():,} reconstructed records {people['unique']:,} are proved: no others "
+        "fit the published tables.",
         *_by_status(facts["statuses"], level),
     ]
     tables = [html.table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
     if bounds is not None:
-        sizes = bounds["population"].to_numpy(dtype=float)
-        ends = [np.average(bounds[end], weights=sizes + 1e-300) for end in ("lower", "upper")]
+        sums, most = np.zeros(3), pd.DataFrame()
+        for part in bounds:
+            sizes = part["population"].to_numpy(dtype=float)
+            sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
+            most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
+        ends = dict.fromkeys(f"{share:.1%}" for share in sums[1:] / max(sums[0], 1.0))
         answer.append(
-            f"The records that fit and are least like these differ in "
-            f"{' to '.join(dict.fromkeys(f'{end:.1%}' for end in ends))} of the people, on "
-            f"average over people ({config['variability']})."
+            f"The records that fit and are least like these differ in {' to '.join(ends)} of the "
+            f"people, on average over people ({config['variability']})."
         )
-        open_ = bounds[bounds["upper"] > 0].nlargest(_ROWS, "upper").drop(columns="seconds")
-        tables.append(html.table(open_, f"Places with other records that fit, at most {_ROWS}"))
+        caption = f"Places with other records that fit, at most {_ROWS}"
+        tables.append(html.table(most.drop(columns="seconds", errors="ignore"), caption))
     drawn = draw_numbers(facts["statuses"], f"places ({level})")
     return html.findings(
         "Reconstruction: which records published tables give away",
@@ -119,26 +129,47 @@ def claims_page(facts: Row, config: Row) -> bytes:
     )
 
 
+def measurement_sentences(facts: Row) -> list[str]:
+    """Return the answer of a run on the risk of every cell."""
+    k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
+    kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
+    known, one_more = (
+        [
+            f"{number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
+            for row in facts["exceedance"]
+        ]
+        for n in ("known", "one_more")
+    )
+    sentences = [
+        f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
+        f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where noise "
+        f"alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody always is. "
+        f"Of them {row['proved_empty']:,} are proved empty by constraints; with constraints "
+        f"{row['cells_with_constraints']:,} are above."
+        for row, a, b in zip(facts["exceedance"], known, one_more, strict=True)
+    ]
+    sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+    if facts["combine"]:
+        sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
+    if facts["contradicted"]:
+        sentences.append(
+            f"In {facts['contradicted']:,} cells constraints say that more than {k + 1} are there."
+        )
+    if facts["ignored"]:
+        unused = ", ".join(facts["ignored"])
+        sentences.append(f"Constraints with recodes not known are not used: {unused}.")
+    without = f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
+    sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+    return sentences
+
+
 def measurements_page(facts: Row, config: Row) -> bytes:
     """Return the report of the risk of every cell of noisy measurements."""
     k, rows = facts["known_count"], facts["exceedance"]
     drawn = plot_noisy_measurements(pd.DataFrame(facts["curve"]), [r["risk_ratio"] for r in rows])
-    sentences = [
-        f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
-        f"{row['risk_ratio']:g} times as probable that one more person is in the cell. Noise alone "
-        f"gives {number(row['expected_known'])} of them if nobody is ({k} in every cell), and "
-        f"{number(row['expected_one_more'])} if somebody always is."
-        for row in rows
-    ]
-    fixed = sum(facts["settled"].values())
     return html.findings(
         "Noisy measurements: what each noisy count says about one more person",
-        [
-            *sentences,
-            f"Constraints that were published exactly fix {fixed:,} cells.",
-            f"These are {facts['units']:,} units of level {facts['level']}, query "
-            f"{facts['query']}; the prior is {facts['prior']:g}.",
-        ],
+        measurement_sentences(facts),
         source=_source(config, "posteriors"),
         settings=config,
         figures=[html.drawing(drawn, "Cells above a risk ratio, and what noise alone would give.")],

@@ -467,8 +467,12 @@ class ReconstructionStudy(Study):
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        bounds = None if self.variability is None else folder.frame("variability")
-        return reconstruction_page(folder.frame("blocks"), bounds, facts, self.config)
+
+        def parts(kind: str) -> Iterator[pd.DataFrame]:
+            return (folder.read_part(shard, kind).to_pandas() for shard in range(folder.shards))
+
+        bounds = None if self.variability is None else parts("variability")
+        return reconstruction_page(parts("blocks"), bounds, facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""

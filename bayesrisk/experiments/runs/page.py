@@ -176,7 +176,8 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
     wide = table.assign(**text)
     for name in [c.removesuffix("_lower") for c in numbers if c.endswith("_lower")]:
         low, high = f"{name}_lower", f"{name}_upper"
-        wide[low] = wide[low] + " to " + wide[high]
+        # None is a dash alone: a column sorts as numbers where all others are.
+        wide[low] = (wide[low] + " to " + wide[high]).replace("– to –", "–")
         wide = wide.drop(columns=high).rename(columns={low: f"{name} interval"})
     return wide
 

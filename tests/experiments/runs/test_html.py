@@ -134,3 +134,8 @@ def test_only_a_report_loads_the_templates():
         "assert 'jinja2' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_interval_that_is_none_is_one_dash():
+    frame = pd.DataFrame({"a": [0.5, np.nan], "a_lower": [0.25, np.nan], "a_upper": [0.75, np.nan]})
+    assert page.rounded(frame)["a interval"].tolist() == ["0.250 to 0.750", "–"]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import mpmath
@@ -51,6 +52,18 @@ def test_the_containers_of_both_versions(samples):
     np.testing.assert_array_equal(posterior["target"].values, samples.target)
     group = posterior["count"].sel(level="group").values
     np.testing.assert_array_equal(group, samples.of("group"))
+
+
+def test_a_later_arviz_gets_a_tree_of_the_same_groups(samples, monkeypatch):
+    monkeypatch.setattr(chains, "_arviz", lambda: SimpleNamespace(__version__="1.0.0"))
+    data = to_arviz(samples)
+    assert type(data).__name__ == "DataTree"
+    assert set(data.children) == {
+        "posterior", "prior", "posterior_predictive", "log_likelihood", "observed_data",
+        "constant_data",
+    }  # fmt: skip
+    assert data["posterior"]["count"].dims == ("chain", "draw", "level")
+    assert data["constant_data"]["prior"].dims == ()
 
 
 def test_what_was_released_and_known_has_groups_of_its_own(samples):
