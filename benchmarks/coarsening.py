@@ -24,6 +24,7 @@ from bayesrisk.experiments import Protection
 from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import count_bounds, find_claims
+from bayesrisk.risk import count_claims
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_measures, audit_targets, costs
 from bayesrisk.tables import Records, Schema, Workload
 
@@ -87,12 +88,29 @@ def released(unit, records: Records, rule, seed):
     return br.PublishedTables(work, tables.geoids, counts, tables.suppressed, laws)
 
 
+def proved_records(tables, records):
+    """Return how many records are proved with all that the tables tell of them, and how.
+
+    ``together`` are those that no published count states by itself.
+    """
+    told = sorted({name for table in tables.workload.tables.values() for name in table.factors})
+    found = find_claims(tables, columns=told, time_limit=20.0)
+    whole = found.claims[found.claims["n_columns"] == len(told)]
+    number = whole["multiplicity"].to_numpy(int)
+    assert (count_claims(found, whole, records) >= number).all()
+    alone = whole["readable_here"].to_numpy(bool)
+    return {
+        "proved": int(number.sum()),
+        "together": int(number[~alone].sum()),
+        "blocks undecided": int((found.blocks["status"] != "decided").sum()),
+    }
+
+
 def studied(unit, seed):
     """Return for every rule the numbers of counts of one tract, and of what is proved of them."""
     records, work, lines = places(unit, seed), UNITS[unit][0], []
     truth = br.tabulate(records, work)
     true = np.concatenate([truth.counts[key].toarray().ravel() for key in work.tables])
-    told = sorted({name for table in work.tables.values() for name in table.factors})
     occupied = records.codes("vacancy") == 0 if unit == "households" else np.ones(len(records))
     for rule in RULES:
         tables = released(unit, records, rule, seed)
@@ -108,9 +126,6 @@ def studied(unit, seed):
         coarse = (found["low_stated"] < found["high_stated"].fillna(2**52)).to_numpy()
         positive = coarse & (true > 0)
         one = positive & (found["low_stated"] == 0).to_numpy()
-        claims = find_claims(tables, columns=told, time_limit=20.0)
-        # Claims about all that the tables tell of a record: so many of these are proved.
-        whole = claims.claims["n_columns"] == len(told)
         lines.append(
             {
                 "coarsened": int(positive.sum()),
@@ -122,9 +137,8 @@ def studied(unit, seed):
                 "zeros": int((coarse & (true == 0)).sum()),
                 "empty": int((coarse & (high == 0)).sum()),
                 "records": int(occupied.sum()),
-                "proved": int(claims.claims.loc[whole, "multiplicity"].sum()),
                 "undecided": int((found["status"] != "proved").sum()),
-                "blocks undecided": int((claims.blocks["status"] != "decided").sum()),
+                **proved_records(tables, records),
             }
         )
     return lines
@@ -209,7 +223,7 @@ def write(name, header, rows):
 #: Of counts and records that are proved, by rule.
 HEADER = ["rule", "positive counts coarsened", "recovered exactly, %",
           "counts of 1 and 2 recovered, %", "proved to be at least 1, %", "zeros proved empty, %",
-          "records proved, %", "undecided"]  # fmt: skip
+          "records proved, %", "by no count alone, %", "undecided"]  # fmt: skip
 
 
 def proofs(by_tract):
@@ -221,6 +235,7 @@ def proofs(by_tract):
             rule, sum(line["coarsened"] for line in lines), share(lines, "recovered", "coarsened"),
             share(lines, "small recovered", "small"), share(lines, "at least one", "unstated"),
             share(lines, "empty", "zeros"), share(lines, "proved", "records"),
+            share(lines, "together", "records"),
             sum(line["undecided"] + line["blocks undecided"] for line in lines),
         ])  # fmt: skip
     return rows

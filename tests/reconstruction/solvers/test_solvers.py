@@ -316,6 +316,22 @@ def test_sifting_finds_the_largest_objective_of_all_variables():
     assert min(statuses.values()) > 50
 
 
+def test_the_largest_objective_is_that_of_the_model_after_narrower_bounds():
+    rng, less = np.random.default_rng(23), 0
+    for _ in range(40):
+        rows = sp.csr_array(rng.integers(0, 2, (6, 60)))
+        ends = rng.integers(20, 40, 6)
+        model = IntegerModel(np.zeros(60, np.int64), np.full(60, 3), rows, ends - 5, ends)
+        objective = rng.integers(1, 10, 60)
+        sifted = a_few(model, objective)
+        narrow = sifted.relax(model.low, np.ones(60, np.int64)).values
+        found = sifted.maximise(objective).values
+        whole = all_at_once(model, objective).relax(model.low, model.high).values
+        assert objective @ found == pytest.approx(objective @ whole, abs=1e-4)
+        less += narrow is None or objective @ narrow < objective @ found - 1e-4
+    assert less > 20
+
+
 @pytest.mark.parametrize("relaxation", [all_at_once, a_few])
 @pytest.mark.parametrize("nodes", [1, 3, 400])
 def test_a_search_finds_what_there_is_and_proves_what_there_is_not(nodes, relaxation):
