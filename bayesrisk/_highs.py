@@ -9,6 +9,27 @@ from scipy import sparse
 from bayesrisk._validation import FloatArray, IntArray
 
 
+_Highs: Any = highspy.Highs  # has no types
+
+
+class _Silent(_Highs):  # type: ignore[misc]
+    """HiGHS without its banner, which it prints with the first call unless it is told before."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802
+        """Turn the log off before the constructor makes the first call."""
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()
+
+
+def new_highs(**options: object) -> Any:
+    """Return HiGHS with options, which prints nothing by default."""
+    make: Any = _Silent
+    highs = make()
+    for option, value in options.items():
+        highs.setOptionValue(option, value)
+    return highs
+
+
 class WarmProgram:
     """The least cost of variables within bounds, with rows within bounds.
 
@@ -28,12 +49,9 @@ class WarmProgram:
         *,
         primal: bool,
     ) -> None:
-        make: Any = highspy.Highs  # has no types
-        self._highs = make()
         # A presolve would start from nothing after each change.
-        fixed = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve": "off"}
-        for option, value in {**fixed, "simplex_strategy": 4 if primal else 1}.items():
-            self._highs.setOptionValue(option, value)
+        strategy = 4 if primal else 1
+        self._highs = new_highs(threads=1, random_seed=0, presolve="off", simplex_strategy=strategy)
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = matrix.shape
         program.col_cost_ = cost

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._highs import highspy
+from bayesrisk._highs import highspy, new_highs
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound
@@ -29,15 +29,6 @@ _PRESOLVED = 100_000
 _FIXED = {"output_flag": False, "threads": 1, "random_seed": 0}
 
 
-def _made(**options: object) -> Highs:
-    """Return HiGHS with options."""
-    make: Highs = highspy.Highs
-    highs = make()
-    for option, value in options.items():
-        highs.setOptionValue(option, value)
-    return highs
-
-
 class HighsSolver:
     """Maximises over an :class:`IntegerModel` with HiGHS, one thread, no relative gap.
 
@@ -50,7 +41,7 @@ class HighsSolver:
 
     def __init__(self, *, dive: bool = True, **options: Any) -> None:
         self._dive, self._options = dive, {**_FIXED, "mip_rel_gap": 0.0, **options}
-        self._highs, self._linear = _made(), _made(**{**self._options, "presolve": "off"})
+        self._highs, self._linear = new_highs(), new_highs(**{**self._options, "presolve": "off"})
 
     def solve(
         self, model: IntegerModel, objective: IntArray, *, limits: Limits | None = None
@@ -131,7 +122,7 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float6
     """
     if deadline.late:
         return None
-    highs = _made(**_FIXED, presolve="off", solver="ipm", run_crossover="off")
+    highs = new_highs(**_FIXED, presolve="off", solver="ipm", run_crossover="off")
     highs.passModel(translated(model, np.zeros(model.low.size, np.int64), whole=False))
     stop_at(highs, deadline)
     highs.run()
@@ -178,7 +169,7 @@ class HighsWarm:
         highs: Highs | None = None,
     ) -> None:
         self._deadline = deadline or Deadline()
-        self._highs = _made(**_FIXED, presolve="off") if highs is None else highs
+        self._highs = new_highs(**_FIXED, presolve="off") if highs is None else highs
         self._highs.clearModel()
         self._highs.passModel(translated(model, objective, whole=False))
         self._columns = np.arange(model.low.size, dtype=np.int32)
@@ -248,7 +239,7 @@ class Sifted:
         self, model: IntegerModel, among: IntArray, *, deadline: Deadline | None = None
     ) -> None:
         self._model, self._deadline = model, deadline or Deadline()
-        self._highs = _made(**_FIXED, presolve="off")
+        self._highs = new_highs(**_FIXED, presolve="off")
         nobody = IntegerModel(
             model.low[:0], model.high[:0], model.rows[:, :0], model.row_low, model.row_high
         )
