@@ -94,7 +94,8 @@ def test_what_an_audit_recommends_is_released(file, tmp_path):
     """The first line of its answer names protections as the release takes them."""
     done = run(
         "audit", file, "--place", "clinic", "--columns", "sex,diagnosis",
-        "--protection", "identity", "--protection", "rounding:base=5,method=nearest", "--attack", "linker", "--targets", 3, "--json",
+        "--protection", "identity", "--protection", "rounding:base=5,method=nearest",
+        "--attack", "linker", "--targets", 3, "--json",
         "-o", tmp_path / "audit",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception
