@@ -120,7 +120,9 @@ def check_names(
         needed = [
             n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
         ]
+        unknown = [n for n in given if n not in named]
+        like = [f"; not {shown(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(
             f"{what}: {error}; needed: {', '.join(needed) or 'nothing'}; "
-            f"possible: {', '.join(named) or 'nothing'}"
+            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"
         ) from error

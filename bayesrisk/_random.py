@@ -1,5 +1,6 @@
 """Randomness by one keyword: what a seed may be, and the generator that it gives."""
 
+import functools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
@@ -11,13 +12,16 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from bayesrisk import _interrupts
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, WorkerError
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 #: What gives a generator.
 Seed = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence
 _MAX_BITS = 1024
@@ -53,6 +57,18 @@ def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.
     )
 
 
+def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a function that takes ``rng`` say so where another name of it is given."""
+
+    @functools.wraps(function)
+    def call(*given: _P.args, **named: _P.kwargs) -> _R:
+        for name in named.keys() & {"seed", "random_state"}:
+            raise ArgumentTypeError(f"{function.__name__} must be given rng, a seed, not {name}")
+        return function(*given, **named)
+
+    return call
+
+
 def named_stream(seed: int, name: str) -> np.random.Generator:
     """Return the random numbers that belong to a name, such as the code of a place.
 
@@ -64,10 +80,6 @@ def named_stream(seed: int, name: str) -> np.random.Generator:
 
 # -----------------------------------------------------------------------------
 # Independent pieces of work on an executor of ``concurrent.futures``, in any order.
-
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 
 
 def as_finished(

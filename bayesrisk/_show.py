@@ -4,13 +4,19 @@ A class decorated with :func:`displayed` prints what its method ``_answer`` says
 without one, a line of its fields, arrays as their shape and range.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import fields
 from html import escape
 from textwrap import shorten, wrap
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 _LINES, _WIDTH, _ROWS = 10, 100, 8
 _Class = TypeVar("_Class", bound=type)
@@ -111,6 +117,35 @@ def page(sentence: str, frame: Any = None, *, whole: str = "to_frame()") -> str:
     left = len(frame) - _ROWS
     more = f"<p>and {left:,} more rows: <code>{escape(whole)}</code></p>" if left > 0 else ""
     return f"{said}{head}{more}"
+
+
+def arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as a table; all texts of one type, also where there are none.
+
+    An index without a name is dropped; one with a name is a column.
+    """
+    import pyarrow as pa  # slow to import
+
+    named = [name for name in frame.index.names if name is not None]
+    table = pa.Table.from_pandas(frame.reset_index(named), preserve_index=False)
+    fields = []
+    for field in table.schema:
+        text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
+        fields.append(field.with_type(pa.string()) if text else field)
+    return table.cast(pa.schema(fields))
+
+
+class Tabular:
+    """Results with a frame, which other libraries read as Arrow: ``polars.DataFrame(result)``."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows of ``to_frame()`` as a table of Arrow; a named index is a column."""
+        frame: pd.DataFrame = self.to_frame()  # type: ignore[attr-defined]
+        return arrow_table(frame).replace_schema_metadata(None)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of the Arrow PyCapsule interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 def displayed(cls: _Class) -> _Class:

@@ -1,5 +1,6 @@
 """Every check of an argument, once: the message names the argument, its bound and the value."""
 
+import re
 from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal
 from difflib import get_close_matches
@@ -55,6 +56,7 @@ MAX_ELEMENTS = 2**30
 MAX_ITEMS = 2**22
 _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
+_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -156,8 +158,11 @@ def real_array(
 ) -> FloatArray:
     """Return ``value`` as finite float64 within its bounds.
 
-    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them.
+    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
+    one fraction of digits as text, such as ``"1/10"``.
     """
+    if isinstance(value, str) and _FRACTION.fullmatch(value):
+        value = Fraction(value)
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
@@ -267,10 +272,14 @@ def did_you_mean(value: object, options: Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
-    near = get_close_matches(
-        value.lower(), [o for o in options if isinstance(o, str)], n=1, cutoff=_LIKE
-    )
-    return f". Did you mean {near[0]!r}?" if near else ""
+    folded = {_folded(o): o for o in options if isinstance(o, str)}
+    near = get_close_matches(_folded(value), folded, n=1, cutoff=_LIKE)
+    return f". Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def _folded(name: str) -> str:
+    """Return a name without what is easily confused: capitals, hyphens and underscores."""
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def text(value: object, name: str) -> str:
@@ -365,20 +374,42 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
 
 
 def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
-    """Return a pandas data frame that has each of the columns once."""
+    """Return a pandas data frame that has each of the columns once.
+
+    Whatever speaks the Arrow PyCapsule interface becomes one: a frame of polars, a table of Arrow,
+    a relation of duckdb.
+    """
     import pandas as pd  # slow to import
 
     if not isinstance(value, pd.DataFrame):
-        kind = type(value)
-        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
-        advice = "; use .to_pandas()" if hasattr(value, "to_pandas") else ""
-        raise ArgumentTypeError(f"{name} must be a pandas DataFrame, got {called}{advice}")
+        value = _arrow_frame(value, name)
     has = value.columns.tolist()
     for wrong, fault in ((0, "lacks"), (2, "repeats")):
         found = [column for column in columns if min(has.count(column), 2) == wrong]
         if found:
-            raise DataError(f"{name}: must have the columns {list(columns)}, it {fault} {found}")
+            like = did_you_mean(found[0], set(has).difference(columns))
+            raise DataError(
+                f"{name}: must have the columns {list(columns)}, it {fault} {found}{like}"
+            )
     return value
+
+
+def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
+    """Return the table of another library as a pandas data frame."""
+    if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
+        kind = type(value)
+        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+        raise ArgumentTypeError(
+            f"{name} must be a DataFrame of pandas, polars or another library that gives its "
+            f"columns to Arrow (__arrow_c_stream__), got {called}"
+        )
+    import pyarrow as pa  # slow to import
+
+    try:
+        made: pd.DataFrame = pa.table(value).to_pandas()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{name}: cannot be read from Arrow: {shown(str(error))}") from error
+    return made
 
 
 def groups_as_text(column: "pd.Series") -> "pd.Series":

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import page, span
+from bayesrisk._show import Tabular, page, span
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
@@ -41,7 +41,7 @@ def _plain(array: FloatArray) -> FloatAnswer:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Belief:
+class Belief(Tabular):
     """Prior and posterior probability of a statement, and their ratio.
 
     Both are probabilities of one statement.  They are floats, or arrays of one shape.
@@ -104,7 +104,7 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate(NDArrayOperatorsMixin):
+class Estimate(NDArrayOperatorsMixin, Tabular):
     """A number that was estimated, with its error and an interval; or an array of such numbers.
 
     In arithmetic, in comparisons and in functions of NumPy it stands for its value, and what comes

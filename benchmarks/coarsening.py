@@ -2,9 +2,10 @@
 
 ``python benchmarks/coarsening.py [TRACTS]`` coarsens the sixteen tables of persons of the 2010
 Summary File 1 of three blocks of 5 to 120 people of each of so many made-up tracts (10 by default),
-every count by itself, and writes what :func:`bayesrisk.reconstruction.count_bounds` proves.  Then
-it audits as many made-up towns, of two tables of small blocks each, and writes what somebody who
-knows sex and age learns about race.
+every count by itself, and writes what :func:`bayesrisk.reconstruction.count_bounds` and
+:func:`bayesrisk.reconstruction.find_claims` prove; and the same of twenty tables of households of
+the 2020 census and blocks of 10 to 60 households.  Then it audits as many made-up towns, of two
+tables of small blocks each, and writes what somebody who knows sex and age learns about race.
 """
 
 import csv
@@ -22,15 +23,27 @@ from bayesrisk import datasets
 from bayesrisk.experiments import Protection
 from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.reconstruction import count_bounds
+from bayesrisk.reconstruction import count_bounds, find_claims
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_measures, audit_targets, costs
 from bayesrisk.tables import Records, Schema, Workload
 
 FOLDER = Path(__file__).parents[1] / "docs/explanation/protections"
-BLOCKS, SMALLEST, LARGEST = 3, 5, 120
-WORK = Workload.named("sf1-block", levels=["block"]).select(
-    tables=["P1", *(f"P{n}" for n in (8, 9, 10, 11, 12, 14)), *(f"P12{c}" for c in "ABCDEFGHI")]
-)
+BLOCKS = 3
+#: Tables, the table of the total, and records of a block, least and most.
+UNITS = {
+    "persons": (
+        Workload.named("sf1-block", levels=["block"]).select(
+            tables=["P1", *(f"P{n}" for n in (8, 9, 10, 11, 12, 14)),
+                    *(f"P12{c}" for c in "ABCDEFGHI")]
+        ), "P1", 5, 120,
+    ),
+    "households": (
+        Workload.named("household-dhc").select(
+            tables=["H1", "H4", "H9", "H10",
+                    *(f"H{n}{c}" for n in (12, 13) for c in ["", *"ABCDEFG"])]
+        ), "H1", 10, 60,
+    ),
+}  # fmt: skip
 RANGES = [0, 1, 3, 6, 10, 20, 50]
 #: By name the mechanism, whether the total of a block stays exact, and the change that is tried.
 RULES = {
@@ -50,38 +63,43 @@ RULES = {
 }
 
 
-def places(seed):
+def places(unit, seed):
     """Return the records of some blocks of a made-up tract."""
-    tract = br.simulate_population("tract", rng=seed).for_schema(Schema.named("sf1-person"))
+    work, _, smallest, largest = UNITS[unit]
+    tract = br.simulate_population("tract", rng=seed).for_schema(work.schema)
     codes, sizes = np.unique(tract.geoids, return_counts=True)
-    fit = codes[(sizes >= SMALLEST) & (sizes <= LARGEST)]
+    fit = codes[(sizes >= smallest) & (sizes <= largest)]
     chosen = np.random.default_rng(seed).choice(fit, BLOCKS, replace=False)
     return tract.take(np.isin(tract.geoids, chosen))
 
 
-def released(records: Records, rule, seed):
+def released(unit, records: Records, rule, seed):
     """Return the coarsened tables of records, the totals of blocks exact if the rule says so."""
+    work, total, *_ = UNITS[unit]
     name, options, exact = RULES[rule]
-    tables = make_mechanism(name, **options).release(records, workload=WORK, rng=seed,
+    tables = make_mechanism(name, **options).release(records, workload=work, rng=seed,
                                                      places="occupied").tables  # fmt: skip
     if not exact:
         return tables
-    truth, total = br.tabulate(records, WORK), ("block", "P1")
+    truth, total = br.tabulate(records, work), ("block", total)
     laws = {key: law for key, law in tables.laws.items() if key != total}
     counts = {**tables.counts, total: truth.counts[total]}
-    return br.PublishedTables(WORK, tables.geoids, counts, tables.suppressed, laws)
+    return br.PublishedTables(work, tables.geoids, counts, tables.suppressed, laws)
 
 
-def studied(seed):
+def studied(unit, seed):
     """Return for every rule the numbers of counts of one tract, and of what is proved of them."""
-    records, lines = places(seed), []
-    truth = br.tabulate(records, WORK)
-    true = np.concatenate([truth.counts[key].toarray().ravel() for key in WORK.tables])
+    records, work, lines = places(unit, seed), UNITS[unit][0], []
+    truth = br.tabulate(records, work)
+    true = np.concatenate([truth.counts[key].toarray().ravel() for key in work.tables])
+    told = sorted({name for table in work.tables.values() for name in table.factors})
+    occupied = records.codes("vacancy") == 0 if unit == "households" else np.ones(len(records))
     for rule in RULES:
-        found = count_bounds(released(records, rule, seed), time_limit=20.0).counts
-        order = {key: at for at, key in enumerate(WORK.tables)}
+        tables = released(unit, records, rule, seed)
+        found = count_bounds(tables, time_limit=20.0).counts
+        order = {key: at for at, key in enumerate(work.tables)}
         rank = [order["block", name] for name in found["table"]]
-        cells = [list(WORK.tables["block", t].cells).index(c)
+        cells = [list(work.tables["block", t].cells).index(c)
                  for t, c in zip(found["table"], found["cell"], strict=True)]  # fmt: skip
         found = found.iloc[np.lexsort((cells, found["geoid"], rank))]
         # A count without a largest one has none in the table.
@@ -90,6 +108,9 @@ def studied(seed):
         coarse = (found["low_stated"] < found["high_stated"].fillna(2**52)).to_numpy()
         positive = coarse & (true > 0)
         one = positive & (found["low_stated"] == 0).to_numpy()
+        claims = find_claims(tables, columns=told, time_limit=20.0)
+        # Claims about all that the tables tell of a record: so many of these are proved.
+        whole = claims.claims["n_columns"] == len(told)
         lines.append(
             {
                 "coarsened": int(positive.sum()),
@@ -100,7 +121,10 @@ def studied(seed):
                 "at least one": int((one & (low >= 1)).sum()),
                 "zeros": int((coarse & (true == 0)).sum()),
                 "empty": int((coarse & (high == 0)).sum()),
+                "records": int(occupied.sum()),
+                "proved": int(claims.claims.loc[whole, "multiplicity"].sum()),
                 "undecided": int((found["status"] != "proved").sum()),
+                "blocks undecided": int((claims.blocks["status"] != "decided").sum()),
             }
         )
     return lines
@@ -182,23 +206,33 @@ def write(name, header, rows):
         csv.writer(stream).writerows([header, *rows])
 
 
-def main(tracts=10):
-    """Write both tables."""
-    with ProcessPoolExecutor(2) as pool:
-        by_tract = list(pool.map(studied, range(1, tracts + 1)))
-        by_town = list(pool.map(audited, range(1, tracts + 1)))
+#: Of counts and records that are proved, by rule.
+HEADER = ["rule", "positive counts coarsened", "recovered exactly, %",
+          "counts of 1 and 2 recovered, %", "proved to be at least 1, %", "zeros proved empty, %",
+          "records proved, %", "undecided"]  # fmt: skip
+
+
+def proofs(by_tract):
+    """Return the rows of a table of what is proved, of all tracts together."""
     rows = []
     for at, rule in enumerate(RULES):
         lines = [tract[at] for tract in by_tract]
         rows.append([
             rule, sum(line["coarsened"] for line in lines), share(lines, "recovered", "coarsened"),
             share(lines, "small recovered", "small"), share(lines, "at least one", "unstated"),
-            share(lines, "empty", "zeros"), sum(line["undecided"] for line in lines),
+            share(lines, "empty", "zeros"), share(lines, "proved", "records"),
+            sum(line["undecided"] + line["blocks undecided"] for line in lines),
         ])  # fmt: skip
-    header = ["rule", "positive counts coarsened", "recovered exactly, %",
-              "counts of 1 and 2 recovered, %", "proved to be at least 1, %",
-              "zeros proved empty, %", "undecided"]  # fmt: skip
-    write("coarsening.csv", header, rows)
+    return rows
+
+
+def main(tracts=10):
+    """Write all tables."""
+    with ProcessPoolExecutor(2) as pool:
+        by_town = list(pool.map(audited, range(1, tracts + 1)))
+        for unit in UNITS:
+            made = pool.map(studied, [unit] * tracts, range(1, tracts + 1))
+            write(f"coarsening-{unit}.csv", HEADER, proofs(list(made)))
     rows = []
     for at, rule in enumerate(AUDITED):
         lines = [one[at] for one in by_town]

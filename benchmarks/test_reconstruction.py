@@ -1,15 +1,18 @@
 """Reconstruction against the published program, a binary for every potential record."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from targets import faster
+import scipy.sparse as sp
+from targets import as_long, faster
 
 from bayesrisk.population.simulate import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import block_bounds, published_rows
+from bayesrisk.release import RangeSpec, RoundingSpec
 from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -62,6 +65,32 @@ def test_blocks_public(compare, county):
         aims={"reconstructing a block, beside the published program": faster(200)},
         ours_units=len(result.geoids),
         twin_units=len(some),
+        rounds=3,
+    )
+
+
+RANGES = RangeSpec((0, 1, 3, 6, 10, 20, 50), (0, 1, 3, 6, 10, 20, 50))
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "publish"),
+    [
+        ("published in ranges", RANGES, RANGES.publish),
+        ("rounded to the nearest 3", RoundingSpec(3, "nearest"), lambda n: (n + 1) // 3 * 3),
+    ],
+)
+def test_coarsened_blocks(compare, county, name, law, publish):
+    """Aim: three times as long as true counts, which propagation alone mostly settles."""
+    blocks = {"block": county.geoids["block"][:40]}
+    exact = {key: part[:40] for key, part in county.counts.items()}
+    counts = {key: sp.csr_array(publish(part.toarray())) for key, part in exact.items()}
+    true = replace(county, geoids=blocks, counts=exact)
+    given = replace(true, counts=counts, laws=dict.fromkeys(counts, law))
+    assert set(reconstruct(given, scope="block").status) <= {"unique", "feasible"}
+    compare(
+        lambda: reconstruct(given, scope="block"),
+        lambda: reconstruct(true, scope="block"),
+        aims={f"records of blocks from counts {name}, beside true counts": as_long(3)},
         rounds=3,
     )
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from bayesrisk._show import arrow_table
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, arrow_table
+from bayesrisk.experiments.runs.folder import Layout
 
 
 @dataclass(frozen=True)

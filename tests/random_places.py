@@ -22,6 +22,27 @@ SCALES = ("1/1000", "1/100", "1/10", 1, 5, 30)
 def place(seed, kind, n_places=1):
     """Return a release of one tract, its prior, what the oracle needs, and the truth."""
     rng = np.random.default_rng([seed, (*KINDS, WIDE, COARSE).index(kind)])
+    prior, sizes, truth = _people(rng, kind, n_places)
+    release, terms = _release(rng, kind, prior.schema, sizes, truth)
+    return release, prior, (n_places, *_law_of(prior), terms), truth
+
+
+def pair(seed, kinds, n_places=1):
+    """Return two releases of one tract, the prior, what the oracle needs, and the truth."""
+    rng = np.random.default_rng([seed, 99])
+    prior, sizes, truth = _people(rng, kinds[0], n_places)
+    releases, terms = zip(
+        *(_release(rng, kind, prior.schema, sizes, truth) for kind in kinds), strict=True
+    )
+    return releases, prior, (n_places, *_law_of(prior), [*terms[0], *terms[1]]), truth
+
+
+def _law_of(prior):
+    return len(prior.shares), prior.shares, prior.concentration, prior.size
+
+
+def _people(rng, kind, n_places):
+    """Return a prior, the sizes of its attributes, and people of every block."""
     sizes = [(2, 2), (2, 3), (4,), (2, 2, 2)][int(rng.integers(4 if n_places == 1 else 3))]
     n_cells = math.prod(sizes)
     names = ("sex", "age", "race")[: len(sizes)]
@@ -43,6 +64,12 @@ def place(seed, kind, n_places=1):
     for _ in range(n_places):
         p = shares if concentration is None else rng.dirichlet(concentration * shares + 1e-300)
         truth.append(rng.multinomial(int(rng.choice(most + 1, p=size)), p / p.sum()))
+    return prior, sizes, truth
+
+
+def _release(rng, kind, schema, sizes, truth):
+    """Return a release of random tables, and what each published count says to the oracle."""
+    n_places = len(truth)
     tables, geoids, counts, hidden, laws, terms = {}, {}, {}, {}, {}, []
     geoids["block"] = np.array([f"1{i:02d}" for i in range(n_places)])
     levels = ("block",) if n_places == 1 else ("tract", "block")
@@ -65,10 +92,8 @@ def place(seed, kind, n_places=1):
                             terms.append((c, weights[q].tolist(), _by_rule(law)))
                     else:
                         terms.append((c, weights[q].tolist(), _log_likelihood(law, out[i, q])))
-    workload = Workload(schema, tables)
-    published = PublishedTables(workload, geoids, counts, hidden)
-    release = Release(MechanismSpec("random", {}, laws), published)
-    return release, prior, (n_places, n_cells, shares, concentration, size, terms), truth
+    published = PublishedTables(Workload(schema, tables), geoids, counts, hidden)
+    return Release(MechanismSpec("random", {}, laws), published), terms
 
 
 def _table(rng, schema, sizes, name):

@@ -18,7 +18,7 @@ ZONES = [
     {"exceptions", "_interrupts", "_version"},
     {"_files", "_numba", "_random", "_show"},
     {"_validation"},
-    {"_highs", "_plugins"},
+    {"_highs", "_lazy", "_plugins"},
     {"answers"},
     {"distributions"},
     {"accounting"},
@@ -41,14 +41,14 @@ ZONES = [
 ROOMS = {
     "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion",
-    "cli": "base recipes | own | attacks records release risk | app",
+    "cli": "base recipes | own | attacks published records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | by_place measurement_counts sweep | reconstruction | audit"
+        "hierarchy runs | findings | by_place measurement_counts sweep | reconstruction | audit"
         " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "base | rounding | *",
+    "mechanisms": "base | registry rounding | *",
     "plotting": "_canvas | attacks audit counts hierarchy",
     "population": "spec | simulate summary",
     "readers": "geocodes text | dialects * | record_form",
@@ -59,8 +59,8 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange | microdata |"
-        " published"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
+        " microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

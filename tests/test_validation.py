@@ -1,5 +1,6 @@
 """The checks that every public function shares, where no public function reaches them alone."""
 
+import inspect
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bayesrisk as br
 from bayesrisk import ArgumentError
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentTypeError, BayesRiskError, DataError, ShapeError
 
 
 @pytest.mark.parametrize(
@@ -156,11 +158,72 @@ def test_precision_of_a_cell():
         check.cell_precision([1, 2], None, [1, 2, 3])
 
 
-def test_frames_of_other_libraries_are_named_with_what_to_do():
-    with pytest.raises(ArgumentTypeError, match=r"got pyarrow\.Table; use \.to_pandas\(\)"):
-        check.frame(pa.table({"a": [1]}), "frame")
-    foreign = type("DataFrame", (), {"__module__": "polars.frame", "to_pandas": lambda self: None})
-    with pytest.raises(ArgumentTypeError, match=r"frame must be .*, got polars\.DataFrame; use"):
+def test_what_is_no_table_is_refused_as_a_frame():
+    foreign = type("DataFrame", (), {"__module__": "polars.frame"})
+    with pytest.raises(ArgumentTypeError, match=r"frame must be .*, got polars\.DataFrame"):
         check.frame(foreign(), "frame")
-    with pytest.raises(ArgumentTypeError, match="frame must be a pandas DataFrame, got int"):
+    with pytest.raises(ArgumentTypeError, match=r"frame must be a DataFrame of pandas.*got int"):
         check.frame(3, "frame")
+    with pytest.raises(ArgumentTypeError, match="got type"):
+        check.frame(pa.Table, "frame")
+    with pytest.raises(DataError, match="frame: cannot be read from Arrow"):
+        check.frame(pa.chunked_array([[1, 2]]), "frame")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "call"),
+    [
+        ("risk_rato", "risk_ratio", lambda: br.risk_rato),
+        ("two_levels", "TwoLevels", lambda: br.two_levels),
+        ("blok_risk", "block_risk", lambda: br.risk.blok_risk),
+        ("swaping", "swapping", lambda: br.make_mechanism("swaping")),
+        ("rates", "rate", lambda: br.make_mechanism("swapping", rates=0.1)),
+        ("sf1_persn", "sf1-person", lambda: br.Schema.named("sf1_persn")),
+        ("P12a", "P12A", lambda: br.Workload.named("sf1-block").select(tables=["P12a"])),
+        ("sex", "Sex", lambda: check.frame(pd.DataFrame({"Sex": [1]}), "frame", ["sex"])),
+    ],
+)
+def test_a_name_that_is_almost_right_is_answered_with_the_right_one(wrong, right, call):
+    with pytest.raises((AttributeError, BayesRiskError)) as refused:
+        call()
+    assert wrong in str(refused.value)
+    assert f"Did you mean {right!r}?" in str(refused.value)
+    with pytest.raises(AttributeError) as unlike:
+        _ = br.zzz
+    assert "Did you mean" not in str(unlike.value)
+
+
+@given(st.integers(0, 10**18 - 1), st.integers(1, 10**18 - 1))
+def test_fractions_of_digits_are_numbers(above, below):
+    text = f"{above}/{below}"
+    assert check.real_array(text, "x") == float(Fraction(above, below))
+    assert br.risk_ratio(3, rho="1/10", prior="1/20", known_count=2) == br.risk_ratio(
+        3, rho=Fraction(1, 10), prior=Fraction(1, 20), known_count=2
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["1/0", "0.1", "-1/2", "1/2/3", "1 / 2", "\uff11/\uff12", "1/", "", "1e3/2"]
+)
+def test_no_other_text_is_a_number(text):
+    with pytest.raises(ArgumentTypeError, match="x must be a number"):
+        check.real_array(text, "x")
+
+
+@pytest.mark.parametrize("name", ["seed", "random_state"])
+def test_another_name_for_rng_is_answered_with_it(name):
+    for function in (br.simulate_population, br.sample_tree, br.mechanism_risk, br.reidentify):
+        with pytest.raises(ArgumentTypeError, match=f"must be given rng, a seed, not {name}"):
+            function(**{name: 1})
+        assert "rng" in inspect.signature(function).parameters
+
+
+ERRORS = {"ArgumentError", "BayesRiskError", "DataError"}
+
+
+def test_signatures_can_be_read():
+    """An annotation that spells out what an array may be took 2,115 characters."""
+    for name in br.__all__:
+        thing = getattr(br, name)
+        if inspect.isfunction(thing) or (inspect.isclass(thing) and name not in ERRORS):
+            assert len(str(inspect.signature(thing))) < 800, name

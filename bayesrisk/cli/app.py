@@ -27,6 +27,7 @@ from bayesrisk.cli.base import (
     steps_done,
     warnings_as_lines,
 )
+from bayesrisk.cli.published import attack as attack_published
 from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
 from bayesrisk.cli.release import release, verify_release
 from bayesrisk.cli.risk import (
@@ -357,6 +358,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         verify_release: "release",
     },
     "Attack": {
+        attack_published: "tables.csv -o attack --counts exact",
         reconstruct: "tables -o records --scope block --variability block",
         bounds: "tables -o bounds",
         claims: "tables -o claims --max-columns 3 --workers 2",

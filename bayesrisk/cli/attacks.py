@@ -141,7 +141,7 @@ def reconstruct(
     """Reconstruct the records behind published tables, and say what is proved about them."""
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
-    joint = variability == "tract-joint"
+    joint = (variability or "").endswith("-joint")
     study = ReconstructionStudy(
         data_path(tables, TABLES),
         scope=scope,

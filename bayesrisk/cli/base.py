@@ -392,8 +392,21 @@ class RunOptions:
     ] = None
     shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
     resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    fragment: Annotated[
+        bool,
+        typer.Option("--fragment", help="Also the report as a part of a page: fragment.html."),
+    ] = False
     as_json: JsonOption = False
     quiet: QuietOption = False
+
+    def embed(self, report: Path) -> None:
+        """Write a report as a part of another page, where that is asked for."""
+        if self.fragment and report.is_file():
+            from bayesrisk._files import write_bytes
+            from bayesrisk.experiments.runs.page import fragment
+
+            page = fragment(report.read_text("utf-8")).encode()
+            write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
@@ -406,7 +419,7 @@ class RunOptions:
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
             try:
-                return run(
+                done = run(
                     study,
                     folder,
                     workers=self.workers,
@@ -420,6 +433,9 @@ class RunOptions:
                     raise
                 kept = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(kept) from stop
+        if done.complete:
+            self.embed(Path(folder) / "report.html")
+        return done
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
         """Print what a run found: one JSON document, or lines before and after its parts."""
@@ -449,7 +465,7 @@ class RunOptions:
         """Refuse options of long runs that were given where there is none."""
         for field in dataclasses.fields(self):
             given = getattr(self, field.name) != field.default
-            if given and field.name not in ("as_json", "quiet"):
+            if given and field.name not in ("as_json", "quiet", "fragment"):
                 raise ArgumentError(f"--{field.name} {advice}")
 
 

@@ -224,6 +224,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         done()
         made.write(output)
         done()
+    report = _report(output, how)
     _warn(made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
@@ -233,6 +234,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
         "list_of_places": made.spec.places,
         "diagnostics": dict(made.diagnostics),
+        "report": report,
     }
     if how.as_json:
         print_json(summary)
@@ -243,6 +245,18 @@ def _whole(asked: _Asked, source: Path) -> None:
         typer.echo(_EXACTLY)
     for line in _measured(made.diagnostics):
         typer.echo(line)
+    typer.echo(f"report: {report}")
+
+
+def _report(output: Path, how: RunOptions) -> str:
+    """Write the report beside a release, which holds nothing else, and return its path."""
+    from bayesrisk._version import __version__
+    from bayesrisk.experiments.findings import release_page
+
+    file = output.with_name(f"{output.name}-report.html")
+    _files.write_bytes(file, release_page(_about(output, lambda _: None), __version__))
+    how.embed(file)
+    return str(file)
 
 
 def _by_place(asked: _Asked, source: Path) -> None:
@@ -263,6 +277,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
         lines += [_EXACTLY] if said else []
+        lines.append(f"report: {_report(output, how)}")
     how.show(done, [*lines, *_measured(done.diagnostics)])
 
 

@@ -221,6 +221,7 @@ def sweep(
     study = load_config(config, seed=seed)
     summary = how.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
+    how.embed(output / "report.html")
     if how.as_json:
         print_json({**summary.to_dict(), "report": page})
         return

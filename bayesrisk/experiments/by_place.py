@@ -27,6 +27,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import spill, spilled
 from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
+from bayesrisk._show import arrow_table
 from bayesrisk._validation import TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
@@ -37,7 +38,7 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import check_unlisted
 from bayesrisk.population.simulate import Nation

@@ -22,10 +22,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.parquet import opened, read_frame, spill, spilled
 from bayesrisk._files.text import all_of, named
+from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.experiments.runs.folder import arrow_table
 from bayesrisk.readers.dialects import (
     decoded_persons,
     is_person_column,

@@ -25,6 +25,7 @@ from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.findings import counts_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
@@ -495,6 +496,10 @@ class MeasurementCountsStudy(NoisyStudy):
             "tally": pa.Table.from_pandas(_tally(counts), preserve_index=False),
             "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
         }
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        return counts_page(facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return numbers of counts, and standard deviations, by level."""

@@ -26,6 +26,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
+from bayesrisk.experiments.findings import measurements_page
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
@@ -487,6 +488,10 @@ class MeasurementsStudy(NoisyStudy):
             "tally": pa.table([list(tally), list(tally.values())], schema=_TALLY),
             "risk": cells.table(),
         }
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        return measurements_page(facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of units and cells in the finished shards."""

@@ -21,12 +21,13 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import named, shown
+from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import forget_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.reconstruction import (
     HouseholdLaw,
     detect_occupancy,

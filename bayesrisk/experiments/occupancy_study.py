@@ -23,7 +23,7 @@ from bayesrisk import _files, plotting
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import arrow_table, displayed
 from bayesrisk._version import __version__
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
@@ -35,7 +35,6 @@ from bayesrisk.experiments.runs.folder import (
     CONFIDENTIAL,
     Layout,
     RunFolder,
-    arrow_table,
     digest_of,
 )
 from bayesrisk.interfaces import Mechanism
@@ -480,7 +479,7 @@ class OccupancyStudy(Study):
                 f"{type(self.households).__name__}"
             )
         if self.sample is not None:
-            check.frame(self.sample, "sample", SAMPLED)
+            object.__setattr__(self, "sample", check.frame(self.sample, "sample", SAMPLED))
 
     def mechanism(self, protection: str) -> Mechanism:
         """Return the mechanism of a protection."""

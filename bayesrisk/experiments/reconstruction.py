@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,13 +24,14 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
+from bayesrisk.experiments.findings import claims_page, reconstruction_page
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,
@@ -43,6 +44,7 @@ from bayesrisk.reconstruction import (
 )
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
+from bayesrisk.reconstruction.records.reconstruction import variability_scope
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
@@ -201,8 +203,6 @@ def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
 # The output folder of a reconstruction: its configuration, its parts, and how they are read.
 
 _BATCH = 2**16  # rows that are read at a time
-#: Scopes of the solution variability.
-_VARIABILITIES = ("block", "tract-bounds", "tract-joint")
 
 
 def _layout(*, variability: bool) -> Layout:
@@ -298,7 +298,6 @@ _SHARED = ("solver", "time_limit", "taken_as_true", "known_rule")
 
 _SHARDS = 64  # least number of shards by default
 _MOST_BLOCKS = 250  # of such a shard
-_TRACT = "tract"
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
 
 
@@ -362,7 +361,8 @@ class ReconstructionStudy(Study):
     scope : str
         The finest level of the tables, or a larger one whose tables are used too.
     variability : str, optional
-        ``block``, ``tract-bounds`` or ``tract-joint``: also bound the solution variability.
+        ``block``, ``tract-bounds``, ``tract-joint``: also bound the solution variability, as
+        the ``scope`` of :func:`solution_variability` says.
     solver : str, default "highs"
         See :func:`~bayesrisk.reconstruction.solvers.model.make_solver`.
     time_limit : float, optional
@@ -399,8 +399,6 @@ class ReconstructionStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The checked fields, the digest of the tables, and the level that keeps together."""
-        if self.variability is not None:
-            check.choice(self.variability, "variability", _VARIABILITIES)
         source, size = _checked_source(self)
         make_solver(self.solver)
         limit, nodes = self.time_limit, checked_nodes(self.node_limit, self.solver)
@@ -433,14 +431,10 @@ class ReconstructionStudy(Study):
 
     def _unit(self, levels: tuple[str, ...]) -> str:
         """Return the level whose places stay together in a shard."""
-        if self.variability is None or self.variability == "block":
+        if self.variability is None:
             return self.scope
-        if _TRACT not in levels:
-            raise ArgumentError(
-                f"variability {self.variability!r} needs tables of level {_TRACT!r}, "
-                f"got those of {', '.join(levels)}"
-            )
-        return levels[min(levels.index(self.scope), levels.index(_TRACT))]
+        level, _ = variability_scope(self.variability, levels, "variability")
+        return levels[min(levels.index(self.scope), levels.index(level))]
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -458,7 +452,8 @@ class ReconstructionStudy(Study):
         if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
             # for, as where the records are only the nearest.
-            same = self.variability == "block" or self.scope != made.problem.level
+            finest = made.problem.level
+            same = self.variability == finest or self.scope != finest
             same = same and Status.NEAREST not in made.status
             bounds = solution_variability(
                 tables,
@@ -469,6 +464,11 @@ class ReconstructionStudy(Study):
             )
             parts["variability"] = arrow_table(bounds.to_frame())
         return parts
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        bounds = None if self.variability is None else folder.frame("variability")
+        return reconstruction_page(folder.frame("blocks"), bounds, facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
@@ -675,6 +675,10 @@ class ClaimsStudy(Study):
             "examples": arrow_table(_examples(claims)),
             "blocks": arrow_table(claims.blocks.replace({"status": _STORED})),
         }
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        return claims_page(facts, self.config)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""

@@ -76,10 +76,9 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         self._keys = check.integer(keys, "keys", lower=2, upper=_MOST_KEYS)
         if isinstance(ptable, (str, Path)):
             ptable = _read_table(Path(ptable))
-        given = check.items(
-            _frame_rows(ptable, self._keys) if isinstance(ptable, pd.DataFrame) else ptable,
-            "ptable",
-        )
+        if isinstance(ptable, pd.DataFrame) or hasattr(ptable, "__arrow_c_stream__"):
+            ptable = _frame_rows(check.frame(ptable, "ptable"), self._keys)
+        given = check.items(ptable, "ptable")
         if len(given) * self._keys > _MOST_ENTRIES:
             raise ArgumentError(
                 f"ptable must have at most {_MOST_ENTRIES // self._keys} counts for {self._keys} "

@@ -42,6 +42,7 @@ _OWN = {
     "swapping": "bayesrisk.mechanisms.swapping.mechanism:Swapping",
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
     "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
+    "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"

@@ -147,9 +147,9 @@ def label(value: float) -> str:
     return f"{value:.4g}"
 
 
-def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") -> None:
-    """Refuse what is no frame with rows and these columns."""
-    check.frame(frame, name)
+def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") -> pd.DataFrame:
+    """Return a frame with rows and these columns; refuse what is none."""
+    frame = check.frame(frame, name)
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ArgumentError(
@@ -157,6 +157,7 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
         )
     if frame.empty:
         raise ArgumentError(f"{name} must have at least one row, got none")
+    return frame
 
 
 def look(i: int, *, marked: bool = False) -> dict[str, Any]:

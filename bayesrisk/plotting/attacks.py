@@ -16,6 +16,46 @@ from bayesrisk.plotting._canvas import Axes, Panels, Where
 
 
 @canvas.styled
+def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
+    """Return a bar for each of a few numbers, with the number beside it."""
+    axes = canvas.panel(None, 6.4, 0.7 + 0.34 * len(numbers))
+    names, sizes = [canvas.as_text(name) for name in numbers], list(numbers.values())
+    axes.barh(range(len(names)), sizes, color=canvas.COLOURS[0], height=0.7)
+    for place, size in enumerate(sizes):
+        axes.annotate(
+            f"{size:,}", (size, place), xytext=(3, 0), textcoords="offset points",
+            va="center", fontsize=8.0,
+        )  # fmt: skip
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlim=(0, 1.12 * max(*sizes, 1)), xlabel=label)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    return axes
+
+
+@canvas.styled
+def plot_bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw what counts say by themselves, and what all counts together leave of it.
+
+    ``frame`` has columns ``label``, ``low_stated``, ``high_stated`` (missing without an end),
+    ``low`` and ``high``, a row for each count; they are drawn from the top.
+    """
+    canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
+    axes = canvas.panel(ax, 6.0, 0.9 + 0.2 * len(frame))
+    rows = np.arange(len(frame))
+    edge = 1.15 * float(frame[["low", "high", "low_stated"]].max().max()) + 1.0
+    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(edge)
+    stated, most, low, high = (ends[name].to_numpy(float) for name in ends)
+    axes.hlines(rows, stated, np.minimum(most, edge), color="0.8", linewidth=6.0)
+    axes.hlines(rows, low, high, color=canvas.COLOURS[0], linewidth=2.5)
+    axes.plot(low, rows, "o", high, rows, "o", color=canvas.COLOURS[0], markersize=4.0)
+    axes.set_yticks(rows, [canvas.as_text(text)[:60] for text in frame["label"]])
+    axes.set(xlabel="records", xlim=(-0.02 * edge, edge), ylim=(len(frame) - 0.4, -0.6))
+    axes.grid(visible=False, axis="y")
+    return axes
+
+
+@canvas.styled
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
@@ -38,11 +78,11 @@ def plot_claims(
         a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
         points lie beyond (Figures 2b, 2c, 3b and 3c).
     """
-    canvas.require(coverage, ("columns", "claims"), "coverage")
+    coverage = canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
         raise ArgumentError("priors must have at least one frame, got none")
     for frame in priors.values():
-        canvas.require(frame, ("n_columns", "prior"), "priors")
+        frame = canvas.require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
     left, *others = every = canvas.panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
     _places(left, coverage)
@@ -129,7 +169,7 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         Bars are intervals; the short lines are blind guesses of as many blocks.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
-    canvas.require(frame, ("protection", "infeasible_as", *wanted))
+    frame = canvas.require(frame, ("protection", "infeasible_as", *wanted))
     names = frame["protection"].unique().tolist()
     both = canvas.pair(ax, height=3.4)
     for axes, measure in zip(both, _MEASURES, strict=True):
@@ -188,7 +228,7 @@ def plot_occupancy_linkage(
     array of matplotlib.axes.Axes
         Left precision, with the rate of violations (a blind guess); right the match rate.
     """
-    canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
+    frame = canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(frame["key"].unique()))
     check.choice(against, "against", ("recall", "k"))
     rows = frame[(frame["key"] == key) & (frame["unique"] == check.flag(unique, "unique"))]
@@ -231,7 +271,7 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     matplotlib.axes.Axes
         One point for each block said to hold a violation; the line is equality.
     """
-    canvas.require(frame, ("protection", "violations", "reconstructed"))
+    frame = canvas.require(frame, ("protection", "violations", "reconstructed"))
     check.choice(protection, "protection", tuple(frame["protection"].unique()))
     rows = frame[(frame["protection"] == protection) & frame["reconstructed"].notna()]
     axes = canvas.panel(ax, 3.7, 3.3)
@@ -264,7 +304,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     array of matplotlib.axes.Axes
         Cumulative shares, left of blocks, right of households, for each set of attributes.
     """
-    canvas.require(frame, ("attributes", "share", "households"))
+    frame = canvas.require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
     left, right = both = canvas.pair(ax, height=3.1)
     for i, name in enumerate(kept["attributes"].unique()):
@@ -324,7 +364,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision with its intervals on the left; on the right its ratio to what a
         guesser reaches without the target's record (``left_out_ratio``), with its interval.
     """
-    canvas.require(rates, (*_RATES, *_RATIO), "rates")
+    rates = canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
@@ -381,7 +421,7 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
         Precision against the share of records inferred with that precision or a higher one, a line
         for each release.
     """
-    canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
+    curves = canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
     size = (7.2, 2.9 * ((len(thresholds) + 1) // 2))
     columns = min(2, len(thresholds))

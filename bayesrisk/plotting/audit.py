@@ -55,8 +55,8 @@ def plot_audit(
         band is what 95 in 100 single releases of a randomised protection would show.
     """
     gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
-    canvas.require(measures, (*_KEYS, *gains), "measures")
-    canvas.require(costs, ("protection", "error"), "costs")
+    measures = canvas.require(measures, (*_KEYS, *gains), "measures")
+    costs = canvas.require(costs, ("protection", "error"), "costs")
     error = costs.set_index("protection")["error"]
     who = measures["adversary"].unique().tolist()
     order = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
@@ -142,7 +142,7 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
     array of matplotlib.axes.Axes
         A panel for each adversary, a line for each protection and reading.
     """
-    canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
+    measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
     who = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below is one row, wider than one panel.
@@ -203,7 +203,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     if not check.mapping(curves, "curves"):
         raise ArgumentError("curves must be at least one, got none")
     for frame in curves.values():
-        canvas.require(frame, _RATES)
+        frame = canvas.require(frame, _RATES)
     axes = canvas.panel(ax, 3.9, 3.6)
     axes.plot([0.0, 1.0], [0.0, 1.0], zorder=0, **canvas.GREY)
     for i, (name, frame) in enumerate(curves.items()):
@@ -253,7 +253,9 @@ def plot_statements(
         statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
         the share at the right edge.
     """
-    canvas.require(statements, ("attack", "protection", "status", "ratio"), "statements")
+    statements = canvas.require(
+        statements, ("attack", "protection", "status", "ratio"), "statements"
+    )
     statements = _lines(statements)
     if comparable is None:
         same = dict(statements.groupby("attack")["protection"].nunique() == 1)
@@ -263,7 +265,7 @@ def plot_statements(
     drawn |= statements["status"] == "proved"
     some = statements[statements["ratio"].notna()]
     known = some[drawn[some.index]]
-    canvas.require(known, ("ratio",), "statements")
+    known = canvas.require(known, ("ratio",), "statements")
     hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
     attacks = known["attack"].unique().tolist()
     protections = known["protection"].unique().tolist()

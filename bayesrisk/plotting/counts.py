@@ -54,7 +54,7 @@ def plot_risk(
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
-    canvas.require(frame, (against, "prior", belief, ratio))
+    frame = canvas.require(frame, (against, "prior", belief, ratio))
     left, right = both = canvas.pair(ax)
     canvas.lines(left, frame, against, belief, markers=markers)
     canvas.lines(right, frame, against, ratio, markers=markers)
@@ -99,7 +99,7 @@ def plot_correct_decision(
     matplotlib.axes.Axes
         One panel, one line for each prior, rho on a logarithmic axis.
     """
-    canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
+    frame = canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
     axes = canvas.panel(ax, 5.2, 3.3)
     canvas.lines(axes, frame, "rho", "correct_decision_probability", markers=False)
     axes.set(
@@ -134,7 +134,7 @@ def plot_decision_accuracy(
         Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
         baseline as a dotted line of the same colour; and what it is above the baseline.
     """
-    canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
+    frame = canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
     left, right = both = canvas.pair(ax)
     canvas.lines(left, frame, "rho", "decision_accuracy", markers=False)
@@ -156,7 +156,7 @@ def plot_risk_distribution(
     frame: pd.DataFrame, *, mean: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw how often each risk ratio is exceeded over releases, and mark the average ratio."""
-    canvas.require(frame, ("risk_ratio", "exceeds"))
+    frame = canvas.require(frame, ("risk_ratio", "exceeds"))
     axes = canvas.panel(ax, 5.2, 3.3)
     axes.step(frame["risk_ratio"], frame["exceeds"], where="post", color="#0072B2")
     axes.set(
@@ -214,8 +214,8 @@ def plot_postprocessing(
     array of matplotlib.axes.Axes
         Two panels; thin dotted lines are the same noisy counts not processed.
     """
-    canvas.require(by_rho, _COLUMNS, "by_rho")
-    canvas.require(by_group_count, _COLUMNS, "by_group_count")
+    by_rho = canvas.require(by_rho, _COLUMNS, "by_rho")
+    by_group_count = canvas.require(by_group_count, _COLUMNS, "by_group_count")
     left, right = both = canvas.pair(ax)
     canvas.lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
     bound = by_rho.drop_duplicates("rho").sort_values("rho")
@@ -319,7 +319,7 @@ def plot_mechanisms(
         Left every target, right the mean over targets; bars are intervals.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
-    canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
+    frame = canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
     names = frame["protection"].unique().tolist()
     left, right = both = canvas.pair(ax, height=3.4)
     _by_target(left, frame, names)

@@ -80,11 +80,10 @@ def plot_decision_map(
         A panel for each noisy block count, the noisy total of the siblings across and the noisy
         group count up.
     """
-    named = {"": maps} if isinstance(maps, pd.DataFrame) else dict(check.mapping(maps, "maps"))
+    named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
     if not named:
         raise ArgumentError("maps must hold at least one frame, got none")
-    for frame in named.values():
-        canvas.require(frame, _MAP, "maps")
+    named = {name: canvas.require(frame, _MAP, "maps") for name, frame in named.items()}
     rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
     blocks = sorted(rows["block"].unique())
     if len(blocks) > _MAX_PANELS:
@@ -167,7 +166,7 @@ def plot_group(
         One or more panels, the adversary without hierarchy as a dotted line.
     """
     by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
-    canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
+    frame = canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
     check.text(quantity, "quantity")
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     width, height = (3.0, 3.1) if by_count else (3.2, 3.6)
@@ -255,7 +254,7 @@ def plot_noisy_measurements(
     matplotlib.axes.Axes
         One panel, both axes logarithmic; bands are two standard deviations over the noise.
     """
-    canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
+    curve = canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
     given = check.items(thresholds, "thresholds")
     limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
     frame = curve.sort_values("risk_ratio")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator
+from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.population import spec as national
@@ -477,6 +477,7 @@ _UNIT = (
 _IDENTITY = ("block", "household", "person")
 
 
+@seeded
 def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
     """Return a synthetic population: people, housing units and blocks that belong together.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
@@ -27,7 +27,7 @@ _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 
 @displayed
 @dataclass(frozen=True)
-class PopulationSummary:
+class PopulationSummary(Tabular):
     """Block sizes, uniques and homogeneity by block size class, with published figures beside.
 
     Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99,

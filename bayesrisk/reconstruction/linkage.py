@@ -183,6 +183,10 @@ def match_records(
     if not passes or not all(passes):
         raise ArgumentError(f"keys must name at least one column for each pass, got {shown(keys)}")
     random = generator(rng)
+    left, right = (
+        table if isinstance(table, Mapping) else check.frame(table, side)
+        for table, side in ((left, "left"), (right, "right"))
+    )
     n_left, n_right = _length(left, passes, "left"), _length(right, passes, "right")
     # Positions of what is still unmatched; None stands for everything, and saves a copy.
     rest: list[_Rows] = [None, None]
@@ -223,10 +227,6 @@ def _match(
 
 def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> int:
     """Return the number of records, after checking that the columns of every pass are there."""
-    if not isinstance(table, Mapping | pd.DataFrame):
-        raise ArgumentTypeError(
-            f"{side} must be a mapping of columns or a DataFrame, got {shown(table)}"
-        )
     wanted = sorted({name for key in passes for name in key})
     missing = [name for name in wanted if name not in table]
     if missing:
@@ -369,12 +369,12 @@ class Persons:
     source: str
 
     def __post_init__(self) -> None:
-        check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
+        given = check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
         found: dict[str, Any] = {}
         for name in _NAMES:
-            if name not in self.frame:
+            if name not in given:
                 continue
-            column = self.frame[name]
+            column = given[name]
             if column.isna().any():
                 row = int(np.argmax(column.isna().to_numpy())) + 1
                 raise DataError(f"{self.source}: row {row}, column {name!r}: is missing")
@@ -397,7 +397,7 @@ def person_frame(
     if isinstance(records, Persons):
         check.frame(records.frame, records.source, columns)
     else:
-        check.frame(records, source, columns)
+        records = check.frame(records, source, columns)
         records = Persons(records[list(columns)], source)
     wanted = [part for name in columns for part in ((name, "agebin") if name == "age" else (name,))]
     return records.frame[wanted]

@@ -5,7 +5,7 @@ It holds no seed, no record and no unprotected count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,7 @@ from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables import exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import same_keys
-from bayesrisk.tables.published import PublishedTables, under_laws
+from bayesrisk.tables.published import PublishedTables, by_release, under_laws
 
 # -----------------------------------------------------------------------------
 # What ``_release.json`` says: of a release in one folder, and of one by place.
@@ -214,3 +214,47 @@ class Release:
         if "tables" in document:
             check_bound(file, document)
         return made
+
+    @classmethod
+    def combine(cls, releases: Mapping[str, Release] | Sequence[Release]) -> Self:
+        """Return several releases of the same people as one.
+
+        Chance of each has no part in another, so that the likelihood of all is the product of those
+        of each.  Tables and places are those of :meth:`PublishedTables.combine`.
+
+        Parameters
+        ----------
+        releases : mapping of str to Release, or sequence of them
+            Releases of one schema by name; those of a sequence are called by their numbers.
+
+        Returns
+        -------
+        Release
+            Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
+        """
+        given = by_release(releases, Release)
+        tables = PublishedTables.combine({name: part.tables for name, part in given.items()})
+        laws = {
+            (level, f"{name}: {table}"): law
+            for name, part in given.items()
+            for (level, table), law in part.spec.tables.items()
+        }
+        made = {
+            name: {"mechanism": part.spec.mechanism, "parameters": part.spec.parameters}
+            for name, part in given.items()
+        }
+        listed = [part.spec.places for part in given.values()]
+        places = next((place for place in ("occupied", "public") if place in listed), None)
+        spec = MechanismSpec(
+            "composition",
+            {"releases": made},
+            {key: laws[key] for key in tables.counts},
+            places=places,
+        )
+        diagnostics = {
+            f"{name}: {fact}": value
+            for name, part in given.items()
+            for fact, value in part.diagnostics.items()
+        }
+        simulation = any(part.simulation for part in given.values())
+        return cls(spec, tables, diagnostics, simulation=simulation)

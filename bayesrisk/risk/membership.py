@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
 from bayesrisk.distributions.sums import as_finite
@@ -33,7 +33,7 @@ _ULP = 2.0**-52
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class TradeOffCurve:
+class TradeOffCurve(Tabular):
     r"""True against false positive rate of tests of whether the target's record is in the data.
 
     The points are joined by straight lines: between two of them a test decides by chance at one

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.tables import Records
@@ -119,7 +119,7 @@ _MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class FirstLook:
+class FirstLook(Tabular):
     """Rarity of records among themselves.
 
     Attributes
@@ -309,7 +309,7 @@ def _distinct(whole: IntArray, values: IntArray) -> IntArray:
 
 @displayed
 @dataclass(frozen=True)
-class RepeatedMicrodata:
+class RepeatedMicrodata(Tabular):
     """Shares of original records, in per cent, that a protected version still gives away.
 
     Attributes

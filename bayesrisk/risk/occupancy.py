@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.inference import RecordPrior
@@ -40,7 +40,7 @@ _BOUNDS = {
 
 def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     """Return checked households with what is derived: ``child`` and ``violation``."""
-    check.frame(households, source, ("block", *_BOUNDS))
+    households = check.frame(households, source, ("block", *_BOUNDS))
     found = {}
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
@@ -160,7 +160,7 @@ INFEASIBLE_AS = ("apart", "violation")
 
 @displayed
 @dataclass(frozen=True)
-class OccupancyBlockRisk:
+class OccupancyBlockRisk(Tabular):
     """Blocks said to hold a violation, against those that do; counts, with their intervals.
 
     Attributes
@@ -300,7 +300,7 @@ MATCH_KEYS = {
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class LinkageCurve:
+class LinkageCurve(Tabular):
     """Households matched with the first k entries of a ranking, for every k.
 
     Entries with equal scores are in random order: counts are expectations over it.
@@ -477,7 +477,7 @@ def occupancy_linkage(
     """
     names = checked_key(key)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    check.frame(ranking, "ranking", ("block", *names, "score"))
+    ranking = check.frame(ranking, "ranking", ("block", *names, "score"))
     check.flag(unique, "unique")
     homes = household_frame(truth, source="truth")
     if "subsidised" in names:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,11 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.tables import exchange
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.tables import exchange, layouts
+from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.microdata import Microdata
@@ -188,7 +189,7 @@ def _check_same(schema: Schema, other: Schema) -> None:
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class PublishedTables:
+class PublishedTables(Tabular):
     """Counts of every cell of every table of a workload, at every place.
 
     Attributes
@@ -363,21 +364,224 @@ class PublishedTables:
         exchange.write(self.content, check.path(folder, "folder"), replace=replace)
 
     @classmethod
-    def read(cls, folder: str | Path) -> PublishedTables:
-        """Return the tables of a folder, all in memory, of all parts if by place.
+    def from_frame(
+        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], **assumptions: object
+    ) -> PublishedTables:
+        """Return the tables of data frames as an agency publishes them, long or wide.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or sequence of them
+            Tables with labels, and counts, ranges or marks as numbers or text.
+        **assumptions : object
+            As for :meth:`read`.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["<5", "6", "7"]})
+        >>> tables = PublishedTables.from_frame(frame, counts="exact", totals="complete")
+        >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
+        [[[4]], [[6]], [[7]]]
+        """
+        sheets = layouts.frame_sheets(frame)
+        return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+
+    @classmethod
+    def read(
+        cls, folder: str | Path | Sequence[str | Path], **assumptions: object
+    ) -> PublishedTables:
+        """Return the tables of a folder, or of text files as an agency publishes them.
+
+        Parameters
+        ----------
+        folder : path-like, or sequence of path-like
+            A folder of tables, all in memory, of all parts if by place; or one or more text files,
+            each with a row for every count (long) or a column for every label (wide).
+        **assumptions : object
+            How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
+            ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
+            ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
+            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of all these.
+
+        Returns
+        -------
+        PublishedTables
+            Tables with what each count says about the true one.  In text files a place is a
+            variable; each set of variables, with each law of its counts, is a table.
 
         Raises
         ------
+        ArgumentError
+            If a guess on which it depends what is proved was not confirmed; the message says how.
         DataError
             If a part is missing or damaged, a place, table or cell is unknown, a row is there
             twice, or a count is not what the manifest allows: file, row and column are named.
+            So is a text of a published file that is no count, no range and no mark.
         """
-        source = check.path(folder, "folder")
+        several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
+        files = [check.path(file, "folder") for file in several]
+        if len(files) != 1 or files[0].is_file() or assumptions:
+            sheets = [layouts.file_sheet(file) for file in files]
+            return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+        source = files[0]
         if not Partitions.there(source):
             return cls(*exchange.read(source))
         index = Partitions.read(source, "tables")
         names = [*([ABOVE] if index.above else []), *index.codes]
         return joined([cls.read(index.checked(name)) for name in names])
+
+    @classmethod
+    def combine(
+        cls, releases: Mapping[str, PublishedTables] | Sequence[PublishedTables]
+    ) -> PublishedTables:
+        """Return the tables of several releases of the same people, as those of one release.
+
+        Parameters
+        ----------
+        releases : mapping of str to PublishedTables, or sequence of them
+            Tables of one schema by the name of their release, which is the number of the release
+            in a sequence.
+
+        Returns
+        -------
+        PublishedTables
+            Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that
+            another one repeats, in counts, places and a law without chance, is there once.  The
+            places are those of all releases, and finest places must be all in which anybody lives;
+            what a release says nothing about is withheld.
+
+        Raises
+        ------
+        DataError
+            If two releases state different counts of one cell under the same law without chance.
+
+        Examples
+        --------
+        >>> schema = Schema.from_frame(pd.DataFrame({"sex": ["F", "M"]}))
+        >>> records = Records.from_frame(pd.DataFrame({"sex": ["F", "M", "F"]}), schema=schema)
+        >>> tables = tabulate(records, Workload.of(schema, ["sex"]))
+        >>> joint = PublishedTables.combine({"spring": tables, "autumn": tables})
+        >>> list(joint.workload.tables)
+        [('all', 'spring: sex')]
+        """
+        given = by_release(releases, PublishedTables)
+        parts = {
+            (level, f"{release}: {name}"): (part, (level, name))
+            for release, part in given.items()
+            for level, name in part.workload.tables
+        }
+        schema = next(iter(given.values())).workload.schema
+        tables = {
+            key: replace(part.workload.tables[own], name=key[1])
+            for key, (part, own) in parts.items()
+        }
+        geoids = {
+            level: _common_places(given.values(), level)
+            for level in Workload(schema, tables).levels
+        }
+        stated: dict[Key, _Stated] = {}
+        for key, (part, own) in parts.items():
+            made = _stated(part, own, geoids[key[0]], key)
+            others = [other for other in stated.values() if other.key[0] == key[0]]
+            if not any(made.repeats(other, tables) for other in others):
+                stated[key] = made
+        return cls(
+            Workload(schema, {key: tables[key] for key in stated}),
+            geoids,
+            {key: made.counts for key, made in stated.items()},
+            {key: made.hidden for key, made in stated.items() if made.hidden.nnz},
+            {key: made.law for key, made in stated.items() if not made.law.plain},
+        )
+
+
+P = TypeVar("P")
+#: Tables of one release, or of several of the same people, by name or in order.
+SeveralTables: TypeAlias = (
+    PublishedTables | Mapping[str, PublishedTables] | Sequence[PublishedTables]
+)
+
+
+def one_release(tables: SeveralTables) -> PublishedTables:
+    """Return tables as those of one release: several are combined."""
+    if isinstance(tables, PublishedTables):
+        return tables
+    if isinstance(tables, (Mapping, list, tuple)):
+        return PublishedTables.combine(tables)
+    raise ArgumentTypeError(
+        f"tables must be PublishedTables, or a list of them, got {type(tables).__name__}"
+    )
+
+
+def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
+    """Return releases by name, those of a sequence by number; there must be one at least."""
+    if isinstance(releases, Mapping):
+        given = {check.text(name, "releases"): part for name, part in releases.items()}
+    else:
+        given = {str(at): part for at, part in enumerate(check.items(releases, "releases"), 1)}
+    if not given:
+        raise ArgumentError("releases must have at least one, got none")
+    return {name: check.instance(part, kind, f"releases[{name!r}]") for name, part in given.items()}
+
+
+def _common_places(parts: Iterable[PublishedTables], level: str) -> TextArray:
+    """Return the places of a level in which there are places of any of some tables."""
+    found = []
+    for part in parts:
+        geography = part.workload.schema.geography
+        finer = [own for own in part.geoids if geography.rank(own) >= geography.rank(level)]
+        found += [geography.ancestors(part.geoids[own], level) for own in finer]
+    places: TextArray = np.unique(np.concatenate(found))
+    return places
+
+
+@dataclass(frozen=True, eq=False)
+class _Stated:
+    """A table of a release over the places of several releases: what it lacks is withheld."""
+
+    key: Key
+    places: TextArray
+    counts: sparse.csr_array
+    hidden: sparse.csr_array
+    law: Likelihood
+
+    def repeats(self, other: _Stated, tables: Mapping[Key, Table]) -> bool:
+        """Return whether another table says the same; refuse one that says otherwise."""
+        own, theirs = tables[self.key].factors, tables[other.key].factors
+        if self.law.random or self.law != other.law or own.keys() != theirs.keys():
+            return False
+        if any(not np.array_equal(own[name], theirs[name]) for name in own):
+            return False
+        apart = sparse.csr_array(self.counts - other.counts)
+        withheld = sparse.csr_array(self.hidden + other.hidden).astype(np.int64)
+        clash = sparse.coo_array(apart - apart.multiply(withheld))
+        clash.eliminate_zeros()
+        if clash.nnz:
+            row, cell = (int(axis[0]) for axis in clash.coords)
+            raise DataError(
+                f"releases contradict each other: {shown(tables[self.key].cells[cell])} of "
+                f"{self.key[0]} {self.places[row]} is {self.counts[row, cell]} in table "
+                f"{shown(self.key[1])} and {other.counts[row, cell]} in table {shown(other.key[1])}"
+            )
+        return _same(self.counts, other.counts) and _same(self.hidden, other.hidden)
+
+
+def _stated(part: PublishedTables, own: Key, places: TextArray, key: Key) -> _Stated:
+    """Return a table over more places than its own."""
+    listed, law = part.geoids[own[0]], part.laws.get(own, TrueCounts())
+    absent = ~np.isin(places, listed)
+    if absent.any() and law.rule is not None:
+        raise ArgumentError(
+            f"releases must have the same places where a rule withholds counts, got none of "
+            f"{own[0]} {places[absent][0]} in table {shown(key[1])}"
+        )
+    rows = np.searchsorted(places, listed), np.arange(len(listed))
+    spread = sparse.csr_array((np.ones(len(listed), np.int64), rows), (len(places), len(listed)))
+    counts = sparse.csr_array(spread @ part.counts[own])
+    hidden = sparse.csr_array(spread @ part.hidden(*own).astype(np.int64))
+    if absent.any():
+        nothing = sparse.kron(absent[:, None].astype(np.int64), np.ones((1, counts.shape[1]), int))
+        hidden = sparse.csr_array(hidden + nothing)
+    return _Stated(key, places, counts, sparse.csr_array(hidden.astype(np.bool_)), law)
 
 
 def joined(parts: Sequence[PublishedTables]) -> PublishedTables:

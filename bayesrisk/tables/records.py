@@ -17,6 +17,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.text import all_of, check_held, named, shown
+from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
@@ -193,7 +194,7 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, w
 CHUNK = 2**17
 
 
-class Records:
+class Records(Tabular):
     """Confidential records of a schema: one row each, every code and place checked.
 
     Parameters
@@ -235,7 +236,7 @@ class Records:
 
         Without a schema it is that of :meth:`Schema.from_frame`.
         """
-        check.frame(frame, "frame")
+        frame = check.frame(frame, "frame")
         schema = Schema.from_frame(frame) if schema is None else schema
         check.instance(schema, Schema, "schema")
         check.text(source, "source")
@@ -463,7 +464,8 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     for name in wanted:
         if names.count(name) != 1:
             found = "it twice" if name in names else f"{', '.join(names) or 'no column'}"
-            raise DataError(f"{source}: must have one column {name!r}, got {found}")
+            like = check.did_you_mean(name, set(names).difference(wanted))
+            raise DataError(f"{source}: must have one column {name!r}, got {found}{like}")
     place = _places(schema, table.column(wanted[0]), f"{source}: row", first_row, wanted[0])
     table = table.set_column(names.index(wanted[0]), wanted[0], place)
     for a in schema.attributes:

@@ -1,4 +1,4 @@
-"""Microdata before protection beside sdcMicro in R, and cell keys beside those of the ONS."""
+"""Protections beside sdcMicro in R, the cell keys of the ONS, and the audit of tau-Argus."""
 
 import contextlib
 import io
@@ -8,13 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from peers.comparison import Case, Comparison
 from peers.worker import Worker
 from test_microdata import KEYS, people
 
 from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.release import SuppressedCounts
 from bayesrisk.risk import first_look
-from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
+from bayesrisk.tables import (
+    Attribute,
+    Geography,
+    PublishedTables,
+    Records,
+    Schema,
+    Table,
+    Workload,
+)
 
 SOME = 200_000
 
@@ -83,6 +94,51 @@ def cell_keys_ons() -> Case:
     return Case(ours, theirs)
 
 
+def intervals_tau_argus() -> Case:
+    from pytauargus import protect
+
+    rng, names, sizes = np.random.default_rng(1), ("industry", "region"), (6, 8)
+    people: dict[str, list] = {
+        name: [f"{code:02d}" for code in rng.integers(size, size=120)]
+        for name, size in zip(names, sizes, strict=True)
+    }
+    people["one"] = [1.0] * 120
+    with tempfile.TemporaryDirectory() as folder:
+        # Counts below 3 are withheld, and as few others as it takes.
+        made = protect(people, list(names), response="one", safety_rules="FREQ(3,30)",
+                       suppress="OPT(1)", workdir=folder)  # fmt: skip
+        rows = made.tables[0].rows
+    shape = tuple(size + 1 for size in sizes)
+    counts = np.array([row["one"] for row in rows], int).reshape(shape)
+    withheld = np.array([row["status"] in ("U", "M") for row in rows]).reshape(shape)
+    # The least that theirs expects of a cell is the least count of the table: here 0, as in ours.
+    assert counts.min() == 0
+    schema = Schema("p", tuple(map(Attribute, names, sizes)), Geography("g", ("area",), (1,)))
+    work = Workload.of(schema, [(), *[(name,) for name in names], names])
+
+    def parts(whole):
+        pieces = whole[:1, :1], whole[1:, 0], whole[0, 1:], whole[1:, 1:]
+        return [piece.reshape(1, -1) for piece in pieces]
+
+    def stored(whole):
+        return dict(zip(work.tables, map(sp.csr_array, parts(whole)), strict=True))
+
+    laws = dict.fromkeys(work.tables, SuppressedCounts())
+    hidden = np.where(withheld, 0, counts)
+    tables = PublishedTables(work, {"area": ["1"]}, stored(hidden), stored(withheld), laws)
+
+    def ours():
+        return count_bounds(tables)
+
+    found = ours().counts
+    at = np.concatenate([part.ravel() for part in parts(np.arange(counts.size).reshape(shape))])
+    ends = dict(zip(at.tolist(), zip(found["low"], found["high"], strict=True), strict=True))
+    audited = {row["cell"]: (row["min"], row["max"]) for row in made.engine.audit(0)}
+    assert set(audited) == set(np.flatnonzero(withheld).tolist())
+    assert all(ends[cell] == interval for cell, interval in audited.items())
+    return Case(ours, lambda: made.engine.audit(0))
+
+
 ALL = [
     Comparison(
         "Records that are alone with their keys",
@@ -101,5 +157,15 @@ ALL = [
         "every count, from the same keys and table",
         "theirs also withholds counts below a threshold; ours makes any number of tables together",
         cell_keys_ons,
+    ),
+    Comparison(
+        "Intervals of the cells withheld from a table of 6 by 8 counts",
+        "reconstruction.count_bounds",
+        "tau-Argus, `OPT` and then its audit",
+        ("pytauargus",),
+        "both ends of every withheld cell",
+        "theirs audits one table by linear programs, and chose the cells; ours bounds the counts "
+        "of any tables together, in whole numbers, and checks every end",
+        intervals_tau_argus,
     ),
 ]

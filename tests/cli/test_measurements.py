@@ -29,7 +29,7 @@ def test_the_whole_way(run, sample, tmp_path):
     )  # fmt: skip
     assert status == 0
     files = {"config.json", "manifest.json", "parts", "risk.parquet", "risk.png", "risk.svg"}
-    assert {p.name for p in out.iterdir()} == files | {"summary.json"}
+    assert {p.name for p in out.iterdir()} == files | {"report.html", "summary.json"}
     table = pd.read_parquet(out / "risk.parquet")
     measured = table[table["noisy_count"].notna()]
     lines = text.splitlines()

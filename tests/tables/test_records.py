@@ -115,7 +115,7 @@ def test_missing_and_double_columns():
     table = pa.Table.from_pandas(frame())
     with pytest.raises(DataError, match="must have one column 'sex', got it twice"):
         Records(PERSON, table.append_column("sex", table.column("sex")))
-    with pytest.raises(ArgumentTypeError, match="frame must be a pandas DataFrame"):
+    with pytest.raises(ArgumentTypeError, match="frame must be a DataFrame of pandas"):
         Records.from_frame([1], schema=PERSON)
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import own_text
 from bayesrisk._files.text import shown
+from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -48,7 +49,7 @@ from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk.audit import (
     Adversary,
     AuditQuestion,

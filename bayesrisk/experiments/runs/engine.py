@@ -146,6 +146,10 @@ class Study(ABC):
         """Return files of a complete run, by name, besides those of merged parts."""
         return {}
 
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes | None:
+        """Return ``report.html`` of a complete run with these facts; None for none."""
+        return None
+
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return facts of the finished shards, for the summary; results are written before."""
         return {}
@@ -268,6 +272,8 @@ def _results(
 ) -> dict[str, bytes]:
     """Return the files of a complete run, its facts among them where the study says so."""
     files = dict(study.results(folder))
+    if type(study).report is not Study.report:
+        files["report.html"] = study.report(folder, facts_of(True)) or b""
     if study.summary:
         document = {"shards": study.shards, "complete": True, **facts_of(True)}
         text = json.dumps(document, indent=2, allow_nan=False) + "\n"

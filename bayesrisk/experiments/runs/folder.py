@@ -44,16 +44,6 @@ _HOPELESS = 10
 _NAMED = 5  # shards that a message names
 
 
-def arrow_table(frame: pd.DataFrame) -> pa.Table:
-    """Return a frame as a table; all texts of one type, also where there are none."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    fields = []
-    for field in table.schema:
-        text = pa.types.is_large_string(field.type) or pa.types.is_null(field.type)
-        fields.append(field.with_type(pa.string()) if text else field)
-    return table.cast(pa.schema(fields))
-
-
 def digest_of(config: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the canonical JSON form of a configuration."""
     text = json.dumps(config, sort_keys=True, separators=(",", ":"))

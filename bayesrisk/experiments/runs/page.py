@@ -7,10 +7,15 @@ whole without its script, which lets tables be sorted and filtered.
 import base64
 import functools
 import hashlib
+import json
 import platform
+import re
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -101,6 +106,49 @@ def _versions() -> str:
     found = {package: version(package) for package in packages}
     found |= {"bayesrisk": __version__, "python": platform.python_version()}
     return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
+
+
+def findings(
+    title: str,
+    answer: Sequence[str],
+    *,
+    source: str,
+    settings: Mapping[str, object],
+    figures: Sequence[Figure] = (),
+    tables: Sequence[PageTable] = (),
+    words: Mapping[str, str] = MappingProxyType({}),
+    warning: str = "",
+) -> bytes:
+    """Return a page that begins with the answer in sentences, the first of them large."""
+    text = json.dumps(settings, indent=2, sort_keys=True, default=str)
+    return render(
+        "findings.html", title=title, answer=answer, source=source, figures=figures,
+        tables=[rows for rows in tables if rows.rows], words=words, warning=warning,
+        settings_title="Settings", settings=text,
+    ).encode()  # fmt: skip
+
+
+_CLASS = "bayesrisk-report"
+
+
+def fragment(page: str) -> str:
+    """Return a page as a part of another one, such as of Quarto or Jupyter.
+
+    The style holds inside of it alone, by nested rules, and there is no script.
+    """
+    style = _environment().globals["style"]
+    rules = re.sub(r"@page \{[^}]*\}", "", re.sub(r"(?m)^(\s*)body \{", r"\1& {", str(style)))
+    inside = page.split("<main>", 1)[1].rsplit("</main>", 1)[0]
+    return (
+        f'<div class="{_CLASS}">\n<style>.{_CLASS} {{\n{rules}}}</style>\n'
+        f"<main>{inside}</main>\n</div>\n"
+    )
+
+
+def drawing(drawn: Any, caption: str) -> Figure:
+    """Return a figure for a page that alone shows it."""
+    with TemporaryDirectory() as folder:
+        return figure(drawn, Path(folder) / "figure", caption)
 
 
 def figure(drawn: Any, stem: Path, caption: str | dict[str, object]) -> Figure:

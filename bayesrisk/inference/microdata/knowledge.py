@@ -210,7 +210,7 @@ class KnownRecords:
         1 2 {'sex': (0,), 'age': (3,)}
         2 1 {'sex': (1,), 'age': (5,)}
         """
-        check.instance(people, pd.DataFrame, "people")
+        people = check.frame(people, "people")
         columns = [str(c) for c in people.columns]
         if place is not None:
             check.choice(place, "place", tuple(columns))

@@ -56,7 +56,8 @@ from bayesrisk.inference.microdata.system import (
     system_of,
 )
 from bayesrisk.inference.sampling.chains import Samples, spawn
-from bayesrisk.release import Release
+from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.tables import PublishedTables
 
 # The law of the records of a place itself: means, draws, and what one record less would change.
 
@@ -171,7 +172,7 @@ class _Settings(NamedTuple):
 
 
 def microdata_posterior(
-    release: Release,
+    release: Release | PublishedTables | Mapping[str, Release] | Sequence[Release],
     questions: Sequence[RecordQuestion],
     *,
     level: str,
@@ -197,8 +198,9 @@ def microdata_posterior(
 
     Parameters
     ----------
-    release : Release
-        Tables with their likelihoods.
+    release : Release or PublishedTables, or sequence of releases, or mapping by name
+        Tables with their likelihoods; several releases of the same people are combined, see
+        :meth:`Release.combine`.
     questions : sequence of RecordQuestion
         What is asked.
     level, place : str
@@ -277,6 +279,10 @@ def microdata_posterior(
     0.8
     """
     asked = check.instances(questions, RecordQuestion, "questions")
+    if isinstance(release, PublishedTables):
+        release = Release(MechanismSpec("published", {}, release.laws, TrueCounts()), release)
+    if isinstance(release, (Mapping, Sequence)):
+        release = Release.combine(release)
     check.instance(release, Release, "release")
     check.instance(prior, RecordPrior, "prior")
     check.choice(engine, "engine", ENGINES)

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
+from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ShapeError
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
@@ -39,11 +40,13 @@ _SECONDS = 0.25
 NumberArray = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
 #: Goes on for so many sweeps whose states are discarded, then fills ``out``, a row for a sweep.
 Step = Callable[[int, IntArray], None]
+#: Draws so many values of ``target`` and ``count`` from the prior; none where it is improper.
+Prior = Callable[[np.random.Generator, int], dict[str, IntArray]]
 
 
 @displayed
 @dataclass(frozen=True)
-class Samples:
+class Samples(Tabular):
     """Draws of a posterior by Gibbs sampling, with their origin.
 
     Read :func:`diagnose` before using them: an average of draws is no better than the chains'
@@ -72,9 +75,12 @@ class Samples:
         Versions of bayesrisk and NumPy: the draws are the same where both are.
     status : str
         Always ``"sampled"``: subject to Monte Carlo error.
+    releases : tuple of str
+        Name of each noisy count that was published: of a level or node that is kept, or
+        ``"siblings"``, the total of the other blocks.
     observed, constants : mapping
         What was released, and what was known without it: numbers, or arrays with one entry for
-        each of ``labels``.
+        each of ``releases``.
     """
 
     counts: IntArray
@@ -91,8 +97,10 @@ class Samples:
         )
     )
     status: str = "sampled"
+    releases: tuple[str, ...] = ()
     observed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     constants: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    _prior: Prior | None = field(default=None, repr=False)
 
     @property
     def chains(self) -> int:
@@ -309,17 +317,48 @@ def _statistic(name: str, draws: NumberArray, **options: object) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
+def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
+    """Return predicted noisy counts and log-likelihoods; the last axis is the release.
+
+    The numbers are those of the origin of the draws, and so the same whenever they are asked for.
+    """
+    count = dict(zip(samples.labels, np.moveaxis(samples.counts, -1, 0), strict=True))
+    if samples.dimension == "level":
+        count["siblings"] = count["group"] - count["block"]
+    true = np.stack([count[name] for name in samples.releases], axis=-1)
+    noise = DiscreteGaussian(np.maximum(0.5 / samples.constants["precision"], 1e-100))
+    likelihood = np.asarray(noise.logpmf(samples.observed["noisy_count"] - true))
+    drawn = np.asarray(true + noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64)
+    return drawn, likelihood
+
+
+def _stream(samples: Samples, child: int) -> np.random.Generator:
+    """Return random numbers that belong to draws, and that none of their chains had."""
+    key = (*samples.seed["spawn_key"], samples.seed["first_child"], child)
+    return np.random.default_rng(
+        np.random.SeedSequence(samples.seed["entropy"] or 0, spawn_key=key)
+    )
+
+
 def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
     """Return the groups of ArviZ's container that there are, each its variables by name."""
     posterior: dict[str, Any] = {"count": samples.counts}
     if samples.target is not None:
         posterior = {"target": samples.target, **posterior}
-    data = {"observed_data": samples.observed, "constant_data": samples.constants}
-    return {"posterior": posterior} | {
-        group: {name: np.asarray(value) for name, value in variables.items()}
-        for group, variables in data.items()
-        if variables
-    }
+    groups = {"posterior": posterior}
+    if samples.releases:
+        drawn, likelihood = _published(samples)
+        groups |= {
+            "posterior_predictive": {"noisy_count": drawn},
+            "log_likelihood": {"noisy_count": likelihood},
+        }
+    if samples._prior is not None:
+        size = samples.chains * samples.draws
+        variables = samples._prior(_stream(samples, 1), size)
+        shape = (samples.chains, samples.draws)
+        groups["prior"] = {n: v.reshape(shape + v.shape[1:]) for n, v in variables.items()}
+    groups |= {"observed_data": dict(samples.observed), "constant_data": dict(samples.constants)}
+    return {group: variables for group, variables in groups.items() if variables}
 
 
 def to_arviz(samples: Samples) -> Any:
@@ -333,12 +372,13 @@ def to_arviz(samples: Samples) -> Any:
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        The former on ArviZ 0.x, the latter on 1.x.  Group ``posterior``: ``target`` with
-        dimensions chain, draw, and ``count`` with chain, draw, level (or node); origin, seed and
-        versions in its attributes.  Group ``observed_data``: what was released, ``noisy_count``
-        with level (or node), and ``noisy_siblings``.  Group ``constant_data``: what was known
-        without the release, such as ``precision`` (rho over the squared sensitivity), ``prior`` and
-        ``known_count``.  There is no ``sample_stats``: a Gibbs sampler accepts every move.
+        The former on ArviZ 0.x, the latter on 1.x.  Groups ``posterior`` and ``prior`` (before the
+        release, as far as it is proper) have ``target`` and ``count``, by level or node.  Groups
+        ``observed_data``, ``posterior_predictive`` and ``log_likelihood`` have ``noisy_count``, by
+        release: each published count that is kept, and ``siblings``, the total of the other
+        blocks.  Group ``constant_data`` has ``precision`` (rho over the squared sensitivity), and
+        ``prior`` and ``known_count`` of the target.  Origin, seed and versions are attributes of
+        ``posterior``; there is no ``sample_stats``, because a Gibbs sampler accepts every move.
 
     Examples
     --------
@@ -347,9 +387,29 @@ def to_arviz(samples: Samples) -> Any:
     >>> samples = question.sample(2, 1, -1, draws=50, warmup=10, chains=2, rng=1)
     >>> to_arviz(samples)["posterior"]["count"].dims
     ('chain', 'draw', 'level')
+    >>> to_arviz(samples)["observed_data"]["noisy_count"].to_series().to_dict()
+    {'block': 2, 'group': 1, 'siblings': -1}
     """
     draws = check.instance(samples, Samples, "samples")
-    attrs = {
+    arviz = _arviz()
+    import xarray
+
+    coords: dict[str, Any] = {
+        "chain": np.arange(draws.chains),
+        "draw": np.arange(draws.draws),
+        draws.dimension: list(draws.labels),
+        "release": list(draws.releases),
+    }
+    sets = {}
+    for group, variables in _groups(draws).items():
+        outer = ["chain", "draw"] if not group.endswith("_data") else []
+        arrays = {}
+        for name, value in variables.items():
+            inner = [draws.dimension if name == "count" else "release"]
+            arrays[name] = ((outer + inner)[: np.ndim(value)], value)
+        used = {dim for dims, _ in arrays.values() for dim in dims}
+        sets[group] = xarray.Dataset(arrays, {d: v for d, v in coords.items() if d in used})
+    sets["posterior"].attrs = {
         "inference_library": "bayesrisk",
         "inference_library_version": draws.versions["bayesrisk"],
         "sampler": draws.sampler,
@@ -357,26 +417,14 @@ def to_arviz(samples: Samples) -> Any:
         "spec": json.dumps(dict(draws.spec), default=str),
         "seed": json.dumps(dict(draws.seed), default=str),
     }
-    groups = _groups(draws)
-    dims = {
-        name: [draws.dimension]
-        for group, variables in groups.items()
-        for name, value in variables.items()
-        if name == "count" or (group != "posterior" and value.ndim)
-    }
-    coords = {draws.dimension: list(draws.labels)}
-    arviz = _arviz()
-    if str(arviz.__version__).startswith("0."):  # InferenceData takes groups by keyword
-        data = arviz.from_dict(**groups, coords=coords, dims=dims)
-    else:  # a DataTree takes them together
-        data = arviz.from_dict(dict(groups), coords=coords, dims=dims)
-    data["posterior"].attrs.update(attrs)
-    return data
+    if str(arviz.__version__).startswith("0."):
+        return arviz.InferenceData(**sets)
+    return xarray.DataTree.from_dict(sets)
 
 
 @displayed
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Tabular):
     """Diagnostics of convergence, for each variable and in a verdict.
 
     Attributes
@@ -417,6 +465,21 @@ class Diagnosis:
     chains: int
     draws: int
     arviz_version: str
+
+    def _answer(self) -> list[str]:
+        """Say the verdict, and the numbers of each variable, those worth least first."""
+        lines = [
+            f"{self.verdict.capitalize()}: {self.chains} chains x {self.draws:,} draws of "
+            f"{len(self.variables):,} variables; those worth the fewest draws first.",
+            *self.reasons[:3],
+        ]
+        for i in np.argsort(np.fmin(self.ess_bulk, self.ess_tail), kind="stable")[:5].tolist():
+            lines.append(
+                f"{self.variables[i]}: mean {number(self.mean[i])} (error {number(self.mcse[i])}), "
+                f"R-hat {self.r_hat[i]:.3f}, ESS {self.ess_bulk[i]:,.0f} bulk and "
+                f"{self.ess_tail[i]:,.0f} tail"
+            )
+        return lines
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each variable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._random import seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
@@ -30,6 +32,7 @@ from bayesrisk.inference.sampling.chains import (
 )
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, law_columns
 from bayesrisk.inference.tree.structure import Tree
+from bayesrisk.inference.two_levels.model import Settings
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 
 #: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
@@ -349,6 +352,7 @@ def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> kernels.TreeModel:
     )
 
 
+@seeded
 def sample_tree(
     tree: Tree,
     *,
@@ -437,7 +441,8 @@ def sample_tree(
             f"{check.describe_first(tree.precision, weak)}"
         )
     leaves = _leaves(tree)
-    weights = _all_weights(tree, leaves, _choices(tree, leaf_prior))
+    choices = _choices(tree, leaf_prior)
+    weights = _all_weights(tree, leaves, dict(choices))
     model = _model(tree, leaves, weights)
     generators, seed = spawn(rng, sizes[2])
     counts = room_for(sizes[0], sizes[2], keep.size)
@@ -452,7 +457,8 @@ def sample_tree(
     run_chains(begin, counts, sizes[1], threads)
     targets = np.flatnonzero(tree.known_count >= 0)
     target = None
-    about: dict[str, Any] = {"precision": tree.precision[keep]}
+    released = keep[tree.precision[keep] > 0.0]
+    about: dict[str, Any] = {"precision": tree.precision[released]} if released.size else {}
     if targets.size == 1 and targets[0] in keep:
         k = int(tree.known_count[targets[0]])
         target = counts[:, :, int(np.argmax(keep == targets[0]))] - k
@@ -466,9 +472,40 @@ def sample_tree(
         warmup=sizes[1],
         spec=MappingProxyType({"tree": repr(tree), "leaf_prior": repr(leaf_prior)}),
         seed=seed,
-        observed=MappingProxyType({"noisy_count": tree.noisy[keep]}),
+        releases=tuple(tree.names[v] for v in released),
+        observed=MappingProxyType({"noisy_count": tree.noisy[released]} if released.size else {}),
         constants=MappingProxyType(about),
+        _prior=partial(_prior_draws, tree, leaves, choices, keep),
     )
+
+
+def _prior_draws(
+    tree: Tree,
+    leaves: _Leaves,
+    priors: Mapping[int, OneLeafPrior],
+    keep: IntArray,
+    rng: np.random.Generator,
+    size: int,
+) -> dict[str, IntArray]:
+    """Draw the target and the kept counts where leaves have laws and no total is known."""
+    if tree.tables or np.any(tree.exact >= 0):
+        return {}
+    found, proper = {}, True
+    count = np.zeros((size, keep.size), dtype=np.int64)
+    targets = np.flatnonzero(tree.known_count >= 0)
+    for place, v in enumerate(leaves.node.tolist()):
+        law = priors[v]
+        if v in targets:
+            drawn = tree.known_count[v] + (rng.random(size) < tree.prior[v])
+            if targets.size == 1 and v in keep:
+                found["target"] = drawn - tree.known_count[v]
+        elif isinstance(law, CountLaw):
+            drawn = np.asarray(law.rvs(size, random_state=rng), dtype=np.int64)
+        else:
+            proper = False
+            continue
+        count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += drawn[:, None]
+    return found | ({"count": count} if proper else {})
 
 
 # -----------------------------------------------------------------------------
@@ -510,7 +547,9 @@ def sample_two_levels(
     spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked
     sizes = whole_settings(draws, warmup, chains)
-    prior, precision = float(settings.prior), np.array([settings.block, settings.group], float)
+    prior = float(settings.prior)
+    precision = np.array([settings.block, settings.group, settings.total], float)
+    out = precision >= _LEAST_PRECISION  # of the releases: what is weaker says nothing
     log_odds = special.logit(prior) + float(settings.block) * (2.0 * (y - k) - 1.0)
     tables, feasible = two_level_tables(
         (n, s, k),
@@ -537,6 +576,32 @@ def sample_two_levels(
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
-        observed=MappingProxyType({"noisy_count": np.array([y, n]), "noisy_siblings": s}),
-        constants=MappingProxyType({"precision": precision, "prior": prior, "known_count": k}),
+        releases=tuple(np.array(["block", "group", "siblings"])[out].tolist()),
+        observed=MappingProxyType({"noisy_count": np.array([y, n, s])[out]} if out.any() else {}),
+        constants=MappingProxyType(
+            ({"precision": precision[out]} if out.any() else {})
+            | {"prior": prior, "known_count": k}
+        ),
+        _prior=partial(_two_level_draws, settings),
     )
+
+
+def _two_level_draws(
+    settings: Settings, rng: np.random.Generator, size: int
+) -> dict[str, IntArray]:
+    """Draw block, group and target as they were believed before the release; see ``Prior``.
+
+    The group holds the block: P(x, N) is P(x) P(N) where N >= x.
+    """
+    k, p, table = settings.known_count.item(), settings.prior.item(), settings.group_prior
+    if settings.published:  # no joint law has these conditionals
+        return {}
+    if table.flat:
+        return {"target": (rng.random(size) < p).astype(np.int64)}
+    group = table.start + np.arange(table.log_pmf.size)
+    weight = (
+        np.exp(table.log_pmf) * np.array([[1.0 - p], [p]]) * (group >= np.array([[k], [k + 1]]))
+    )
+    drawn = rng.choice(weight.size, size, p=weight.ravel() / weight.sum())
+    target, position = np.divmod(drawn, group.size)
+    return {"target": target, "count": np.column_stack((k + target, group[position]))}

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed, number, span
+from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
@@ -22,7 +22,7 @@ from bayesrisk.inference.tree.structure import Tree
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class TreePosterior:
+class TreePosterior(Tabular):
     """The posterior of every node's count, exact up to a stated truncation.
 
     Arrays have one entry per node, in the order of ``tree.names``, and are read-only.
@@ -230,7 +230,7 @@ def tree_posterior(
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class TargetPosteriors:
+class TargetPosteriors(Tabular):
     """Posterior probability of the target in each leaf, given all releases of a tree.
 
     Arrays have one entry per leaf with a target.

@@ -200,7 +200,7 @@ class Tree:
         sensitivity : float, default 1.0
             L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
         """
-        check.frame(frame, "frame")
+        frame = check.frame(frame, "frame")
         _require_columns(frame)
         names = _node_names(frame)
         order, parent, depth = _breadth_first(names, _parents(frame, names))
@@ -557,9 +557,7 @@ def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
 
 
 def _require_columns(frame: pd.DataFrame) -> None:
-    for column in ("node", "parent", "noisy_count"):
-        if column not in frame.columns:
-            raise DataError(f"frame must have a column {column!r}, got {list(frame.columns)}")
+    check.frame(frame, "frame", ("node", "parent", "noisy_count"))
     if ("rho" in frame.columns) == ("sigma2" in frame.columns):
         raise DataError(
             f"frame must have exactly one of the columns 'rho' and 'sigma2', "

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._show import displayed, number, span
+from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
@@ -156,7 +156,7 @@ def group_pmf(
 
 @displayed
 @dataclass(frozen=True)
-class HierarchicalPosterior:
+class HierarchicalPosterior(Tabular):
     """Posterior of the target and of the group count, given releases of two levels.
 
     Exact but for the truncation stated; arrays have one common shape.
@@ -391,7 +391,7 @@ def posterior_given(
 
 @displayed
 @dataclass(frozen=True)
-class ApproximationCost:
+class ApproximationCost(Tabular):
     """Change of the posteriors by the approximate law of the siblings' noise, by release.
 
     Attributes

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._highs import WarmProgram
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
@@ -407,7 +407,7 @@ def _withheld(
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class ProtectionRanges:
+class ProtectionRanges(Tabular):
     """Range of every suppressed cell that the published cells leave open.
 
     Attributes

@@ -114,7 +114,7 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
 
 def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]:
     """Return the budgets of a query at a level and at those below it, from a table of budgets."""
-    check.frame(budget, "budget", ("level", "query", "rho"))
+    budget = check.frame(budget, "budget", ("level", "query", "rho"))
     levels = list(dict.fromkeys(budget["level"]))
     if level not in levels:
         raise ArgumentError(f"budget must have the level {level!r}, got {', '.join(levels)}")

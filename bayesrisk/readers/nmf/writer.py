@@ -416,7 +416,7 @@ def write_nmf(
     check.choice(universe, "universe", ("person", "unit"))
     histogram = UNIVERSES[f"pl94-{universe}"]
     table = census_2020_budget("pl94", universe=universe) if budget is None else budget
-    check.frame(table, "budget", ("level", "query", "rho"))
+    table = check.frame(table, "budget", ("level", "query", "rho"))
     generator_ = generator(rng)
     sizes = {"tracts": tracts, "block_groups": block_groups, "blocks": blocks}
     spine = draw_spine(states, counties, sizes, generator_)

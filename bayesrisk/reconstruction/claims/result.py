@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
@@ -33,7 +33,14 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
-from bayesrisk.tables.published import Key, PublishedTables, assumed_true, under_laws
+from bayesrisk.tables.published import (
+    Key,
+    PublishedTables,
+    SeveralTables,
+    assumed_true,
+    one_release,
+    under_laws,
+)
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -45,7 +52,7 @@ STATUS = {
 
 @displayed
 @dataclass(frozen=True)
-class Claims(AttackResult):
+class Claims(AttackResult, Tabular):
     """Claims about places, and what is proved of each.
 
     Attributes
@@ -172,8 +179,8 @@ class Claims(AttackResult):
         found = self.to_frame(readable=readable)
         if singletons:
             found = found[one_record(found)]
-        records = self.rows if rows is None else rows
-        missing = [c for c in (self.level, *self.columns) if c not in check.frame(records, "rows")]
+        records = check.frame(self.rows if rows is None else rows, "rows")
+        missing = [c for c in (self.level, *self.columns) if c not in records]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
         most = range(1, len(self.columns) + 1)
@@ -457,10 +464,9 @@ class ClaimOptions:
         return cls(**options)
 
 
-def claim_problem(tables: PublishedTables, options: ClaimOptions) -> ClaimProblem:
+def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     """Return the claims that options ask of tables, both checked, with the space they are in."""
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    tables = one_release(tables)
     workload = tables.workload
     schema = workload.schema
     level = workload.levels[-1] if options.level is None else options.level
@@ -528,7 +534,7 @@ def _ranges(
 # verified when it holds in every data set that fits the published tables.
 
 
-def find_claims(tables: PublishedTables, **options: object) -> Claims:
+def find_claims(tables: SeveralTables, **options: object) -> Claims:
     """Return every claim about records that must be true, given published tables.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
@@ -538,8 +544,9 @@ def find_claims(tables: PublishedTables, **options: object) -> Claims:
 
     Parameters
     ----------
-    tables : PublishedTables
-        Tables of any schema and workload, of true counts or of such that limit the true ones.
+    tables : PublishedTables, or sequence of them, or mapping by name
+        Tables of any schema and workload, of true counts or of such that limit the true ones; of
+        one release, or of several of the same people.
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
@@ -575,7 +582,7 @@ def find_claims(tables: PublishedTables, **options: object) -> Claims:
     return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
 
-def generate_claims(tables: PublishedTables, **options: object) -> Claims:
+def generate_claims(tables: SeveralTables, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
     Tables and options are as for :func:`find_claims`.
@@ -597,7 +604,7 @@ def generate_claims(tables: PublishedTables, **options: object) -> Claims:
 
 
 def verify_claims(
-    tables: PublishedTables, candidates: Claims | pd.DataFrame, **options: object
+    tables: SeveralTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
     """Return a decision on each of some claims.
 
@@ -628,7 +635,7 @@ def verify_claims(
     ['verified', 'refuted']
     """
     frame = candidates.claims if isinstance(candidates, Claims) else candidates
-    check.frame(frame, "candidates")
+    frame = check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
     problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)

@@ -90,7 +90,7 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     """
     check.instance(found, Claims, "found")
     rows = found.to_frame() if frame is None else frame
-    check.frame(rows, "frame", ("multiplicity", *found.columns))
+    rows = check.frame(rows, "frame", ("multiplicity", *found.columns))
     about = found.schema
     lines = []
     for row in rows.to_dict("records"):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentTypeError
@@ -83,7 +83,7 @@ _CLOSED = (_Case(_NOTHING, (), ()),)
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyDetection(AttackResult):
+class OccupancyDetection(AttackResult, Tabular):
     """Blocks with a household above the occupancy limit, by Eq. 1: the answer for every block.
 
     Attributes

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed
+from bayesrisk._random import Seed, generator, seeded
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -40,7 +40,7 @@ _ERRORS = ("none", "absolute", "squared")
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyReconstruction:
+class OccupancyReconstruction(Tabular):
     """Reconstructed households of blocks, one or several solutions of each.
 
     Attributes
@@ -126,6 +126,7 @@ class _Found(NamedTuple):
     misfit: IntArray
 
 
+@seeded
 def reconstruct_occupancy(
     blocks: OccupancyStatistics,
     law: HouseholdLaw,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -47,7 +47,7 @@ _LARGEST = "most_"
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyStatistics:
+class OccupancyStatistics(Tabular):
     """Statistics of blocks, census and HUD; one row for each block.
 
     Attributes
@@ -176,8 +176,7 @@ class OccupancyStatistics:
         Columns of ``hud_race_most`` and ``hud_bedrooms_most`` may be missing, and the largest
         counts, whose columns begin with ``most_``; ``source`` is what messages call the frame.
         """
-        if "block" not in frame:
-            raise DataError(f"{source}: must have a column 'block', got {', '.join(frame.columns)}")
+        frame = check.frame(frame, source, ["block"])
         blocks = frame["block"]
         twice = np.flatnonzero(blocks.duplicated() | blocks.isna())
         if twice.size:
@@ -463,7 +462,7 @@ class HouseholdLaw:
         >>> len(law), int(law.in_sample.sum())
         (392, 2)
         """
-        check.frame(sample, "sample")
+        sample = check.frame(sample, "sample")
         added = check.scalar(smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         least = check.integer(adults, "adults", lower=0, upper=1)
         codes = {name: _codes(sample, name, *_BOUNDS[name]) for name in COLUMNS}
@@ -499,7 +498,7 @@ class HouseholdLaw:
 
 
 def _codes(sample: pd.DataFrame, name: str, low: int, high: int) -> IntArray:
-    check.frame(sample, "sample", (name,))
+    sample = check.frame(sample, "sample", (name,))
     try:
         return check.count_array(sample[name].to_numpy(), name, lower=low, upper=high)
     except ArgumentError as error:

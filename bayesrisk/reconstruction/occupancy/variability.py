@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -30,7 +30,7 @@ _ATTRIBUTES = ("full", "binned")
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class OccupancyVariability:
+class OccupancyVariability(Tabular):
     """Solution variability of blocks.
 
     Attributes

@@ -1,5 +1,7 @@
 """Smallest and largest counts that published tables allow, each end proved and reached."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, TOPLESS, UNBOUNDED
@@ -34,7 +36,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
 from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import SeveralTables, one_release
 from bayesrisk.tables.workload import Workload
 
 # -----------------------------------------------------------------------------
@@ -76,7 +78,6 @@ class _Ends:
             model.row_high[kept],
         )  # fmt: skip
         begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
-
         self._linear = Sifted(self._lean, begin, deadline=deadline)
 
     @property
@@ -407,7 +408,7 @@ def _answers(
 
 @displayed
 @dataclass(frozen=True)
-class CountBounds:
+class CountBounds(Tabular):
     """Smallest and largest counts that published tables allow, and whether each is proved.
 
     Attributes
@@ -424,14 +425,11 @@ class CountBounds:
         For blocks without a solution the published cells that contradict each other, or the reason.
     scope : str
         The level whose tables were taken together.
-    taken_as_true : bool
-        Always False: counts are read as the ranges that they stand for.
     """
 
     counts: pd.DataFrame
     conflict: Mapping[str, str]
     scope: str
-    taken_as_true: bool = False
 
     @property
     def facts(self) -> dict[str, int]:
@@ -484,7 +482,7 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
 
 
 def count_bounds(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str | None = None,
     queries: Workload | None = None,
@@ -501,8 +499,9 @@ def count_bounds(
 
     Parameters
     ----------
-    tables : PublishedTables
-        Tables of true counts, or of counts that limit the true ones; noisy counts do not.
+    tables : PublishedTables, or sequence of them, or mapping by name
+        Tables of true counts, or of counts that limit the true ones; noisy counts do not.  Of one
+        release, or of several of the same people.
     scope : str, optional
         The level whose tables are taken together, with those of finer levels: by default the finest
         level, every place by itself.
@@ -543,7 +542,7 @@ def count_bounds(
     1    m           2            4    2     2
     2    f           0            1    0     0
     """
-    check.instance(tables, PublishedTables, "tables")
+    tables = one_release(tables)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)

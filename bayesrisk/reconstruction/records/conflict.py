@@ -152,7 +152,7 @@ def _row_text(problem: PublishedRows, source: int, group: int, row: int) -> str:
         return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
     larger = problem.larger[source - 1]
     part = larger.coupling.derivation[[row]].tocoo()
-    names = sorted(larger.coupling.queries.names[at][1] for at in part.coords[1].tolist())
+    names = sorted(larger.coupling.queries.labels[at] for at in part.coords[1].tolist())
     return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
 
 
@@ -162,7 +162,7 @@ def row_cells(system: CellSystem, row: int) -> str:
         return "(no published cell)"
     part = system.derivation[[row]].tocoo()
     terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
-    names = [system.queries.names[at][1] for _, at in terms]
+    names = [system.queries.labels[at] for _, at in terms]
     if len(terms) == 1 and terms[0][0] == 1:
         return names[0]
     signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import (
     HIDDEN,
@@ -30,7 +30,7 @@ from bayesrisk.reconstruction.records.system import (
     columns_of,
 )
 from bayesrisk.tables import Table
-from bayesrisk.tables.published import PublishedTables, assumed_true
+from bayesrisk.tables.published import PublishedTables, SeveralTables, assumed_true, one_release
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class PublishedRows:
 
 
 def published_rows(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
     taken_as_true: bool = False,
@@ -171,8 +171,7 @@ def published_rows(
     withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
     ``others`` do, too.
     """
-    if not isinstance(tables, PublishedTables):
-        raise ArgumentTypeError(f"tables must be PublishedTables, got {type(tables).__name__}")
+    tables = one_release(tables)
     workload = tables.workload
     check.choice(scope, "scope", workload.levels)
     check.flag(known_rule, "known_rule")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -42,12 +42,12 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend, checked_nodes
 from bayesrisk.release import Release
-from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.published import SeveralTables, one_release
 
 
 @displayed
 @dataclass(frozen=True)
-class Reconstruction(AttackResult):
+class Reconstruction(AttackResult, Tabular):
     """Histograms that fit published tables, block by block, and what is proved about each.
 
     Attributes
@@ -169,7 +169,7 @@ class Reconstruction(AttackResult):
 
 
 def reconstruct(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
     solver: str | SolverBackend = "highs",
@@ -188,9 +188,10 @@ def reconstruct(
 
     Parameters
     ----------
-    tables : PublishedTables
+    tables : PublishedTables, or sequence of them, or mapping by name
         Tables of true counts, or of counts that limit the true ones, such as rounded ones;
-        suppressed cells say nothing but by a rule.
+        suppressed cells say nothing but by a rule.  Tables of several releases of the same people
+        are combined, see :meth:`PublishedTables.combine`.
     scope : str
         The finest level of the tables (``"block"``) for every block by itself, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
@@ -367,12 +368,18 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 # Solution variability: the largest distance of other solutions from one.
 
 
-SCOPES = ("block", "tract-bounds", "tract-joint")
+def variability_scope(
+    scope: object, levels: tuple[str, ...], name: str = "scope"
+) -> tuple[str, str]:
+    """Return the level that a scope names, and ``bounds``, ``joint`` or nothing."""
+    larger = [f"{level}-{kind}" for level in levels[:-1] for kind in ("bounds", "joint")]
+    level, _, kind = check.choice(scope, name, (levels[-1], *larger)).rpartition("-")
+    return (level, kind) if scope != levels[-1] else (levels[-1], "")
 
 
 @displayed
 @dataclass(frozen=True)
-class SolutionVariability:
+class SolutionVariability(Tabular):
     """Bounds of the solution variability of every place.
 
     Attributes
@@ -451,10 +458,9 @@ class SolutionVariability:
 
 
 def solution_variability(
-    tables: PublishedTables,
+    tables: SeveralTables,
     *,
     scope: str,
-    larger: str = "tract",
     solution: Reconstruction | None = None,
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
@@ -476,14 +482,13 @@ def solution_variability(
     tables : PublishedTables
         As for :func:`reconstruct`.
     scope : str
-        ``block``: tables of the finest level only; ``tract-bounds``: also the larger place's
-        counts as upper bounds for every block (equation 8); ``tract-joint``: all blocks of the
-        larger place together, one value for each such place.
-    larger : str, default "tract"
-        The larger level, for the last two scopes.
+        A level of the tables, as for :func:`reconstruct`.  The finest, such as ``block``: its
+        tables only.  A larger one with what is made of it: ``tract-bounds``, its counts as upper
+        bounds for every block (equation 8); ``tract-joint``, all blocks of the larger place
+        together, one value for each such place.
     solution : Reconstruction, optional
-        The solution ``x*``, of these tables; by default one is found, with the tables of
-        ``larger`` but for scope ``block``.  The three values are ordered only for one ``x*``.
+        The solution ``x*``, of these tables; by default one is found, with the tables of the
+        level that ``scope`` names.  The three values are ordered only for one ``x*``.
     solver : str or SolverBackend, default "highs"
         See :func:`make_solver`.
     time_limit : float, optional
@@ -524,13 +529,12 @@ def solution_variability(
     >>> solution_variability(published, scope="block").upper.tolist()
     [0.0, 1.0]
     """
-    check.choice(scope, "scope", SCOPES)
+    tables = one_release(tables)
+    known, kind = variability_scope(scope, tables.workload.levels)
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
     node_limit = checked_nodes(node_limit, backend.name)
-    level = tables.workload.levels[-1] if isinstance(tables, PublishedTables) else scope
-    known = level if scope == "block" else larger
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
     problem = published_rows(
@@ -545,7 +549,7 @@ def solution_variability(
         )
         check_solution(problem, star, solution.geoids, solution.problem.space)
     solved = star.solved & np.isin(bounds.status, (FIXED, OPEN))
-    if scope == "tract-joint":
+    if kind == "joint":
         for place in problem.larger:  # a place counts when all of its blocks do
             solved &= ~np.isin(place.group, place.group[~solved])
     program, point, answer = farthest_solutions(
@@ -553,7 +557,7 @@ def solution_variability(
         bounds,
         solved,
         star.histogram(problem),
-        bounds_only=scope == "tract-bounds",
+        bounds_only=kind == "bounds",
         solver=backend,
         limits=Limits(time_limit, nodes=node_limit),
     )
@@ -581,7 +585,7 @@ def _result(
 ) -> SolutionVariability:
     """Add the components of every place up."""
     level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
-    if scope == "tract-joint":
+    if joint := scope.endswith("-joint"):
         largest = problem.larger[0]
         level, geoids, place = largest.level, largest.geoids, largest.group
     population = np.zeros(geoids.size, np.int64)
@@ -591,7 +595,7 @@ def _result(
     np.add.at(seconds, owner, answer.seconds)
     known = np.ones(geoids.size, bool)
     np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.ranges))
-    if scope == "tract-joint":
+    if joint:
         known |= _known_totals(largest.coupling.queries, largest.ranges)
     fixed = answer.fixed | known[owner]
     low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)

@@ -230,7 +230,6 @@ def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> 
     for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
         model, deadline = solution_model(program, [k]), Deadline(limits.seconds)
         # Few of its cells are not 0 in a solution: any of them do to begin with.
-
         linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
         objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])
         linear.aim(objective)

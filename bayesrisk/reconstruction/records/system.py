@@ -8,7 +8,7 @@ cell in any row that is zero is dead, and never listed.
 """
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,6 +89,12 @@ class Queries:
     def key(self, at: int) -> tuple[bytes, ...]:
         """Return the identity of the set of cells that a query counts."""
         return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the cells, after their table's where another table has a cell of this name."""
+        often = Counter(cell for _, cell in self.names)
+        return tuple(c if often[c] == 1 else f"{table}: {c}" for table, c in self.names)
 
     @cached_property
     def matrix(self) -> sp.csr_array:

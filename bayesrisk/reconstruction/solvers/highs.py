@@ -265,9 +265,9 @@ class Sifted:
         self._highs.changeColsCost(at.size, at, self._objective[self._inside])
 
     def maximise(self, objective: IntArray) -> Relaxation:
-        """Return values and dual values of the largest objective within the same bounds."""
+        """Return values and dual values of the largest objective within the model's bounds."""
         self.aim(objective)
-        return self.relax(self._low, self._high)
+        return self.relax(self._model.low, self._model.high)
 
     def relax(self, low: IntArray, high: IntArray) -> Relaxation:
         """Return values of all variables and duals within bounds, or a ray; or all None."""

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
@@ -315,6 +316,12 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     if moved is not None:
         naive = _with(release, {key: TrueCounts() for key in unknown})
         return [Reading("as-true", naive), Reading("swap-aware", naive, float(moved))]
+    if errors and not set(unknown) <= set(errors):
+        other = next(key for key in unknown if key not in errors)
+        raise ArgumentError(
+            f"protection must not compose releases without a likelihood in closed form, got table "
+            f"{shown(other[1])}: audit that release by itself"
+        )
     working: dict[Key, Likelihood] = {}
     for key in unknown:
         variance = Fraction(float(errors.get(key, 0.0))).limit_denominator(10**6)

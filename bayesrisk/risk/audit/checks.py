@@ -152,10 +152,10 @@ def audit_checks(
     _check_beliefs(decided)
     rows: list[Row] = []
     if differences is not None:
-        check.frame(differences, "differences", ["protection", *DIFFERENCES, "cells"])
+        differences = check.frame(differences, "differences", ["protection", *DIFFERENCES, "cells"])
         rows += law_checks(differences, specs or {}, alpha=alpha)
     if spots is not None:
-        check.frame(spots, "spots", SPOTS)
+        spots = check.frame(spots, "spots", SPOTS)
         rows += _spots(spots, alpha)
     rows += _calibration(decided, alpha)
     exact: set[str] = set()

@@ -139,7 +139,7 @@ def whole_columns(
     frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns that are needed, as texts and as numbers."""
-    check.frame(frame, name, (*texts, *numbers))
+    frame = check.frame(frame, name, (*texts, *numbers))
     columns: dict[str, Any] = {column: frame[column].astype("str") for column in texts}
     for column in numbers:
         try:

@@ -509,7 +509,8 @@ def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: boo
 
 def randomised(spec: MechanismSpec, workload: Workload) -> bool:
     """Return True where another release of the same records may be another one."""
-    return any(spec.likelihood(*key).random for key in workload.tables)
+    laws = spec.tables.values() or [spec.likelihood(*key) for key in workload.tables]
+    return any(law.random for law in laws)
 
 
 def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:

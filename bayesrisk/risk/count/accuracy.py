@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
@@ -288,7 +288,7 @@ class _Listing:
 
 @displayed
 @dataclass(frozen=True)
-class DecisionAccuracy:
+class DecisionAccuracy(Tabular):
     """Rate of right best guesses, beside that without any release.
 
     Arrays have one common shape.  ``accuracy`` is ``prior * found + (1 - prior) * cleared``.

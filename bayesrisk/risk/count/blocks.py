@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._show import displayed, number, span
+from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference import decision_threshold, posterior_probability, risk_ratio
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
@@ -85,7 +85,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 @displayed
 @dataclass(frozen=True)
-class BlockRisk:
+class BlockRisk(Tabular):
     """Prior, posterior and their ratio for released counts, with what to compare them with.
 
     The numbers are exact (no sampling); arrays have one common shape.

@@ -12,7 +12,7 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
@@ -33,7 +33,7 @@ _SAME = 1e-12
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class MisspecifiedRisk:
+class MisspecifiedRisk(Tabular):
     """Beliefs of an adversary with the wrong noise law, release by release, and correct ones.
 
     Attributes
@@ -337,7 +337,7 @@ def postprocessed_marginal_posterior(
 
 @displayed
 @dataclass(frozen=True)
-class PostprocessingComparison:
+class PostprocessingComparison(Tabular):
     """Average posteriors of the truth before and after post-processing, with the baselines.
 
     The numbers are exact (no sampling); arrays have one common shape.

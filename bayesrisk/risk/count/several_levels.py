@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._show import displayed, number
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
@@ -360,7 +360,7 @@ def ratio_of(evidence: FloatArray, prior: float) -> FloatArray:
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class RiskDistribution:
+class RiskDistribution(Tabular):
     """The law of the risk ratio over the releases that the noise may give, exact.
 
     Attributes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
@@ -150,7 +150,7 @@ _KINDS = ("exact", "binned")
 
 @displayed
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Tabular):
     """Counts of true records in each source of records, by size of the block.
 
     Attributes
@@ -379,7 +379,7 @@ class PanelSums(NamedTuple):
         return PanelSums(counts, self.moments + other.moments)
 
 
-class Rates(ABC):
+class Rates(Tabular, ABC):
     """Tables of rates, whatever their sums come from."""
 
     sources: tuple[str, ...]

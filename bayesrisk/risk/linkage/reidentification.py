@@ -17,8 +17,8 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed, number
+from bayesrisk._random import Seed, generator, seeded
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
@@ -185,6 +185,7 @@ class Reidentification(Rates):
         return left_out_sums(both, "confirmed", "putative", LEFT_OUT, counts)
 
 
+@seeded
 def reidentify(
     sources: Sources,
     attackers: Sources,
@@ -467,7 +468,7 @@ def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
 
 @displayed
 @dataclass(frozen=True)
-class MajorityInference(AttackResult):
+class MajorityInference(AttackResult, Tabular):
     """Majority inference from several releases of one truth, a row for each block.
 
     Attributes
@@ -636,7 +637,8 @@ def majority_inference(
 
 def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
     """Return a table of counts as int64, after checking it."""
-    if check.frame(table, source).empty:
+    table = check.frame(table, source)
+    if table.empty:
         raise DataError(f"{source}: must be a table of counts with blocks and columns")
     for axis, labels in (("block", table.index), ("column", table.columns)):
         if not labels.is_unique:
@@ -666,7 +668,7 @@ _NEEDED = ("block", "population", "lower", "upper")
 
 def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
     """Return the blocks with people of a table of bounds, checked."""
-    check.frame(table, "variability", _NEEDED)
+    table = check.frame(table, "variability", _NEEDED)
     for name in _NEEDED[1:]:
         if not pd.api.types.is_numeric_dtype(table[name].dtype):
             raise DataError(f"variability: column {name!r} must hold numbers")

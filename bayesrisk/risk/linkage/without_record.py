@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.linkage import (
@@ -72,7 +72,7 @@ _MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 
 @displayed
 @dataclass(frozen=True)
-class InferenceWithoutRecord:
+class InferenceWithoutRecord(Tabular):
     """Accuracy of guessing race and ethnicity from the rest of the block.
 
     With ``n`` people in a block, ``n_c`` of them in the target's cell and ``p_c = n_c / n``: the

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._random import as_finished, generator
-from bayesrisk._show import displayed
+from bayesrisk._random import as_finished, generator, seeded
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
@@ -229,6 +229,7 @@ class _Surroundings:
 _DRAWS_BEFORE = 2**17  # a draw costs a few dozen additions: the error is below 0.0015
 
 
+@seeded
 def compare_mechanisms(
     population: Microdata | Records,
     mechanisms: Mapping[str, Mechanism],
@@ -316,7 +317,7 @@ def compare_mechanisms(
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class PostprocessingEffect:
+class PostprocessingEffect(Tabular):
     """Risk lost by the adversary through post-processing of a whole noisy histogram.
 
     Attributes

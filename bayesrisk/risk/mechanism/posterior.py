@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._random import generator
-from bayesrisk._show import displayed, number
+from bayesrisk._random import generator, seeded
+from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
@@ -54,7 +54,7 @@ _GROUPS = 20  # of the jackknife: independent replicates left out in turn
 
 @displayed
 @dataclass(frozen=True)
-class AverageRisk:
+class AverageRisk(Tabular):
     """Average posterior of the truth and right decisions, with everything that may be wrong.
 
     Attributes
@@ -711,6 +711,7 @@ class Assessment:
         return found
 
 
+@seeded
 def mechanism_risk(
     population: Microdata | Records,
     mechanism: Mechanism,

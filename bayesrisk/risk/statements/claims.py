@@ -55,7 +55,7 @@ def ratio_of(posterior: FloatArray, prior: FloatArray) -> FloatArray:
 
 def checked(statements: pd.DataFrame) -> pd.DataFrame:
     """Return statements with all columns in their order and types, every value in range."""
-    check.frame(statements, "frame of statements", REQUIRED)
+    statements = check.frame(statements, "frame of statements", REQUIRED)
     if not statements.columns.is_unique:
         twice = statements.columns[statements.columns.duplicated()][0]
         raise DataError(f"statements: column {shown(twice)}: must be there once")
@@ -201,7 +201,7 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArra
     [1, 1]
     """
     people = claim_records(found, truth, "truth")
-    check.frame(claims, "claims", (found.level, *found.columns))
+    claims = check.frame(claims, "claims", (found.level, *found.columns))
     counts = np.zeros(len(claims), np.int64)
     rows = found.coded(people)
     patterns = found.coded(claims)

@@ -21,7 +21,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
-from bayesrisk._show import page
+from bayesrisk._show import Tabular, page
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction import Reconstruction, match_records, record_form
@@ -219,7 +219,7 @@ def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, f
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Statements:
+class Statements(Tabular):
     """Statements of any attacks, checked once.
 
     Attributes
@@ -556,7 +556,7 @@ def statements_about_people(
     [[0.5, 1.0, 2.0, 'proved'], [0.5, 1.0, 2.0, 'proved'], [0.0, 1.0, inf, 'proved']]
     """
     said = check.instance(statements, Statements, "statements").frame
-    check.frame(said, "statements", ABOUT)
+    said = check.frame(said, "statements", ABOUT)
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     people = person_frame(truth, columns=RECORDS, source="truth")
     priors = claims_of_records(people, weight)[[*ABOUT, "statement", "prior"]]
@@ -665,7 +665,7 @@ def residual_risk(
     if units is not None:
         check.text(units, "units")
         for who, frame in (("statements", own), ("control", others)):
-            check.frame(frame, who, [units])
+            frame = check.frame(frame, who, [units])
     groups = dict(iter(others.groupby(GROUP, sort=False)))
     lines = []
     for key, rows in own.groupby(GROUP, sort=False):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._random import generator
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions import DiscreteGaussian
@@ -485,7 +485,7 @@ class AverageAnswer:
 
 @displayed
 @dataclass(frozen=True)
-class HierarchicalRisk(AverageAnswer):
+class HierarchicalRisk(AverageAnswer, Tabular):
     """An average over the releases of two levels, given the truth.
 
     Attributes

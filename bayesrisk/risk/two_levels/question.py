@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._show import displayed
+from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -138,7 +138,7 @@ def _law(settings: model.Settings, truths: list[grid.Truth], weights: FloatArray
 
 @displayed
 @dataclass(frozen=True)
-class HierarchicalGain(AverageAnswer):
+class HierarchicalGain(AverageAnswer, Tabular):
     """Decisions that the group's and the siblings' counts set right, and that they spoil.
 
     Attributes

@@ -77,7 +77,8 @@ def test_shards_give_what_one_call_gives(folder, tmp_path):
     assert summary.records == len(people())
     assert sum(summary.statuses.values()) == len(made.blocks)
     listed = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert sorted(listed["files"]) == ["blocks.parquet", "records.parquet", "variability.parquet"]
+    merged = ["blocks.parquet", "records.parquet", "variability.parquet"]
+    assert sorted(listed["files"]) == sorted([*merged, "report.html"])
     assert not list((tmp_path / "out").rglob("*.tmp"))
 
 

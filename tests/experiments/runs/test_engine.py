@@ -10,6 +10,7 @@ from studies import contents
 
 from bayesrisk import datasets as samples
 from bayesrisk import run, tabulate
+from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
@@ -17,7 +18,7 @@ from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
-from bayesrisk.experiments.runs.folder import Layout, arrow_table
+from bayesrisk.experiments.runs.folder import Layout
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.population.simulate import Nation

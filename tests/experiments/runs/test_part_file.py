@@ -9,9 +9,10 @@ import pytest
 from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, content, inputs, quick_figures, run
 
+from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import read_results
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, arrow_table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.sweep.study import SweepStudy
 
 

@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 
+import matplotlib.pyplot as plt
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
 import two_level_questions as questions
+from scipy import stats
 
 from bayesrisk import (
     ArgumentError,
@@ -18,7 +21,7 @@ from bayesrisk import (
     to_arviz,
 )
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
-from bayesrisk.inference import diagnose
+from bayesrisk.inference import LeafPrior, diagnose
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling.chains import Samples
 
@@ -53,11 +56,129 @@ def test_the_containers_of_both_versions(samples):
 def test_what_was_released_and_known_has_groups_of_its_own(samples):
     data = to_arviz(samples)
     observed, constant = data["observed_data"], data["constant_data"]
-    assert observed["noisy_count"].dims == ("level",)
-    assert observed["noisy_count"].values.tolist() == [2, 1]
-    assert observed["noisy_siblings"].item() == -1
+    assert observed["noisy_count"].dims == constant["precision"].dims == ("release",)
+    assert observed["release"].values.tolist() == ["block", "group", "siblings"]
+    assert observed["noisy_count"].values.tolist() == [2, 1, -1]
+    assert constant["prior"].dims == constant["known_count"].dims == ()
     assert constant["prior"].item() == 0.5
-    np.testing.assert_allclose(constant["precision"].values, [0.0992264, 0.2464845])
+    precision = [0.0992264, 0.2464845, 0.0992264 / 27]
+    np.testing.assert_allclose(constant["precision"].values, precision)
+
+
+def true_counts(data):
+    count = data["posterior"]["count"].values
+    return np.dstack([count, count[..., 1] - count[..., 0]])
+
+
+def log_law(precision, distance):
+    """Log-probabilities of the discrete Gaussian, its constant summed with 40 digits."""
+    with mpmath.workdps(40):
+        rate = mpmath.mpf(float(precision))
+        constant = mpmath.nsum(lambda j: mpmath.exp(-rate * j * j), [-mpmath.inf, mpmath.inf])
+        return -precision * distance.astype(float) ** 2 - float(mpmath.log(constant))
+
+
+def test_log_likelihoods_are_those_of_the_noise(samples):
+    data = to_arviz(samples)
+    found = data["log_likelihood"]["noisy_count"]
+    assert found.dims == ("chain", "draw", "release")
+    true = true_counts(data)
+    for i, precision in enumerate([0.0992264, 0.2464845, 0.0992264 / 27]):
+        distance = np.array([2, 1, -1])[i] - true[..., i]
+        np.testing.assert_allclose(found[..., i], log_law(precision, distance), rtol=1e-12)
+
+
+def test_predictions_have_the_noise_of_the_release(samples):
+    data = to_arviz(samples)
+    drawn = data["posterior_predictive"]["noisy_count"].values
+    noise = (drawn - true_counts(data)).reshape(-1, 3)
+    for i, precision in enumerate([0.0992264, 0.2464845, 0.0992264 / 27]):
+        values, seen = np.unique(noise[:, i], return_counts=True)
+        expected = len(noise) * np.exp(log_law(precision, values))
+        enough = expected >= 5.0
+        rest = [len(noise) - seen[enough].sum(), len(noise) - expected[enough].sum()]
+        statistic = ((seen - expected)[enough] ** 2 / expected[enough]).sum()
+        statistic += (rest[0] - rest[1]) ** 2 / rest[1]
+        assert stats.chi2.sf(statistic, enough.sum()) > 1e-4
+    np.testing.assert_array_equal(drawn, to_arviz(samples)["posterior_predictive"]["noisy_count"])
+
+
+def test_the_prior_of_two_levels_is_that_of_the_question(samples):
+    """A flat law of the group has no draws; a proper one holds the block, N >= x."""
+    assert list(to_arviz(samples)["prior"].data_vars) == ["target"]
+    law = FiniteLaw(0, np.array([4, 2, 1, 1]) / 8)
+    given = GRANVILLE | {"prior": 0.25, "group_prior": law, "known_count": 1}
+    drawn = questions.sample(2, 1, -1, **given, draws=5000, warmup=1, chains=4, rng=3)
+    count = to_arviz(drawn)["prior"]["count"].values.reshape(-1, 2)
+    exact = {(1, 1): 6, (1, 2): 3, (1, 3): 3, (2, 2): 1, (2, 3): 1}
+    found = {pair: np.mean((count == pair).all(axis=1)) for pair in exact}
+    assert sum(found.values()) == pytest.approx(1.0)
+    for pair, weight in exact.items():
+        assert found[pair] == pytest.approx(weight / 14, abs=5 * np.sqrt(0.25 / len(count)))
+
+
+def leaf_tree(rho):
+    frame = pd.DataFrame(
+        {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 0], "rho": rho}
+    )
+    return Tree.from_frame(frame)
+
+
+def test_the_prior_of_a_tree_adds_up():
+    laws = [FiniteLaw(1, np.array([0.5, 0.25, 0.25])), FiniteLaw(0, np.full(6, 1 / 6))]
+    run = {"draws": 4000, "warmup": 1, "chains": 2, "rng": 5}
+    samples = sample_tree(leaf_tree(0.2), leaf_prior=laws, **run)
+    count = to_arviz(samples)["prior"]["count"]
+    g, a, b = (count.sel(node=name).values.ravel() for name in "gab")
+    np.testing.assert_array_equal(g, a + b)
+    width = 5 * np.sqrt(0.25 / g.size)
+    for law, drawn in zip(laws, (a, b), strict=True):
+        for value in range(6):
+            assert np.mean(drawn == value) == pytest.approx(float(law.pmf(value)), abs=width)
+    flat = sample_tree(leaf_tree(0.2), leaf_prior=[laws[0], LeafPrior.poisson(1.5)], **run)
+    assert "prior" not in to_arviz(flat)
+
+
+def test_only_published_counts_are_observed():
+    """Node g has no release: it has draws, and neither a noisy count nor a likelihood."""
+    samples = sample_tree(
+        leaf_tree([0.0, 0.2, 0.3]), leaf_prior="flat", draws=50, warmup=5, chains=2, rng=1
+    )
+    data = to_arviz(samples)
+    assert data["posterior"]["node"].values.tolist() == ["g", "a", "b"]
+    assert data["observed_data"]["release"].values.tolist() == ["a", "b"]
+    assert data["log_likelihood"]["noisy_count"].shape == (2, 50, 2)
+    found = data["log_likelihood"]["noisy_count"].sel(release="b").values
+    np.testing.assert_allclose(found, log_law(0.3, 0 - samples.of("b")), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")  # ArviZ fits a continuous tail to weights that have ties
+def test_leave_one_out_of_a_tree_is_that_of_enumeration():
+    """The probability of each noisy count given the others, over all pairs of counts."""
+    law = FiniteLaw(0, np.full(8, 0.125))
+    tree = leaf_tree(0.05)
+    samples = sample_tree(tree, leaf_prior=law, draws=20_000, warmup=100, chains=4, rng=1)
+    a, b = np.indices((8, 8))
+    likelihood = np.exp([log_law(0.05, y - true) for y, true in ((3, a + b), (2, a), (0, b))])
+    exact = [
+        np.log(likelihood.prod(axis=0).sum() / np.delete(likelihood, i, 0).prod(axis=0).sum())
+        for i in range(3)
+    ]
+    arviz = chains._arviz()
+    with np.errstate(all="ignore"):
+        found = arviz.loo(to_arviz(samples), pointwise=True)
+    np.testing.assert_allclose(found.loo_i, exact, atol=0.01)
+    assert found.elpd_loo == pytest.approx(sum(exact), abs=0.02)
+    other = sample_tree(tree, leaf_prior=FiniteLaw(90, [1.0]), draws=50, warmup=5, chains=4, rng=2)
+    with np.errstate(all="ignore"):
+        ranked = arviz.compare({"right": to_arviz(samples), "wrong": to_arviz(other)})
+    assert ranked.index.tolist() == ["right", "wrong"]
+
+
+def test_the_predictive_plot_draws(samples):
+    axes = chains._arviz().plot_ppc(to_arviz(samples), num_pp_samples=20)
+    assert len(np.atleast_1d(axes)[0].lines) >= 20
+    plt.close("all")
 
 
 def test_where_the_draws_come_from_travels_along(samples):
@@ -69,19 +190,23 @@ def test_where_the_draws_come_from_travels_along(samples):
 
 
 def test_trees_have_nodes_and_no_target():
-    frame = pd.DataFrame(
-        {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 0], "rho": 0.2}
-    )
-    tree = Tree.from_frame(frame)
-    samples = sample_tree(tree, leaf_prior="flat", draws=1500, warmup=50, chains=4, rng=1)
+    samples = sample_tree(leaf_tree(0.2), leaf_prior="flat", draws=1500, warmup=50, chains=4, rng=1)
     data = to_arviz(samples)
     posterior = data["posterior"]
-    assert data["observed_data"]["noisy_count"].sel(node="a") == 2
+    assert data["observed_data"]["noisy_count"].sel(release="a") == 2
     np.testing.assert_allclose(data["constant_data"]["precision"].values, 0.2)
     assert posterior["count"].dims == ("chain", "draw", "node")
     assert "target" not in posterior
     assert diagnose(samples).variables == ("g", "a", "b")
     assert diagnose(samples).verdict == "converged"
+
+
+def test_a_diagnosis_names_its_variables(samples):
+    lines = repr(diagnose(samples)).splitlines()
+    assert "Converged" in lines[1]
+    for name in ("target", "block", "group"):
+        mean = f"{float(diagnose(samples).to_frame()['mean'][name]):.4g}"
+        assert any(line.strip().startswith(f"{name}: mean {mean}") for line in lines)
 
 
 def test_good_chains_pass(samples):

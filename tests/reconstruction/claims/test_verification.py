@@ -321,7 +321,7 @@ def test_other_things_are_refused():
         find_claims(3)
     with pytest.raises(ArgumentTypeError, match="options must be those of find_claims"):
         generate_claims(published, colour=1)
-    with pytest.raises(ArgumentTypeError, match="candidates must be a pandas DataFrame"):
+    with pytest.raises(ArgumentTypeError, match="candidates must be a DataFrame of pandas"):
         verify_claims(published, [1])
     good = pd.DataFrame({"block": ["001"], "a0": [1], "multiplicity": [2]})
     for bad, message in (

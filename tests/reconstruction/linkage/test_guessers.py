@@ -111,5 +111,5 @@ def test_bad_records_are_named_by_row_and_column(change, words):
 def test_missing_columns_and_other_types_are_refused():
     with pytest.raises(DataError, match="lacks \\['hisp'\\]"):
         modal_cells(pd.DataFrame({"block": BLOCKS, "race": 1}))
-    with pytest.raises(ArgumentTypeError, match="records must be a pandas DataFrame"):
+    with pytest.raises(ArgumentTypeError, match="records must be a DataFrame of pandas"):
         modal_cells({"block": BLOCKS})

@@ -88,7 +88,7 @@ def test_a_column_that_is_not_there_is_named_with_the_source():
         with pytest.raises(DataError, match=text):
             Persons(people().assign(**wrong), "my file")
     with pytest.raises(
-        ArgumentTypeError, match="my file: frame must be a pandas DataFrame, got int"
+        ArgumentTypeError, match=r"my file: frame must be a DataFrame of pandas.*got int"
     ):
         Persons(3, "my file")
 

@@ -458,7 +458,7 @@ def test_bad_arguments():
     ):
         with pytest.raises(DataError, match=text):
             HouseholdLaw.from_sample(frame, smoothing=0.5)
-    with pytest.raises(ArgumentTypeError, match="sample must be a pandas DataFrame"):
+    with pytest.raises(ArgumentTypeError, match="sample must be a DataFrame of pandas"):
         HouseholdLaw.from_sample(3, smoothing=0.5)
     with pytest.raises(ArgumentError, match="smoothing must be > 0"):
         HouseholdLaw.from_sample(sample, smoothing=0.0)

@@ -311,8 +311,9 @@ def test_two_levels_equal_enumeration(margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
     rng = np.random.default_rng(7)
-    for _ in range(3):
-        compared(rng, blocks=8, levels=("tract", "block"))
+    facts = [compared(rng, blocks=8, levels=("tract", "block")) for _ in range(3)]
+    assert sum(narrower for narrower, *_ in facts) > 0
+    assert "feasible" in {status for *_, statuses in facts for status in statuses}
 
 
 @pytest.mark.slow
@@ -321,10 +322,12 @@ def test_thousands_of_releases_equal_enumeration(margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
     rng = np.random.default_rng(50 + margins)
-    for _ in range(125):
-        compared(rng, blocks=40, broken=0.02)
-    for _ in range(20):
-        compared(rng, blocks=8, levels=("tract", "block"))
+    facts = [compared(rng, blocks=40, broken=0.02) for _ in range(125)]
+    facts += [compared(rng, blocks=8, levels=("tract", "block")) for _ in range(20)]
+    assert sum(len(statuses) for *_, statuses in facts) > 4500
+    assert min(sum(counts) for counts in zip(*((n, m) for n, m, _ in facts), strict=True)) > 0
+    seen = {status for *_, statuses in facts for status in statuses}
+    assert {"unique", "feasible", "infeasible"} <= seen
 
 
 def test_a_wrong_support_is_seen(monkeypatch):

@@ -103,7 +103,7 @@ def test_joint_solutions_equal_enumeration(tables):
                 assert status == "feasible"
             statuses.add(status)
         assert (set(result.status) == {"unique"}) == (len(every) == 1)
-        found = solution_variability(given, scope="tract-joint", larger=largest, solution=result)
+        found = solution_variability(given, scope=f"{largest}-joint", solution=result)
         moved = float((2 * found.upper * found.population).sum())
         assert found.status == ("proved",) * len(found.geoids)
         assert moved == pytest.approx(largest_distance(every, star), abs=1e-9)
@@ -236,12 +236,12 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
         hide = some(rng, share)
         # The weighted counts are always there, so that no number is unbounded.
         given = published(tables, truth, lambda at, c, h=hide: h(at, c) & (c.shape[1] > 1))
-        scope, level = ("tract-joint", largest) if joint else ("block", "block")
+        scope, level = (f"{largest}-joint", largest) if joint else ("block", "block")
         problem = published_rows(given, scope=level)
         every, _ = everything_that_fits(problem)
         result = reconstruct(given, scope=level)
         star = result.histogram().toarray()
-        found = solution_variability(given, scope=scope, larger=largest, solution=result)
+        found = solution_variability(given, scope=scope, solution=result)
         assert np.all((found.lower >= 0) & (found.lower <= found.upper) & (found.upper <= 1))
         place = PLACES[level]
         for p, status in enumerate(found.status):

@@ -64,8 +64,9 @@ _BRIEF, _LONG = 2, 8
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
-#: Solutions with few records of all open claims that are looked for before claims one by one.
-_ROUNDS = 20
+#: Searches for few records of many open claims that may find nothing new, one after another, and
+#: the share of these claims that a search is for, after one for all of them.
+_FRUITLESS, _SHARE = 3, 0.2
 #: Places whose allowed counts are read together.
 _PLACES = 256
 
@@ -345,25 +346,18 @@ class Decider:
             found.most[part[(some & self.loose).any(axis=1)]] = UNBOUNDED
             size[part] = some.sum(axis=1)
         found.high[endless] = UNBOUNDED
-        for _ in range(_ROUNDS):
-            before = np.flatnonzero(found.least > found.low)
-            # min sum_s y_s over the claims s that are open: one solution refutes many of them.
-            together = np.zeros(self.model.low.size, np.int64)
-            for _, _, every in self._parts(patterns, before):
-                together += every.sum(axis=0)
-            if not before.size or self.deadline.late or self._search(-together, None) != "found":
-                break
-            was = found.least.copy()
-            used = self._reach(patterns, found, used)
-            if not (found.least < was)[before].any():
-                break
         # What describes few classes first: claims that it implies have no smaller number.
-        for at in np.argsort(size, kind="stable").tolist():
-            if found.least[at] > found.low[at] and not self.deadline.late:
-                used = self._prove(at, patterns, found, used, sign=-1)
-                fewer = (patterns == patterns[at]) | (patterns < 0)
-                implied = fewer.all(axis=1)
-                found.low[implied] = np.maximum(found.low[implied], found.low[at])
+        order = np.argsort(size, kind="stable").tolist()
+        # At first bounds of the relaxation alone, which leave open what solutions with few records
+        # mostly refute, many at once; then one after another.
+        for search in (False, True):
+            used = self._few(patterns, found, used)
+            for at in order:
+                if found.least[at] > found.low[at] and not self.deadline.late:
+                    used = self._prove(at, patterns, found, used, sign=-1, search=search)
+                    fewer = (patterns == patterns[at]) | (patterns < 0)
+                    implied = fewer.all(axis=1)
+                    found.low[implied] = np.maximum(found.low[implied], found.low[at])
         for at in np.argsort(-size, kind="stable").tolist():
             alike = found.low[at] == found.most[at] < found.high[at]
             if alike and not self.deadline.late:
@@ -371,6 +365,23 @@ class Decider:
                 implied = ((patterns == patterns[at]) | (patterns[at] < 0)).all(axis=1)
                 found.high[implied] = np.minimum(found.high[implied], found.high[at])
         return found
+
+    def _few(self, patterns: CodeArray, found: CountEnds, used: int) -> int:
+        """Look for solutions with few records of many open patterns, in place."""
+        rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
+        while fruitless < _FRUITLESS and not self.deadline.late:
+            left = np.flatnonzero(found.least > found.low)
+            # min sum_s y_s over some claims s that are open: one solution refutes many of them.
+            together = np.zeros(self.model.low.size, np.int64)
+            for _, _, every in self._parts(patterns, left[rng.random(left.size) <= share]):
+                together += every.sum(axis=0)
+            if not left.size or self._search(-together, None) != "found":
+                break
+            was = found.least.copy()
+            used = self._reach(patterns, found, used)
+            new = bool((found.least < was).any())
+            fruitless, share = (0 if new else fruitless + 1), _SHARE
+        return used
 
     def _reach(self, patterns: CodeArray, found: CountEnds, used: int) -> int:
         """Note the numbers of records in the solutions that were not used yet, in place."""
@@ -382,9 +393,13 @@ class Decider:
         return len(self.solutions)
 
     def _prove(
-        self, at: int, patterns: CodeArray, found: CountEnds, used: int, *, sign: int
-    ) -> int:
-        """Prove the largest number of one pattern (sign 1) or the smallest one (-1), in place."""
+        self, at: int, patterns: CodeArray, found: CountEnds, used: int, *, sign: int,
+        search: bool = True,
+    ) -> int:  # fmt: skip
+        """Prove the largest number of one pattern (sign 1) or the smallest one (-1), in place.
+
+        Without ``search`` it stays at the bound of the relaxation.
+        """
         some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
         objective = sign * (some if sign > 0 else every)[0].astype(np.int64)
         reached, proved = (found.most, found.high) if sign > 0 else (found.least, found.low)
@@ -396,7 +411,7 @@ class Decider:
             if bound < UNBOUNDED:
                 best = sign * int(np.floor(bound))
                 proved[at] = min(proved[at], best) if sign > 0 else max(proved[at], best)
-        while sign * int(proved[at] - reached[at]) > 0 and not self.deadline.late:
+        while search and sign * int(proved[at] - reached[at]) > 0 and not self.deadline.late:
             said = self._search(objective, sign * int(reached[at]) + 1)
             if said == "none":
                 proved[at] = reached[at]

@@ -1,0 +1,26 @@
+"""Public names that are loaded when they are first used, and the likest one for a wrong name."""
+
+from collections.abc import Callable
+
+import lazy_loader  # type: ignore[import-untyped]
+
+
+def attach(
+    package: str, file: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub names all."""
+    load, names, every = lazy_loader.attach_stub(package, file)
+
+    def get(name: str) -> object:
+        try:
+            return load(name)
+        except AttributeError as error:
+            if name in every or name.startswith("_"):
+                raise
+            from bayesrisk import _validation as check
+            from bayesrisk._files.text import shown
+
+            like = check.did_you_mean(name, every)
+            raise AttributeError(f"{package} has no attribute {shown(name)}{like}") from error
+
+    return get, names, every

@@ -1,0 +1,210 @@
+"""Reports of reconstructions, claims, noisy measurements and releases: the answer first."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._show import number
+from bayesrisk.experiments.runs import page as html
+from bayesrisk.plotting import plot_noisy_measurements
+from bayesrisk.plotting.attacks import draw_numbers
+
+Row = Mapping[str, Any]
+_ROWS = 50  # of a table in a report
+_NAIVE = (
+    "The counts are taken as true here, although their protection may have changed them: what "
+    "is proved would only be so if they were true."
+)
+_MEANINGS = {
+    "unique": "no other records fit, which is proved",
+    "feasible": "these records fit, and others do, or might",
+    "nearest": "no records fit, and these deviate least from the tables",
+    "infeasible": "no records fit, because the counts contradict each other",
+    "contradictory": "no records fit, because the counts contradict each other",
+    "unknown": "nothing is decided, because the solver stopped at its limit",
+    "none": "nothing was looked for",
+    "undecided": "at least one claim is open, because the solver stopped at its limit",
+    "decided": "every claim is decided",
+    "empty": "nobody is there",
+}
+
+
+def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
+    """Return a sentence for each status of places."""
+    every = sum(statuses.values())
+    return [
+        f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
+        for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
+    ]
+
+
+def _source(config: Row, what: str) -> str:
+    """Return where a report comes from."""
+    digest = str(config.get("tables") or config["measurements"])[:16]
+    return (
+        f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
+        f"{digest}…; the {what} themselves are in the files beside this page."
+    )
+
+
+def reconstruction_page(
+    blocks: pd.DataFrame, bounds: pd.DataFrame | None, facts: Row, config: Row
+) -> bytes:
+    """Return the report of a reconstruction; ``bounds`` are those of the variability."""
+    level = str(blocks.columns[0])
+    people = blocks.groupby("status")["population"].sum()
+    answer = [
+        f"Of {int(people.sum()):,} reconstructed records {int(people.get('unique', 0)):,} are "
+        "proved: no others fit the published tables.",
+        *_by_status(facts["statuses"], level),
+    ]
+    tables = [html.table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
+    if bounds is not None:
+        sizes = bounds["population"].to_numpy(dtype=float)
+        ends = [np.average(bounds[end], weights=sizes + 1e-300) for end in ("lower", "upper")]
+        answer.append(
+            f"The records that fit and are least like these differ in "
+            f"{' to '.join(dict.fromkeys(f'{end:.1%}' for end in ends))} of the people, on "
+            f"average over people ({config['variability']})."
+        )
+        open_ = bounds[bounds["upper"] > 0].nlargest(_ROWS, "upper").drop(columns="seconds")
+        tables.append(html.table(open_, f"Places with other records that fit, at most {_ROWS}"))
+    drawn = draw_numbers(facts["statuses"], f"places ({level})")
+    return html.findings(
+        "Reconstruction: which records published tables give away",
+        answer,
+        source=_source(config, "records"),
+        settings=config,
+        figures=[html.drawing(drawn, "Places by what is known of their records.")],
+        tables=tables,
+        words={
+            **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
+            "other records": "those that differ in what the tables tell apart: two ages that are "
+            "one group in every table are the same here.",
+        },
+        warning=_NAIVE if facts["taken_as_true"] else "",
+    )
+
+
+def claims_page(facts: Row, config: Row) -> bytes:
+    """Return the report of a run of claims."""
+    coverage = pd.DataFrame(facts["coverage"])
+    figures = []
+    if facts["singletons"]:
+        some = coverage[coverage["singleton_records"] > 0].set_index("columns")
+        bars = {f"{n} columns": int(size) for n, size in some["singleton_records"].items()}
+        caption = "Records that a claim about one record describes, by the columns of the claim."
+        figures = [html.drawing(draw_numbers(bars, "records"), caption)]
+    return html.findings(
+        "Claims: what must be true of the records behind published tables",
+        [
+            f"{facts['claims']:,} statements that no table makes must be true of these records; "
+            f"{facts['singletons']:,} of them are about one record alone.",
+            *(f"For example, {example}" for example in facts["examples"]),
+            *_by_status(facts["statuses"], "finest level"),
+            *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
+        ],
+        source=_source(config, "claims"),
+        settings=config,
+        figures=figures,
+        tables=[html.table(coverage, "Records and claims by columns")],
+        words={
+            "claim": "a statement that some records have certain values in some columns.",
+            "must be true": "all records that have the published counts have it, not most of them.",
+            "about one record": "exactly one record of the place has these values.",
+        },
+        warning=_NAIVE if facts["taken_as_true"] else "",
+    )
+
+
+def measurements_page(facts: Row, config: Row) -> bytes:
+    """Return the report of the risk of every cell of noisy measurements."""
+    k, rows = facts["known_count"], facts["exceedance"]
+    drawn = plot_noisy_measurements(pd.DataFrame(facts["curve"]), [r["risk_ratio"] for r in rows])
+    sentences = [
+        f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
+        f"{row['risk_ratio']:g} times as probable that one more person is in the cell. Noise alone "
+        f"gives {number(row['expected_known'])} of them if nobody is ({k} in every cell), and "
+        f"{number(row['expected_one_more'])} if somebody always is."
+        for row in rows
+    ]
+    fixed = sum(facts["settled"].values())
+    return html.findings(
+        "Noisy measurements: what each noisy count says about one more person",
+        [
+            *sentences,
+            f"Constraints that were published exactly fix {fixed:,} cells.",
+            f"These are {facts['units']:,} units of level {facts['level']}, query "
+            f"{facts['query']}; the prior is {facts['prior']:g}.",
+        ],
+        source=_source(config, "posteriors"),
+        settings=config,
+        figures=[html.drawing(drawn, "Cells above a risk ratio, and what noise alone would give.")],
+        tables=[html.table(pd.DataFrame(rows), "Cells above each risk ratio")],
+        words={
+            "risk ratio": "the probability that one more person than is known is in the cell, "
+            "after the release over before it. 1 says that nothing was learned.",
+            "known count": f"people of the cell whom the adversary knows: {k}.",
+        },
+    )
+
+
+def counts_page(facts: Row, config: Row) -> bytes:
+    """Return the report of the posterior of counts of noisy measurements."""
+    rows = [
+        {
+            "level": level,
+            "counts": size,
+            "known exactly": facts["exact"][level],
+            "standard deviation": facts["sd"][level],
+            "of its own noise": facts["noise_sd"][level] or np.nan,
+        }
+        for level, size in facts["counts"].items()
+    ]
+    drawn = draw_numbers(facts["counts"], "counts")
+    return html.findings(
+        "Noisy measurements: what all levels together say about each count",
+        [
+            f"{sum(facts['counts'].values()):,} counts of {facts['query']} have a posterior, from "
+            f"{facts['top']} to {facts['level']}.",
+            *(
+                f"{row['level']}: the standard deviation is {number(row['standard deviation'])}, "
+                f"that of its own noise {number(row['of its own noise'])}."
+                for row in rows
+            ),
+        ],
+        source=_source(config, "posteriors"),
+        settings=config,
+        figures=[html.drawing(drawn, "Counts that have a posterior, by level.")],
+        tables=[html.table(pd.DataFrame(rows), "Counts of each level")],
+    )
+
+
+def release_page(about: Row, version: str) -> bytes:
+    """Return the report of a release, of what may be published alone."""
+    tables = pd.DataFrame(about["tables"])
+    exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
+    alike = tables.groupby(["level", "is"], sort=False).agg(
+        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
+    )
+    laws = tables.groupby(["is"], sort=False)["cells"].sum()
+    sizes = tables.groupby("level", sort=False)["cells"].sum()
+    drawn = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
+    return html.findings(
+        "Release: what is published, and how it is protected",
+        [
+            f"{every:,} counts in {len(tables):,} tables are released, {exact:,} of them exactly; "
+            f"the protection is {about['mechanism']}.",
+            *(f"{n:,} of them: {law}." for law, n in laws.items()),
+            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in about["diagnostics"].items()),
+        ],
+        source=f"Made by bayesrisk {version} from the release alone.",
+        settings={name: about[name] for name in ("mechanism", "parameters", "places")},
+        figures=[html.drawing(drawn, "Counts that are released, by level.")],
+        tables=[html.table(alike.reset_index().rename(columns={"is": "published"}), "Tables")],
+        warning="A simulation: whoever guesses the seed takes the protection off."
+        if about["simulation"]
+        else "",
+    )

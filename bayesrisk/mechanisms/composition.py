@@ -1,0 +1,92 @@
+"""Composition: several releases of the same records, each with chance of its own."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
+from bayesrisk.mechanisms.registry import make_mechanism
+from bayesrisk.release import MechanismSpec, Release, SimulationOnly
+from bayesrisk.tables import Microdata, Records, Workload
+
+_KEYS = {"mechanism", "parameters", "tables"}
+
+
+class _Share(NamedTuple):
+    """A mechanism, and the names of the tables that it publishes; all of them where None."""
+
+    mechanism: Mechanism
+    tables: tuple[str, ...] | None
+
+    def share(self, workload: Workload) -> Workload:
+        """Return the tables of a workload that it publishes."""
+        return workload if self.tables is None else workload.select(tables=list(self.tables))
+
+
+class ReleaseComposition(BaseMechanism):
+    """Publish several releases of the same records, as an agency does over the years.
+
+    What everybody then holds is :meth:`Release.combine` of all: chance of one has no part in the
+    others, so that the likelihood is the product of theirs, and where all have zero-concentrated
+    differential privacy the budgets rho add up (Bun and Steinke 2016, Lemma 1.7).  Table ``t`` of
+    release ``r`` is called ``"r: t"``.
+
+    Parameters
+    ----------
+    releases : mapping of str to str or mapping
+        For each release the recipe of a mechanism (:func:`make_mechanism`); or ``mechanism``, a
+        name or recipe, and perhaps ``parameters``, its keyword arguments, and ``tables``, the names
+        of those that it publishes, by default all.
+
+    Examples
+    --------
+    >>> from bayesrisk.mechanisms import make_mechanism
+    >>> both = make_mechanism("composition", releases={
+    ...     "spring": {"mechanism": "rounding", "parameters": {"base": 3, "method": "nearest"}},
+    ...     "autumn": "identity",
+    ... })
+    >>> both.spec.parameters["releases"]["autumn"]
+    {'mechanism': 'identity', 'parameters': {}}
+    """
+
+    def __init__(self, *, releases: Mapping[str, str | Mapping[str, Any]]) -> None:
+        self._parts: dict[str, _Share] = {}
+        stated: dict[str, dict[str, Any]] = {}
+        for name, entry in filled_mapping(releases, "releases").items():
+            where = f"releases[{check.text(name, 'releases')!r}]"
+            recipe = {"mechanism": entry} if isinstance(entry, str) else entry
+            given = dict(check.mapping(recipe, where))
+            if "mechanism" not in given or not set(given) <= _KEYS:
+                raise ArgumentError(
+                    f"{where} must have mechanism, and perhaps parameters and tables, "
+                    f"got {shown(list(given))}"
+                )
+            parameters = check.mapping(given.get("parameters", {}), f"{where}['parameters']")
+            mechanism = make_mechanism(check.text(given["mechanism"], where), **parameters)
+            names = given.get("tables")
+            tables = None if names is None else check.texts(names, f"{where}['tables']")
+            self._parts[name] = _Share(mechanism, tables)
+            made = {"mechanism": mechanism.spec.mechanism, "parameters": mechanism.spec.parameters}
+            stated[name] = given | made
+        specs = [part.mechanism.spec for part in self._parts.values()]
+        drawn = any(law.random for s in specs for law in (s.others, *s.tables.values()))
+        others = SimulationOnly(drawn)
+        super().__init__(MechanismSpec("composition", {"releases": stated}, others=others))
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        made = {
+            name: part.mechanism.release(microdata, workload=part.share(workload), rng=own)
+            for (name, part), own in zip(
+                self._parts.items(), rng.spawn(len(self._parts)), strict=True
+            )
+        }
+        joint = Release.combine(made)
+        spec = MechanismSpec("composition", self.spec.parameters, joint.spec.tables)
+        return Protected(joint.tables, spec, joint.diagnostics)
