@@ -179,12 +179,12 @@ class Commands(TyperGroup):
         with _printing():
             return super().invoke(ctx)
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option of help, off if not given: reading "nothing" takes Typer a while."""
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.default = False
-        return option
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, off if not given: reading "nothing" takes Typer a while."""
+        found = super().get_params(ctx)
+        for option in found:
+            option.default = False if option.default is None else option.default
+        return found
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""

@@ -111,17 +111,13 @@ class WhatOptions(OwnOptions):
 
             file = data_path(self.config, "settings of a release")
             document = read_release_file(file, WhatOptions)
-        several = {"tables": self.tables, "levels": self.level, "only": self.only}
-        given: dict[str, Any] = {k: names(v) for k, v in several.items() if v is not None}
-        one = {
-            "mechanism": self.mechanism,
-            "geography": self.geography,
-            "schema": self.schema,
-            "dialect": self.dialect,
-            "places": self.places,
-            **{field.name: getattr(self, field.name) for field in dataclasses.fields(OwnOptions)},
-        }
-        document |= given | {key: value for key, value in one.items() if value is not None}
+        given = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+        for key in ("config", "from_audit", "protection", "settings"):
+            given.pop(key, None)
+        for key, value in (("levels", given.pop("level", None)), *given.items()):
+            if key in ("tables", "levels", "only") and value is not None:
+                given[key] = names(value)
+        document |= given
         if (self.from_audit is None) != (self.protection is None):
             raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
         if self.from_audit is not None:

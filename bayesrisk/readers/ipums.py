@@ -99,8 +99,8 @@ class Variable(NamedTuple):
     records: tuple[str, ...] = ()
 
 
-class Codebook(NamedTuple):
-    """A codebook: variables by name, and the variables with the type and the key of a line."""
+class ExtractForm(NamedTuple):
+    """The form of an extract: variables by name, and those with the type and the key of a line."""
 
     variables: dict[str, Variable]
     hierarchical: bool
@@ -108,7 +108,7 @@ class Codebook(NamedTuple):
     key: str = "SERIAL"
 
 
-def read_ddi(path: str | Path) -> Codebook:
+def read_ddi(path: str | Path) -> ExtractForm:
     """Return the codebook of an extract; names of variables are in capitals."""
     source = list_sources(path)[0]
     name = source.name
@@ -137,7 +137,7 @@ def read_ddi(path: str | Path) -> Codebook:
     for wanted in (kind, key) if structure == "hierarchical" else ():
         if wanted not in found:
             raise DataError(f"{name}: must describe the variable {wanted} of a hierarchical file")
-    return Codebook(found, structure == "hierarchical", kind, key)
+    return ExtractForm(found, structure == "hierarchical", kind, key)
 
 
 def _variable(entry: ElementTree.Element, name: str) -> Variable:
@@ -221,7 +221,7 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def _text_of_lines(source: Source, book: Codebook) -> Iterator["pd.DataFrame"]:
+def _text_of_lines(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a fixed-width file as text, missing where a line has none."""
     import pandas as pd
 
@@ -248,7 +248,7 @@ def _stripped(matrix: ByteArray) -> TextArray:
     return made
 
 
-def _text_of_csv(source: Source, book: Codebook) -> Iterator["pd.DataFrame"]:
+def _text_of_csv(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a CSV file as text, missing where a line has none."""
     header = header_of(source)
     for name in header:
@@ -262,7 +262,7 @@ def _text_of_csv(source: Source, book: Codebook) -> Iterator["pd.DataFrame"]:
         yield frame
 
 
-def _persons_of(frame: "pd.DataFrame", book: Codebook, source: str) -> "pd.DataFrame":
+def _persons_of(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.DataFrame":
     """Return the records of persons with the variables of the household before them."""
     kinds = frame[book.kind]
     person = kinds == _PERSON

@@ -400,7 +400,7 @@ def test_the_table_of_options_is_that_of_the_commands():
 
 
 def test_what_takes_seconds_can_be_told_to_be_quiet():
-    quick = {"risk", "hierarchy", "convert", "first-look"}
+    quick = {"risk", "hierarchy", "convert", "first-look", "list"}
     for words, command in commands().items():
         assert ("quiet" in options_of(command)) == (words not in quick), words
 

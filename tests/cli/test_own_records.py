@@ -1,0 +1,183 @@
+"""Commands on files with columns of their own; typical mistakes name the thing and the way out."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesrisk as br
+from bayesrisk.cli.app import app
+from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.experiments import AuditStudy, Protection
+from bayesrisk.release import Release
+from bayesrisk.tables import PublishedTables
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def patients():
+    rng = np.random.default_rng(4)
+    return pd.DataFrame(
+        {
+            "patient": [f"P{i:03d}" for i in range(70)],
+            "clinic": rng.choice(["St Mary", "Mercy"], 70),
+            "age": rng.integers(0, 95, 70),
+            "sex": rng.choice(["M", "F"], 70),
+            "diagnosis": rng.choice(["injury", "heart", "lung"], 70),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own") / "patients.csv"
+    patients().to_csv(path, index=False)
+    return path
+
+
+def test_tables_of_any_columns(file, tmp_path):
+    done = run("tabulate", file, "--place", "clinic", "--cut", "age=18,65", "-o", tmp_path / "t")
+    assert done.exit_code == 0, done.exception
+    counts = PublishedTables.read(tmp_path / "t").to_frame()
+    frame = patients()
+    ages = np.digitize(frame["age"], [18, 65])
+    for code, label in enumerate(("under 18", "18-64", "65 and over")):
+        for clinic in ("Mercy", "St Mary"):
+            rows = counts[(counts["table"] == "age") & (counts["cell"] == label)]
+            rows = rows[rows["geoid"] == clinic]
+            assert rows["count"].sum() == ((ages == code) & (frame["clinic"] == clinic)).sum()
+    said = done.stderr
+    assert all(word in said for word in ("2 places", "under 18, 18-64", "left out: patient"))
+    quiet = run("tabulate", file, "--place", "clinic", "-o", tmp_path / "q", "--quiet")
+    assert quiet.stderr == ""
+
+
+def test_parquet_is_read_as_csv_is(file, tmp_path):
+    """Ages in Parquet are ages, not codes of groups."""
+    patients().to_parquet(tmp_path / "patients.parquet", index=False)
+    for source, out in ((file, "a"), (tmp_path / "patients.parquet", "b")):
+        done = run("tabulate", source, "--place", "clinic", "-o", tmp_path / out, "--quiet")
+        assert done.exit_code == 0, done.exception
+    assert PublishedTables.read(tmp_path / "a") == PublishedTables.read(tmp_path / "b")
+
+
+def test_a_first_look_without_keys(file):
+    done = run("first-look", file, "--place", "clinic", "--cut", "age=18,65", "--json")
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    frame = patients()
+    keys = [frame["clinic"], np.digitize(frame["age"], [18, 65]), frame["sex"]]
+    sizes = frame.groupby(keys)["diagnosis"].transform("size")
+    assert found["keys"] == ["clinic", "age", "sex"]
+    assert (found["sensitive"], found["unique"]) == ("diagnosis", int((sizes == 1).sum()))
+
+
+def test_records_of_a_frame_are_audited_in_ten_lines(tmp_path):
+    frame = patients()
+    schema = br.Schema.from_frame(frame, place="clinic")
+    br.Records.from_frame(frame, schema=schema).write(tmp_path / "patients.parquet")
+    who = [br.risk.Adversary.named("linker", known=["age", "sex"])]
+    what = [Protection("identity"), Protection("swapping:rate=0.2")]
+    study = AuditStudy(tmp_path / "patients.parquet", br.Workload.of(schema), protections=what,
+        adversaries=who, stated=["diagnosis"], targets=3, releases=1)  # fmt: skip
+    done = br.run(study, tmp_path / "audit")
+    assert done.complete
+    assert len(done.brief) == 3
+
+
+def test_what_an_audit_recommends_is_released(file, tmp_path):
+    """The first line of its answer names protections as the release takes them."""
+    done = run(
+        "audit", file, "--place", "clinic", "--columns", "sex,diagnosis",
+        "--protection", "identity", "--protection", "rounding:base=5,method=nearest",
+        "--attack", "linker", "--targets", 3, "--json",
+        "-o", tmp_path / "audit",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    name = json.loads(done.stdout)["brief"][-1].rpartition(": ")[0]
+    out = tmp_path / "out"
+    made = run("release", file, "--from-audit", tmp_path / "audit", "--protection", name, "-o", out)
+    assert made.exit_code == 0, made.exception
+    release = Release.read(out)
+    assert release.spec.parameters == {"base": 5, "method": "nearest"}
+    truth = PublishedTables.read  # the true tables, once more and by another command
+    more = ("--place", "clinic", "--columns", "sex,diagnosis", "--quiet")
+    run("tabulate", file, *more, "-o", tmp_path / "t")
+    for key, counts in truth(tmp_path / "t").counts.items():
+        rounded = release.tables.counts[key].toarray()
+        assert np.array_equal(rounded, 5 * ((counts.toarray() + 2) // 5))
+
+
+AUDITED = ("release", "FILE", "--from-audit", "A", "--protection", "x", "-o", "OUT")
+CENSUS = ("release", "sample:synthetic-county", "-o", "OUT")
+AUDIT = ("audit", "FILE", "--place", "clinic", "-o", "OUT")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (AUDIT, r"--protection must be given .* such as swapping:rate=0\.05"),
+        ((*AUDIT, "--protection", "swaping:rate=0.1"), "Did you mean 'swapping'"),
+        ((*AUDIT, "--protection", "swapping:rate"), "must be KEY=VALUE, got 'rate'"),
+        ((*AUDIT, "--protection", "swapping:rat=0.1"), "'rat'|possible: rate"),
+        ((*AUDIT, "--protection", "swapping:rate=2"), r"rate must be in \[0, 1\], got '?2"),
+        ((*AUDIT, "--protection", "identity", "--known", "aeg"), "--known|age, sex, diagnosis"),
+        ((*AUDIT, "--protection", "identity", "--attack", "link"), "--attack must be one of"),
+        ((*AUDIT, "--protection", "identity", "--only", "ages"), "must be one of total, age"),
+        (("tabulate", "FILE", "--place", "clinc", "-o", "OUT"), "--place.*Did you mean 'clinic'"),
+        (("tabulate", "FILE", "--columns", "sax", "-o", "OUT"), "--columns.*patient, clinic, age"),
+        (("tabulate", "FILE", "--cut", "age", "-o", "OUT"), "--cut must be NAME=NUMBER,NUMBER"),
+        (("tabulate", "FILE", "--cut", "ages=1", "-o", "OUT"), "--cut.*patient, clinic, age"),
+        (("tabulate", "FILE", "--cut", "age=x", "-o", "OUT"), "--cut age must be .*'x'"),
+        (("tabulate", "FILE", "--cut", "sex=1", "-o", "OUT"), "'sex'.* must hold numbers"),
+        (("tabulate", "FILE", "--cut", "age=9,3", "-o", "OUT"), "--cut of 'age' must increase"),
+        (("tabulate", "FILE", "--tables", "sf1-blok", "-o", "OUT"), "--tables.*'sf1-block'"),
+        (
+            ("tabulate", "FILE", "--tables", "sf1-block", "--place", "clinic", "-o", "OUT"),
+            "--place goes with files that are read by their own columns",
+        ),
+        (("release", "FILE", "--place", "clinic", "-o", "OUT"), "--mechanism must be given.*list"),
+        (
+            ("release", "FILE", "--place", "clinic", "--mechanism", "swapping", "-o", "OUT"),
+            "missing a required argument: 'rate'.*swapping:KEY=VALUE",
+        ),
+        (("release", "FILE", "--from-audit", "FILE", "-o", "OUT"), "--protection NAME go together"),
+        ((*AUDITED, "--only", "a"), "--only does not go with --from-audit"),
+        ((*CENSUS, "--mechanism", "rounding"), "--tables must be given.*bayesrisk list workloads"),
+        (("list", "mechanism"), "must be one of mechanisms.*Did you mean 'mechanisms'"),
+        (
+            ("convert-file", "FILE", "--from", "ipums", "-o", "x.parquet"),
+            "--codebook must be given",
+        ),
+        (("first-look", "sample:synthetic-county"), "--keys must be given .* such as sex,age"),
+    ],
+)
+def test_typical_mistakes_name_the_thing_and_the_way_out(arguments, message, file, tmp_path):
+    names = {"FILE": file, "OUT": tmp_path / "out"}
+    done = run(*(names.get(word, word) for word in arguments))
+    assert done.exit_code != 0
+    text = str(done.exception) if isinstance(done.exception, BayesRiskError) else done.output
+    assert re.search(message, text.replace("\n", " ")), text
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_side_by_side_have_one_schema(file, tmp_path):
+    """A category that only one file has is a category of both; columns must be the same."""
+    other = patients().assign(diagnosis="burn")
+    other.to_csv(tmp_path / "south.csv", index=False)
+    done = run(
+        "audit", file, tmp_path / "south.csv", "--place", "clinic", "--protection", "identity",
+        "--attack", "linker", "--targets", 2, "-o", tmp_path / "audit", "--quiet",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    about = json.loads((tmp_path / "audit" / "protections.json").read_text())["schema"]
+    labels = next(a["labels"] for a in about["attributes"] if a["name"] == "diagnosis")
+    assert labels == ["burn", "heart", "injury", "lung"]
+    other.drop(columns="sex").to_csv(tmp_path / "south.csv", index=False)
+    done = run(*AUDIT[:1], file, tmp_path / "south.csv", "-o", tmp_path / "b")
+    assert "lacks 'sex'" in str(done.exception)
