@@ -8,7 +8,6 @@ from scipy import sparse
 
 from bayesrisk._validation import FloatArray, IntArray
 
-
 _Highs: Any = highspy.Highs  # has no types
 
 
