@@ -28,7 +28,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
-_PLANNED = 10**9  # numbers looked at in search of an order of joins: some seconds
+_PLANNED = 10  # numbers looked at in search of an order of joins, for each pair that may be joined
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
 
 
@@ -364,7 +364,7 @@ class Contraction:
         touched = np.flatnonzero(matrix.any(axis=1))
         rows = [int(r) for r in touched if self._is_open(int(r), cells)]
         self._planned += len(rows) ** 2 * inside.size
-        if self._planned > _PLANNED:
+        if self._planned > _PLANNED * self._limit:
             raise TooManyStatesError
         size, basis = 1.0, np.zeros((0, inside.size))
         span = {r: 1.0 + min(int(self._high[r]), int(self._reach[r, inside].sum())) for r in rows}

@@ -371,7 +371,12 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 def variability_scope(
     scope: object, levels: tuple[str, ...], name: str = "scope"
 ) -> tuple[str, str]:
-    """Return the level that a scope names, and ``bounds``, ``joint`` or nothing."""
+    """Return the level that a scope names, and ``bounds``, ``joint`` or nothing.
+
+    Where no level is called so, ``block`` is the finest one.
+    """
+    if scope == "block" and "block" not in levels:
+        return levels[-1], ""
     larger = [f"{level}-{kind}" for level in levels[:-1] for kind in ("bounds", "joint")]
     level, _, kind = check.choice(scope, name, (levels[-1], *larger)).rpartition("-")
     return (level, kind) if scope != levels[-1] else (levels[-1], "")
