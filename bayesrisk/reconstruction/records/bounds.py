@@ -467,11 +467,18 @@ class CountBounds(Tabular):
 def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> list[str]:
     """Return in sentences what bounds of counts say."""
     wide, exact = facts["coarsened"], facts["recovered"]
-    said = [
-        f"Of {wide:,} counts that are not stated exactly, {exact:,} follow exactly from all "
-        f"published counts together; {facts['empty']:,} of these are 0.",
-        f"{facts['at_least_one']:,} counts that could be 0 by themselves are at least 1.",
-    ]
+    if not wide:
+        said = ["All counts are stated exactly."]
+    elif exact:
+        empty = f"{facts['empty']:,} of these are 0" if facts["empty"] else "none of these is 0"
+        said = [
+            f"Of {wide:,} counts that are not stated exactly, {exact:,} follow exactly from all "
+            f"published counts together; {empty}."
+        ]
+    else:
+        said = [f"None of {wide:,} counts that are not stated exactly follows from all others."]
+    if facts["at_least_one"]:
+        said.append(f"{facts['at_least_one']:,} counts that could be 0 by themselves are not 0.")
     undecided = facts["counts"] - facts["decided"]
     if undecided:
         said.append(f"{undecided:,} counts are undecided: their ends are proved, not reached.")

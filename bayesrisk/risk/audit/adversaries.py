@@ -316,8 +316,8 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     if moved is not None:
         naive = _with(release, {key: TrueCounts() for key in unknown})
         return [Reading("as-true", naive), Reading("swap-aware", naive, float(moved))]
-    if errors and not set(unknown) <= set(errors):
-        other = next(key for key in unknown if key not in errors)
+    if errors and set(unknown).isdisjoint(errors):
+        other = unknown[0]
         raise ArgumentError(
             f"protection must not compose releases without a likelihood in closed form, got table "
             f"{shown(other[1])}: audit that release by itself"

@@ -14,6 +14,7 @@ from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism, noise
 from bayesrisk.mechanisms.base import census_level, most_cells
+from bayesrisk.mechanisms.registry import REGISTRY
 from bayesrisk.tables import Schema, Table, Workload
 
 WEIGHTED = Table("weighted", ("a", "b"), {"sex": np.array([[2, 0], [1, 3]])})
@@ -197,4 +198,4 @@ def test_a_wrong_sensitivity_is_an_error():
 )  # fmt: skip
 def test_parameters_are_checked(name, parameters, match):
     with pytest.raises(ArgumentError, match=match):
-        make_mechanism(name, **{"sensitivity": "add-remove", **parameters})
+        REGISTRY.factory(name)(**{"sensitivity": "add-remove", **parameters})
