@@ -556,6 +556,7 @@ def read_layouts(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> Layouts
 def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
     """Return the law of the plain counts of each file: said, or guessed from what divides them."""
     laws: dict[str, Likelihood] = {}
+    asked: dict[str, list[str]] = {}  # files by the question about them
     for file in dict.fromkeys(cell.file for cell in cells):
         own = [cell.text for cell in cells if cell.file == file and _WHOLE.fullmatch(cell.text)]
         numbers = [ends[0] for text in own if (ends := _range(text))]
@@ -569,7 +570,9 @@ def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
             reason = (
                 f"all are multiples of {base}; random holds for nearest, too" if base else "true"
             )
-            text = reader.ask(name, guess, f"counts of {Path(file).name}: {reason}")
+            files = asked.setdefault(name, [])
+            files.append(Path(file).name)
+            text = reader.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
         method, _, number = text.partition("-")
         laws[file] = RoundingSpec(int(number), method) if number else TrueCounts()
     return laws
