@@ -420,7 +420,8 @@ class PublishedTables(Tabular):
         """
         several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
         files = [check.path(file, "folder") for file in several]
-        if len(files) != 1 or files[0].is_file() or assumptions:
+        text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
+        if len(files) != 1 or text or assumptions:
             sheets = [layouts.file_sheet(file) for file in files]
             return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
         source = files[0]

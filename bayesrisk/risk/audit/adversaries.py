@@ -345,6 +345,7 @@ def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:
 # Statements about targets of one place: prior, without, posterior, for every adversary.
 
 
+_FAILURES = 3  # exact laws of a place that are too large before chains are taken at once
 CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
 
 
@@ -425,6 +426,7 @@ class PlaceLaws:
         self._laws: dict[tuple[bytes, bool], _Rest] = {}
         self._laws_without: dict[tuple[bytes, int], RecordLaw] = {}
         self._asked: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
+        self._failures, self._beyond = 0, -1  # of exact laws, and the most that were known then
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
@@ -518,7 +520,14 @@ class PlaceLaws:
         seed = np.random.SeedSequence(
             [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
         )
-        return record_law(system, rng=np.random.default_rng(seed))
+        known = int(system.known.people.sum())
+        # Where exact laws of so many unknown people were too large again and again, chains begin.
+        tried = self._failures < _FAILURES or known > self._beyond
+        limit = {} if tried else {"max_pairs": 0}
+        law = record_law(system, rng=np.random.default_rng(seed), **limit)
+        if tried and law.engine != "exact":
+            self._failures, self._beyond = self._failures + 1, max(self._beyond, known)
+        return law
 
 
 def _mixed(moved: float, elsewhere: TargetBelief, here: TargetBelief) -> TargetBelief:
