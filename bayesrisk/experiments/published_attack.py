@@ -150,10 +150,9 @@ def _claims(
     text = text if len(frame) else "Nothing is proved of the records beyond what each count says."
     table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
     table["at_least"] = several(frame)
-    for about in tables.workload.schema.attributes:
-        labels = frame[about.name].map(dict(enumerate(about.labels)), na_action="ignore")
-        table[about.name] = labels.astype(object).fillna("any")
-    return table, text, sentences[:_SAID]
+    schema = tables.workload.schema
+    words = schema.labelled(frame)[list(schema.names)].fillna("any")
+    return pd.concat([table, words], axis=1), text, sentences[:_SAID]
 
 
 def _records(tables: PublishedTables, time_limit: float | None) -> tuple[pd.DataFrame, str]:

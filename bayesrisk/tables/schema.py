@@ -301,8 +301,8 @@ class Schema:
         Parameters
         ----------
         frame : pandas.DataFrame
-            Codes, in columns named after attributes: ``Records.to_frame()``, or the records of a
-            reconstruction.  Other columns, and attributes without labels, are kept.
+            Codes, in columns named after attributes: ``to_frame()`` of records, of a reconstruction
+            or of claims.  Other columns, attributes without labels and missing values are kept.
 
         Returns
         -------
@@ -316,13 +316,19 @@ class Schema:
         >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
         ['M', 'F']
         """
+        import pandas as pd  # slow to import
+
         made: pd.DataFrame = check.frame(frame, "frame").copy()
         for level in {*self.geography.levels} & {*made.columns} if self.geography.names else ():
             made[level] = self.geography.named(made[level])
         for a in self.attributes:
             if a.labels and a.name in made and len(made):
-                codes = check.count_array(made[a.name], a.name, lower=a.first, upper=a.last)
-                made[a.name] = np.array(a.labels, dtype=object)[codes - a.first]
+                known = made[a.name].notna().to_numpy()
+                given = made.loc[known, a.name]
+                codes = check.count_array(given, a.name, lower=a.first, upper=a.last)
+                words = np.full(len(made), pd.NA, dtype=object)
+                words[known] = np.array(a.labels, dtype=object)[codes - a.first]
+                made[a.name] = words
         return made
 
     def to_dict(self) -> dict[str, Any]:

@@ -301,6 +301,9 @@ def test_labels_are_codes_and_back():
     assert about.labelled(pd.DataFrame({"sex": [2, 1], "x": [0, 1]}))["sex"].tolist() == ["M", "F"]
     with pytest.raises(ArgumentError, match="sex must be <= 2, got 3"):
         about.labelled(pd.DataFrame({"sex": [3]}))
+    some = about.labelled(pd.DataFrame({"sex": pd.array([2, None], dtype="Int64")}))["sex"]
+    assert some[0] == "M"
+    assert pd.isna(some[1])
     assert len(about.labelled(pd.DataFrame({"sex": []}))) == 0
 
 
