@@ -100,7 +100,7 @@ class WhatOptions(OwnOptions):
         typer.Option(help="Folder of an audit: its tables, its schema, and a --protection of it."),
     ] = None
     protection: Annotated[
-        str | None, typer.Option(help="With --from-audit: name of the protection in its results.")
+        str | None, typer.Option(help="As --mechanism; with --from-audit its name in the results.")
     ] = None
 
     def document(self) -> dict[str, Any]:
@@ -118,7 +118,11 @@ class WhatOptions(OwnOptions):
             if key in ("tables", "levels", "only") and value is not None:
                 given[key] = names(value)
         document |= given
-        if (self.from_audit is None) != (self.protection is None):
+        if self.from_audit is None and self.protection is not None:
+            if "mechanism" in document:
+                raise ArgumentError("--protection is a --mechanism without --from-audit: give one")
+            document["mechanism"] = self.protection
+        if self.from_audit is not None and self.protection is None:
             raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
         if self.from_audit is not None:
             if other := sorted({*document} - {"places", "dialect"}) + ["set"] * bool(self.settings):

@@ -147,6 +147,10 @@ AUDIT = ("audit", "FILE", "--place", "clinic", "-o", "OUT")
             "missing a required argument: 'rate'.*swapping:KEY=VALUE",
         ),
         (("release", "FILE", "--from-audit", "FILE", "-o", "OUT"), "--protection NAME go together"),
+        (
+            ("release", "FILE", "--protection", "identity", "--mechanism", "identity", "-o", "OUT"),
+            "without --from-audit",
+        ),
         ((*AUDITED, "--only", "a"), "--only does not go with --from-audit"),
         ((*CENSUS, "--mechanism", "rounding"), "--tables must be given.*bayesrisk list workloads"),
         (("list", "mechanism"), "must be one of mechanisms.*Did you mean 'mechanisms'"),
