@@ -62,9 +62,12 @@ def reconstruction_page(
         level = str(part.columns[0])
         counted = part.groupby("status")["population"].sum()
         people.update({str(name): int(n) for name, n in counted.items()})
+    every, proved = people.total(), people["unique"]
     answer = [
-        f"Of {people.total():,} reconstructed records {people['unique']:,} are proved: no others "
-        "fit the published tables.",
+        f"Of {every:,} reconstructed records {proved:,} are proved: no others fit the published "
+        "tables."
+        if proved
+        else f"None of {every:,} reconstructed records is proved: others may fit, too.",
         *_by_status(facts["statuses"], level),
     ]
     tables = [html.table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]

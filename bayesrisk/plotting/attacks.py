@@ -28,6 +28,7 @@ def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
         )  # fmt: skip
     axes.set_yticks(range(len(names)), names)
     axes.set(xlim=(0, 1.12 * max(*sizes, 1)), xlabel=label)
+    axes.locator_params(axis="x", integer=True)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     return axes
