@@ -17,6 +17,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
+from bayesrisk.tables.schema import FRAME_PLACES
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,8 @@ class BaseMechanism(ABC):
             places = [""]  # the one place, whoever lives there
         elif named := workload.schema.geography.codes:
             places = [*named.values()]  # the schema names them all
+            if workload.schema.geography.name == FRAME_PLACES:  # because somebody lives there
+                listed = OCCUPIED
         else:
             check_unlisted(self.spec)
             return data, OCCUPIED

@@ -192,6 +192,8 @@ class Geography:
 
 #: The geography of records that have none: one place, whose code is empty.
 EVERYWHERE = Geography("everywhere", ("all",), (0,))
+#: Name of a geography whose places are those of a frame of records: a fact about these.
+FRAME_PLACES = "places"
 
 
 @cache
@@ -487,7 +489,7 @@ class Schema:
                 raise ArgumentError("place must not be given with a geography, which names its own")
             levels = (place,) if isinstance(place, str) else check.texts(place, "place")
             check.frame(about, "frame", levels)
-            geography = Geography("places", *_documents.frame_places(about, levels))
+            geography = Geography(FRAME_PLACES, *_documents.frame_places(about, levels))
         where = EVERYWHERE if geography is None else geography
         where = _geography(where) if isinstance(where, str) else where
         check.instance(where, Geography, "geography")

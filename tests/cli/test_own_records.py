@@ -185,3 +185,20 @@ def test_files_side_by_side_have_one_schema(file, tmp_path):
     other.drop(columns="sex").to_csv(tmp_path / "south.csv", index=False)
     done = run(*AUDIT[:1], file, tmp_path / "south.csv", "-o", tmp_path / "b")
     assert "lacks 'sex'" in str(done.exception)
+
+
+def test_places_of_the_file_are_a_fact_about_its_records(file, tmp_path):
+    """Its list of clinics is published because somebody is there, and the release says so."""
+    words = ("release", file, "--place", "clinic", "--mechanism", "rounding:base=5")
+    assert run(*words, "-o", tmp_path / "own").exit_code == 0
+    assert Release.read(tmp_path / "own").spec.places == "occupied"
+    schema = br.Schema.from_frame(patients(), place="clinic", columns=["sex"])
+    stated = br.Schema.from_dict(
+        schema.to_dict() | {"geography": schema.to_dict()["geography"] | {"name": "clinics"}}
+    )
+    for about, places in ((schema, "occupied"), (stated, "public")):
+        records = br.Records.from_frame(patients(), schema=about)
+        release = br.make_mechanism("rounding:base=5").release(
+            records, workload=br.Workload.of(about), rng=1
+        )
+        assert release.spec.places == places

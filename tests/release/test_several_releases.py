@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import record_law as oracle
 from random_places import COARSE, KINDS, WIDE, pair, questions
@@ -117,8 +117,7 @@ def test_two_halves_prove_what_the_whole_proves(seed, n_places):
     (one, _), _, _, _ = pair(seed, ("rounded", "exact"), n_places)
     tables = one.tables
     keys = [key for key in tables.workload.tables if key[0] == "block"]
-    if len(tables.workload.tables) < 2:
-        return
+    assume(len(tables.workload.tables) > 1)
     several = halves(tables, keys[:1])
     scope = tables.workload.levels[0]
     assert sorted(reconstruct(several, scope=scope).status) == sorted(
@@ -126,6 +125,9 @@ def test_two_halves_prove_what_the_whole_proves(seed, n_places):
     )
     whole, both = (count_bounds(given).to_frame() for given in (tables, several))
     both["table"] = both["table"].str.partition(": ")[2]
+    # Of two tables of one release that state the same, the combination has one.
+    names = [pd.MultiIndex.from_frame(frame[["level", "table"]]) for frame in (whole, both)]
+    whole = whole[names[0].isin(names[1])]
     order = ["level", "geoid", "table", "cell"]
     pd.testing.assert_frame_equal(
         both.sort_values(order).reset_index(drop=True),
