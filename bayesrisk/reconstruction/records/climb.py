@@ -49,7 +49,7 @@ class Climb(NamedTuple):
 
 @kernel
 def outside(w: Climb, row: int, more: int) -> int:
-    """Return how far the total of a row, and some more, lies outside of its ends."""
+    """Return the distance of the total of a row, and some more, from its ends."""
     total = w.total[row] + more
     return max(w.low[row] - total, 0) + max(total - w.high[row], 0)
 
