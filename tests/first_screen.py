@@ -264,7 +264,20 @@ def frames_of(statements, errors, population=None):
         "costs": costs_of(errors),
         "calibration": pd.DataFrame({"protection": ["none"], "posterior": [0.5]}),
         "targets": people_of(statements),
+        "proofs": proofs_of(errors),
     }
+
+
+def proofs_of(errors):
+    """Return proofs of counts: the first protection's follow, nothing limits the others'."""
+    names = errors["protection"].unique()
+    first = np.arange(len(names)) == 0
+    found = {"protection": names, "places": 3, "counts": 40, "limited": 40 * first,
+             "coarsened": 40, "recovered": 7 * first, "empty": 2 * first, "small": 12,
+             "small_recovered": first * 1, "at_least_one": 5 * first, "decided": 40, "people": 300,
+             "width_stated": np.where(first, 2.5, np.inf), "width": np.where(first, 1.5, np.inf),
+             "records": 11.0 * first}  # fmt: skip
+    return pd.DataFrame(found)
 
 
 def files_of(statements, errors, population=None, *, config=None, **frames):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pairs import Pairs, in_turn
 from peers import comparison as machinery
+from peers import linked
 from peers.__main__ import ALL, main
 from peers.comparison import Case, Comparison, LeftOutError, compare
 from peers.report import HEADER, line, write
@@ -97,6 +98,14 @@ def test_the_page_shows_every_comparison_there_is():
     shown = [(row[0], row[1], row[2].split(" (")[0], row[5]) for row in rows[1:]]
     assert shown == [(c.question, f"`{c.ours}`", c.peer.split(" (")[0], c.differs) for c in ALL]
     assert len({c.name for c in ALL}) == len(ALL)
+
+
+def test_the_page_shows_every_way_to_protect_linked_tables():
+    rows = read(DOCS / "beside-peers-linked.csv")
+    assert tuple(rows[0]) == linked.HEADER
+    assert [row[0] for row in rows[1:]] == list(linked.WAYS)
+    # What comes back is part of what is withheld, and more to who knows more.
+    assert all(int(row[2]) <= int(row[4]) <= int(row[1]) for row in rows[1:])
 
 
 def test_a_comparison_that_is_not_there_is_refused(monkeypatch, capsys):

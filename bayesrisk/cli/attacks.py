@@ -194,6 +194,10 @@ def bounds(
     time_limit: Annotated[
         str | None, typer.Option(help="Seconds for each component of the integer system [none].")
     ] = None,
+    node_limit: Annotated[
+        str | None,
+        typer.Option(help="Linear programs and nodes for each component, on any machine [none]."),
+    ] = None,
 ) -> None:
     """Bound the true counts behind rounded, withheld or otherwise coarsened ones, and prove it."""
     from bayesrisk.experiments.reconstruction import BoundsStudy
@@ -204,6 +208,7 @@ def bounds(
         known_rule=not no_rule,
         solver=solver,
         time_limit=optional_number(time_limit, "time_limit"),
+        node_limit=_nodes(node_limit, joint=False),
     )
     summary = how.run(study, output, "bounds")
     how.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])

@@ -506,7 +506,7 @@ class BoundsStudy(Study):
     ----------
     tables : path-like
         Folder of tables, as for :class:`ReconstructionStudy`.
-    scope, known_rule, solver, time_limit : object
+    scope, known_rule, solver, time_limit, node_limit : object
         As for :func:`count_bounds`.
     blocks_per_shard : int, optional
         Blocks after which a shard ends; by default enough for about 64 shards, and at most 250.
@@ -518,6 +518,7 @@ class BoundsStudy(Study):
     known_rule: bool = True
     solver: str = "highs"
     time_limit: float | None = None
+    node_limit: int | None = None
     blocks_per_shard: int | None = None
 
     caches: ClassVar = (_open,)
@@ -541,6 +542,7 @@ class BoundsStudy(Study):
             "known_rule": check.flag(self.known_rule, "known_rule"),
             "solver": self.solver,
             "time_limit": limit,
+            "node_limit": checked_nodes(self.node_limit, self.solver),
             "blocks_per_shard": size,
             "shards": len(source.starts(scope, size)),
             "version": __version__,
@@ -551,8 +553,8 @@ class BoundsStudy(Study):
         config = self.config
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["scope"], config["blocks_per_shard"])
-        options = {name: config[name] for name in ("scope", "known_rule", "solver", "time_limit")}
-        found = count_bounds(tables, **options)
+        names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
+        found = count_bounds(tables, **{name: config[name] for name in names})
         conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
         return {
             "bounds": arrow_table(found.counts),

@@ -5,6 +5,8 @@ written.
 """
 
 import argparse
+import contextlib
+import tempfile
 from pathlib import Path
 
 from peers import budgets, files, matching, noise, posteriors, programs, protections
@@ -29,13 +31,15 @@ def main() -> None:
     unknown = [name for name in asked.names if name not in names]
     if unknown:
         parser.error(f"no comparison is called {unknown[0]!r}")
-    results = []
-    for comparison in ALL:
-        if not asked.names or comparison.name in asked.names:
-            results.append(compare(comparison))
-            print(line(results[-1]), flush=True)
-    if asked.to:
-        write(results, asked.to)
+    to, results = asked.to and asked.to.resolve(), []
+    # Some tools leave files where they run.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for comparison in ALL:
+            if not asked.names or comparison.name in asked.names:
+                results.append(compare(comparison))
+                print(line(results[-1]), flush=True)
+        if to:
+            write(results, to)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from peers.comparison import Result
+from peers import linked
+from peers.comparison import LeftOutError, Result, version
 
 HEADER = ("Question", "bayesrisk", "Beside", "Time of the other / ours", "Equal", "Not the same")
 OWN = ("bayesrisk", "numpy", "scipy", "numba", "pandas", "pyarrow", "highspy")
@@ -33,6 +34,11 @@ def write(results: Sequence[Result], folder: Path) -> None:
         for r in results
     ]
     table(folder / "beside-peers.csv", HEADER, rows)
+    try:
+        version("pytauargus")
+        table(folder / "beside-peers-linked.csv", linked.HEADER, linked.rows())
+    except LeftOutError as reason:
+        print(f"linked tables: left out: {reason}")
     load = os.getloadavg()[2] / (os.cpu_count() or 1)
     ran = [
         ("Python", platform.python_version()),

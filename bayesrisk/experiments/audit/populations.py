@@ -43,7 +43,12 @@ from bayesrisk.risk.audit.adversaries import (
     sampled_places,
 )
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
-from bayesrisk.risk.audit.release_checks import DIFFERENCES, release_differences
+from bayesrisk.risk.audit.release_checks import (
+    DIFFERENCES,
+    NO_PROOFS,
+    release_differences,
+    release_proofs,
+)
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
@@ -415,6 +420,29 @@ class PopulationInParts:
         for frame in (errors, whole):
             frame.insert(0, "release", number)
         return errors, whole
+
+    def proofs(
+        self, protection: Protection, number: int, rows: IntArray, most: int
+    ) -> pd.DataFrame:
+        """Return what a release proves of places where rows live, of about so many counts."""
+        tables = self.question.workload.tables.values()
+        told = [n for n in self.schema.names if any(n in table.factors for table in tables)]
+        frames, left = [NO_PROOFS], most
+        for part in self.parts_of(rows):
+            start, stop = self.known.rows[part : part + 2]
+            audited, release = self.part(part), self.release(protection, number, part)[1]
+            work = release.tables.workload
+            size = sum(len(table.cells) for table in work.at(work.levels[-1]).values())
+            places = np.unique(audited.place[rows[(rows >= start) & (rows < stop)] - start])
+            places = places[: max(left // size, left == most)]
+            if not places.size:
+                break
+            truth, codes = audited.true_tables(work), audited.codes[places]
+            found = release_proofs(release.tables, truth, codes.tolist(), whole=told)
+            found["people"] = [audited.rows_of(p).size for p in places.tolist()]
+            frames.append(found.assign(release=number))
+            left -= size * places.size
+        return pd.concat(frames, ignore_index=True)
 
     def spots(
         self, protection: Protection, number: int, statements: pd.DataFrame, targets: int

@@ -109,6 +109,14 @@ def _error(value: float, low: float, high: float) -> str:
     return one if math.isnan(low) else interval_text(value, low, high, error_text, math.inf)
 
 
+def _share(part: float, whole: float) -> str:
+    return "–" if math.isnan(part) else f"{part:,.0f} of {whole:,.0f}"
+
+
+def _widths(*values: float) -> str:
+    return " / ".join("no limit" if math.isinf(value) else _plain(value) for value in values)
+
+
 def _plains(*values: object) -> str:
     return " / ".join(map(_plain, values))
 
@@ -149,6 +157,17 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
     "Cost of each protection": ("costs", [
         ("a count is off by", "error error_lower error_upper", _error),
         ("withheld (%)", "withheld", _percent),
+    ]),
+    "What the counts of one release prove, whatever was believed before": ("proofs", [
+        ("in places", "places", _plain),
+        ("not stated exactly", "coarsened counts", _share),
+        ("of these recovered", "recovered coarsened", _share),
+        ("and 0", "empty", _plain),
+        ("counts of 1 and 2 recovered", "small_recovered small", _share),
+        ("not 0, which it does not say itself", "at_least_one", _plain),
+        ("mean width by itself / together", "width_stated width", _widths),
+        ("records proved", "records people", _share),
+        ("ends proved and reached", "decided counts", _share),
     ]),
     "Every check": ("checks", [
         ("check", "check", _plain),
@@ -193,6 +212,26 @@ def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, html.PageTable]:
     return found
 
 
+def proofs_text(proofs: pd.DataFrame) -> str:
+    """Return in a sentence what the counts of one release prove under each protection."""
+    rows = proofs.to_dict(orient="records")
+    open_, said = [row for row in rows if row["limited"] and row["coarsened"]], []
+    back = [
+        f"{_share(row['recovered'], row['coarsened'])} under {row['protection']}"
+        for row in sorted(open_, key=lambda row: -row["recovered"]) if row["recovered"]
+    ]  # fmt: skip
+    for names, before, after in (
+        (back, "counts that one release does not state exactly follow from all of them: ", ""),
+        ([r["protection"] for r in open_ if not r["recovered"]], "none follows under ", ""),
+        ([r["protection"] for r in rows if not r["coarsened"]], "", ": all stated exactly"),
+        ([r["protection"] for r in rows if not r["limited"]], "none can be proved under ", ""),
+    ):
+        if names:
+            said.append(before + listed(names) + after)
+    text = "; ".join(said)
+    return text[:1].upper() + text[1:]
+
+
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
     """Return the people whose own records tell most under each protection, of one population.
 
@@ -217,7 +256,7 @@ def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFram
 
 # The files.
 
-_DOWNLOADS = ("measures", "comparisons", "costs", "calibration", "checks", "at-risk")
+_DOWNLOADS = ("measures", "comparisons", "costs", "proofs", "calibration", "checks", "at-risk")
 
 
 def audit_files(
@@ -231,6 +270,7 @@ def audit_files(
     costs: pd.DataFrame,
     calibration: pd.DataFrame,
     targets: pd.DataFrame,
+    proofs: pd.DataFrame,
     choice: pd.DataFrame | None = None,
     settings: pd.DataFrame | None = None,
 ) -> dict[str, bytes]:
@@ -241,7 +281,7 @@ def audit_files(
     """
     frames = {
         "measures": measures, "comparisons": comparisons, "costs": costs,
-        "calibration": calibration, "checks": checks,
+        "calibration": calibration, "checks": checks, "proofs": proofs,
     }  # fmt: skip
     if choice is not None and settings is not None:
         frames |= {"choice": choice, "settings": settings}
@@ -252,14 +292,16 @@ def audit_files(
     populations, risks = [], []
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
-            mine, pairs, cost, people = (
-                of_population(frame, name) for frame in (measures, comparisons, costs, targets)
+            mine, pairs, cost, people, proved = (
+                of_population(f, name) for f in (measures, comparisons, costs, targets, proofs)
             )
             # A name may be no name of a file.
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             drawn = _figures(mine, pairs, cost, Path(folder), end, title)
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
-            populations.append({"name": name, **_answer(mine, pairs, cost, config), **drawn})
+            answer = _answer(mine, pairs, cost, config)
+            answer["lines"]["Proved by counts"] = proofs_text(proved)
+            populations.append({"name": name, **answer, **drawn})
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     frames["at-risk"] = pd.concat(risks, ignore_index=True)

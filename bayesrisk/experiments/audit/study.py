@@ -63,19 +63,20 @@ from bayesrisk.risk.audit import (
 from bayesrisk.risk.audit.checks import constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES
+from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Schema, Workload
 
 LAYOUT = Layout(
     "run of an audit",
-    kinds=("differences", "errors", "spots", "statements"),
-    merged=("differences", "errors", "spots", "statements"),
+    kinds=("differences", "errors", "proofs", "spots", "statements"),
+    merged=("differences", "errors", "proofs", "spots", "statements"),
     confidential=True,  # all of it is computed from confidential records
 )
 _PROTECTIONS = "protections.json"
 _FIRST = 8  # releases, before it is asked whether they are enough
 _SPOTS = 20  # targets of each protection whose beliefs are found once more
+_PROVED = 5000  # counts of each protection of which it is asked what they prove
 _OF_PROCESS = ("_populations", "_shards", "_trials", "_widths")  # of every process
 
 
@@ -466,12 +467,16 @@ class AuditStudy(Study):
         for one in (errors, differences):
             one.insert(0, "protection", trial.protection.name)
         # Some statements once more by a plain way: under the first release that results are about.
-        spots = NO_SPOTS.copy()
+        spots, proofs = NO_SPOTS.copy(), NO_PROOFS.copy()
         if (not step and self.goal is None) or step >= PROOF:
             number_of_shards = sum(one == name for one, *_ in self._shards)
             some = -(-_SPOTS // number_of_shards)
             spots = population.spots(trial.protection, trial.releases[0], frame, some)
-        frames = {"differences": differences, "errors": errors, "spots": spots, "statements": frame}
+            some = -(-_PROVED // number_of_shards)
+            proofs = population.proofs(trial.protection, trial.releases[0], rows, some)
+        proofs.insert(0, "protection", trial.protection.name)
+        frames = {"differences": differences, "errors": errors, "proofs": proofs}
+        frames |= {"spots": spots, "statements": frame}
         if name:
             for one in (frame, spots):
                 one["target"] = f"{name}:" + one["target"].astype(str)
@@ -481,8 +486,8 @@ class AuditStudy(Study):
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return measures, comparisons and report of a complete run."""
-        statements, errors, differences, spots = (
-            folder.frame(kind) for kind in ("statements", "errors", "differences", "spots")
+        statements, errors, differences, spots, proofs = (
+            folder.frame(k) for k in ("statements", "errors", "differences", "spots", "proofs")
         )
         more: dict[str, pd.DataFrame] = {}
         protections = list(self.protections)
@@ -491,8 +496,8 @@ class AuditStudy(Study):
             more = {"choice": choice, "settings": settings}
             first = {one.protection.name: one.releases.start for one in made}
             protections = [one.protection for one in made]
-            statements, errors, differences, spots = (
-                _since(frame, first) for frame in (statements, errors, differences, spots)
+            statements, errors, differences, spots, proofs = (
+                _since(frame, first) for frame in (statements, errors, differences, spots, proofs)
             )
         parts: dict[str, list[pd.DataFrame]] = {}
         for name, population in self._populations.items():
@@ -503,7 +508,9 @@ class AuditStudy(Study):
                 population,
                 protections,
             )
-            for kind, frame in (frames | {"costs": costs(of_population(errors, name))}).items():
+            frames["costs"] = costs(of_population(errors, name))
+            frames["proofs"] = proof_totals(of_population(proofs, name))
+            for kind, frame in frames.items():
                 if name:
                     frame.insert(0, POPULATION, name)
                 parts.setdefault(kind, []).append(frame)

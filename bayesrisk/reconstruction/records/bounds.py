@@ -35,7 +35,12 @@ from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
 from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+from bayesrisk.reconstruction.solvers.model import (
+    Deadline,
+    Limits,
+    SolverBackend,
+    checked_nodes,
+)
 from bayesrisk.tables.published import SeveralTables, one_release
 from bayesrisk.tables.workload import Workload
 
@@ -51,6 +56,8 @@ _NODES, _FRUITLESS = 300, 3
 _QUICK = 20
 #: Share of the open ends that a round aims at, after one at all of them.
 _SHARE = 0.5
+#: Nodes of a question to the general solver where there is a limit: it counts as so many programs.
+_ASKED = 50
 
 
 class _Ends:
@@ -90,8 +97,9 @@ class _Ends:
         self._together()
         self._at_once(self._least(self.open))
         for end in self.open.tolist():
-            while self.seen[end] < self.goal[end] and self._asked(end):
-                pass
+            while self.seen[end] < self.goal[end] and not self._deadline.late:
+                if not self._asked(end):
+                    break
 
     def _find(
         self, objective: IntArray, least: int | None, nodes: int = _NODES
@@ -188,8 +196,11 @@ class _Ends:
             np.append(model.row_low, self.seen[end] + 1),
             np.append(model.row_high, self.goal[end]),
         )  # fmt: skip
-        nothing = np.zeros(model.low.size, np.int64)
-        answer = self._solver.solve(beyond, nothing, limits=self._deadline.limits)
+        nothing, limits = np.zeros(model.low.size, np.int64), self._deadline.limits
+        if limits.nodes is not None:
+            limits = replace(limits, nodes=min(limits.nodes, _ASKED))
+            self._deadline.spend(_ASKED)
+        answer = self._solver.solve(beyond, nothing, limits=limits)
         if answer.values is not None:
             return self._note(answer.values)
         if answer.status == Status.INFEASIBLE:
@@ -214,7 +225,7 @@ def _distinct(model: IntegerModel) -> tuple[IntegerModel, IntArray]:
 
 
 def _row_ends(
-    program: Program, point: IntArray, solver: SolverBackend, seconds: float | None
+    program: Program, point: IntArray, solver: SolverBackend, limits: Limits
 ) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
     """Return the ends of all rows of a program, and whether each of them is reached."""
     p = program.arrays
@@ -224,7 +235,7 @@ def _row_ends(
         a, b = p.first_row[k], p.first_row[k + 1]
         model, at = _distinct(solution_model(program, [k]))
         star = point[p.first_var[k] : p.first_var[k + 1]]
-        ends = _Ends(model, star, solver, Deadline(seconds))
+        ends = _Ends(model, star, solver, Deadline(limits.seconds, limits.nodes))
         ends.settle()
         most, least = np.split(ends.goal, 2)
         low[a:b], high[a:b] = -least[at], most[at]
@@ -356,7 +367,7 @@ def _answers(
     solution: Solution,
     asked: Sequence[_Question],
     solver: SolverBackend,
-    seconds: float | None,
+    limits: Limits,
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
     good = solution.solved
@@ -365,7 +376,7 @@ def _answers(
     inside = np.flatnonzero(good[found.block])[program.entry]
     program = replace(program, low=low[inside], high=high[inside])
     point = entries(star, program.block, program.cell)
-    *ends, below, above = _row_ends(program, point, solver, seconds)
+    *ends, below, above = _row_ends(program, point, solver, limits)
     endless, given, answers, number = _endless(problem, bounds), iter(rows), [], 0
     for one in asked:
         least, most = one.ranges.whole(slice(None))
@@ -496,6 +507,7 @@ def count_bounds(
     known_rule: bool = True,
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
+    node_limit: int | None = None,
 ) -> CountBounds:
     """Return the smallest and the largest true count of every published cell, proved and reached.
 
@@ -521,6 +533,9 @@ def count_bounds(
         See :func:`make_solver`.
     time_limit : float, optional
         Seconds for each component of the integer system; none by default.
+    node_limit : int, optional
+        Linear programs and nodes of branch and bound for each component; none by default.  What it
+        leaves open is the same on a slow machine.  Not for solvers of PuLP.
 
     Returns
     -------
@@ -553,6 +568,7 @@ def count_bounds(
     if time_limit is not None:
         time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
     backend = make_solver(solver)
+    limits = Limits(time_limit, nodes=checked_nodes(node_limit, backend.name))
     levels = tables.workload.levels
     scope = levels[-1] if scope is None else check.choice(scope, "scope", levels)
     more = None if queries is None else check.instance(queries, Workload, "queries")
@@ -567,12 +583,12 @@ def count_bounds(
     others = () if more is None else tuple(more.tables.values())
     problem = published_rows(tables, scope=scope, known_rule=known_rule, others=others)
     bounds = block_bounds(problem)
-    solution = solve(problem, bounds, solver=backend, seconds=time_limit, loose=True)
+    solution = solve(problem, bounds, solver=backend, limits=limits, loose=True)
     asked = _published(problem)
     known = len(asked)
     if more is not None:
         asked += _others(problem, asked, more)
-    answers = _answers(problem, bounds, solution, asked, backend, time_limit)
+    answers = _answers(problem, bounds, solution, asked, backend, limits)
     chosen = slice(known, None) if more is not None else slice(known)
     frames = [
         _frame(one, answer) for one, answer in zip(asked[chosen], answers[chosen], strict=True)

@@ -18,6 +18,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
+from bayesrisk.reconstruction.records.climb import solve_blocks
 from bayesrisk.reconstruction.records.kernels import FIXED, OPEN
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
@@ -251,7 +252,7 @@ def reconstruct(
     problem = published_rows(
         tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
     )
-    solution = solve(problem, block_bounds(problem), solver=backend, seconds=time_limit)
+    solution = solve_blocks(problem, solver=backend, limits=Limits(time_limit))
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
         deviation = add_nearest(problem, solution, backend, time_limit)
@@ -547,7 +548,7 @@ def solution_variability(
     )
     bounds = block_bounds(problem)
     if solution is None:
-        star = solve(problem, bounds, solver=backend, seconds=time_limit)
+        star = solve(problem, bounds, solver=backend, limits=Limits(time_limit))
     else:
         star = Solution(
             list(solution.status), block=solution.block, cell=solution.cell, count=solution.count

@@ -101,13 +101,13 @@ def solve(
     bounds: BlockBounds,
     *,
     solver: SolverBackend,
-    seconds: float | None,
+    limits: Limits,
     loose: bool = False,
 ) -> Solution:
     """Return a solution of every block, with proof of uniqueness where there is one.
 
-    ``seconds`` limits the solver for each component that the search does not settle.  Blocks with
-    cells of any number keep their other records where ``loose``.
+    ``limits`` are those of each component that the search does not settle.  Blocks with cells of
+    any number keep their other records where ``loose``.
     """
     size = problem.geoids.size
     solution = Solution(
@@ -126,7 +126,7 @@ def solve(
         texts = {r: row_conflict(problem, program, r, solver) for r in set(wrong.values())}
         causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
         _give_up(problem, solution, causes, good)
-    star, found = solve_components(program, solver, Limits(seconds))
+    star, found = solve_components(program, solver, limits)
     _note_statuses(problem, program, found, solution, solver)
     # One more record in a cell that no count bounds fits, too.
     for b in np.flatnonzero((bounds.status == kernels.TOPLESS) & good):
@@ -228,7 +228,8 @@ def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> 
     p = program.arrays
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
     for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
-        model, deadline = solution_model(program, [k]), Deadline(limits.seconds)
+        model = solution_model(program, [k])
+        deadline = Deadline(limits.seconds, limits.nodes)
         # Few of its cells are not 0 in a solution: any of them do to begin with.
         linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
         objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])

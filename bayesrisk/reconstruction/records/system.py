@@ -8,6 +8,7 @@ cell in any row that is zero is dead, and never listed.
 """
 
 import itertools
+import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from bayesrisk.tables.workload import Workload
 
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000
+_SAID = 10  # tables that an error names
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,27 @@ def space_of(schema: Schema, tables: Sequence[Table]) -> CellSpace:
     """
     space = CellSpace(schema, merged_codes(schema, tables))
     if space.size > MAX_CELLS:
+        kept, left = _coarse_tables(schema, tables)
+        names = [table.name for table in tables if table not in kept]
+        better = f": without {', '.join(names)} it is {left}" if kept and len(names) < _SAID else ""
         raise ArgumentError(
-            f"the tables must tell at most {MAX_CELLS} cells apart, got {space.size}"
+            f"the tables must tell at most {MAX_CELLS} cells apart, got {space.size}{better}"
         )
     return space
+
+
+def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table], int]:
+    """Return most of some tables, which tell few cells apart, and how many.
+
+    Of all attributes the one with most bins for each table that has it goes first.
+    """
+    kept = list(tables)
+    while (space := CellSpace(schema, merged_codes(schema, kept))).size > MAX_CELLS // 10:
+        bins = dict(zip(schema.names, space.shape, strict=True))
+        using = {name: [t for t in kept if name in t.factors] for name in bins if bins[name] > 1}
+        worst = max(using, key=lambda name: math.log(bins[name]) / len(using[name]))
+        kept = [table for table in kept if worst not in table.factors]
+    return kept, space.size
 
 
 def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:

@@ -266,6 +266,7 @@ class Sifted:
         self._feasible &= not self._bound(low, high)
         while not self._deadline.late:
             stop_at(self._highs, self._deadline)
+            self._deadline.spend()
             self._highs.setOptionValue("simplex_strategy", _PRIMAL if self._feasible else _DUAL)
             self._highs.run()
             status = self._highs.getModelStatus()

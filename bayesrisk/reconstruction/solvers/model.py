@@ -158,10 +158,11 @@ class SolverBackend(Protocol):
 
 
 class Deadline:
-    """A point in time, some seconds from now, on a clock that only goes forward; or never."""
+    """When work ends: some seconds from now, after a number of linear programs, or never."""
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(self, seconds: float | None = None, nodes: int | None = None) -> None:
         self._end = np.inf if seconds is None else time.perf_counter() + seconds
+        self._nodes = nodes
 
     @property
     def left(self) -> float:
@@ -170,20 +171,25 @@ class Deadline:
 
     @property
     def late(self) -> bool:
-        """True once the time is over."""
-        return self.left <= 0.0
+        """True once the time is over, or all programs are spent."""
+        return self.left <= 0.0 or (self._nodes is not None and self._nodes <= 0)
+
+    def spend(self, nodes: int = 1) -> None:
+        """Count programs as solved."""
+        if self._nodes is not None:
+            self._nodes -= nodes
 
     def sooner(self, seconds: float) -> "Deadline":
         """Return the deadline that is some seconds from now, or this one if it comes first."""
         found = Deadline(seconds)
-        found._end = min(found._end, self._end)
+        found._end, found._nodes = min(found._end, self._end), self._nodes
         return found
 
     @property
     def limits(self) -> Limits:
         """Limits that remain for the next call of a solver."""
         left = self.left
-        return Limits(seconds=None if np.isinf(left) else left)
+        return Limits(seconds=None if np.isinf(left) else left, nodes=self._nodes)
 
 
 # -----------------------------------------------------------------------------

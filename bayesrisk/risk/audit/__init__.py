@@ -6,7 +6,7 @@ from bayesrisk.risk.audit.checks import audit_checks
 from bayesrisk.risk.audit.comparisons import compare
 from bayesrisk.risk.audit.measures import audit_calibration, audit_measures, audit_targets, costs
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.release_checks import release_differences
+from bayesrisk.risk.audit.release_checks import release_differences, release_proofs
 from bayesrisk.risk.audit.spot_checks import spot_comparisons
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "costs",
     "readings",
     "release_differences",
+    "release_proofs",
     "spot_comparisons",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -12,8 +12,11 @@ import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import bdtr, bdtrc
 
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, SuppressedCounts
-from bayesrisk.tables import PublishedTables
+from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables.likelihoods import UNBOUNDED, TrueCounts
 
 Row = dict[str, Any]
 #: A row of :func:`release_differences` is about the counts that have all of these in common.
@@ -195,3 +198,110 @@ def _least_ratio(law: NoiseSpec, cells: int, alpha: float) -> float:
     seen = brentq(lambda u: u - 1.0 - math.log(u) - needed, 1.0, far)
     rest = 1.0 - USUALLY / math.sqrt(worth)
     return float((seen / rest) ** (2.0 / _power(law))) if rest > 0.0 else math.inf
+
+
+# What counts prove by themselves, whatever an adversary believed before.
+
+#: Columns of :func:`release_proofs`, each a number.
+PROOFS = [
+    "counts", "limited", "coarsened", "recovered", "empty", "small", "small_recovered",
+    "at_least_one", "decided", "people", "width_stated", "width", "records",
+]  # fmt: skip
+_WHOLE = len(PROOFS) - 3  # of them whole numbers
+#: Proofs of no release.
+NO_PROOFS = pd.DataFrame(
+    {"release": pd.Series(dtype="int64"), "place": pd.Series(dtype="str")}
+    | {name: pd.Series(dtype="int64") for name in PROOFS[:_WHOLE]}
+    | {name: pd.Series(dtype="float64") for name in PROOFS[_WHOLE:]}
+)
+_NODES = 1000  # for each place, so that the answer does not depend on the machine
+_MOST_CELLS = 2**11
+
+
+def release_proofs(
+    tables: PublishedTables,
+    truth: PublishedTables,
+    places: Sequence[str],
+    *,
+    whole: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return what the published counts of each place prove together.
+
+    Parameters
+    ----------
+    tables, truth : PublishedTables
+        Tables of a release, and the true ones.
+    places : sequence of str
+        Codes of places of the finest level, in order: the tables of each are read by themselves.
+    whole : sequence of str
+        Attributes that a whole record has.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``place``.  Of its ``counts`` some are ``limited``, that is, exclude some
+        true ones, which noisy ones do not; those that stand for several true ones are
+        ``coarsened``.  Of these one true count is left of those that are ``recovered``, some of
+        them ``empty`` (it is 0); ``small`` are truly 1 or 2, and ``small_recovered`` come back;
+        ``at_least_one`` could be 0 by themselves and are not; ``width_stated`` and ``width`` are
+        sums of the largest less the smallest true count, by itself and by all counts together.
+        ``decided`` are counts whose ends are known to be reached.  ``records`` is how many records
+        are proved with all of ``whole``; missing where it has more than 2,048 combinations.
+    """
+    level, schema = tables.workload.levels[-1], tables.workload.schema
+    at = np.searchsorted(tables.geoids[level], np.asarray(places))
+    names = [*tables.workload.at(level)]
+    exact = TrueCounts()
+    read = [name for name in names if tables.laws.get((level, name), exact).limiting]
+    ends, true = [], []
+    for name in names:
+        low, high = tables.support(level, name, at)
+        seen = name in read
+        ends.append(np.stack([low, high] if seen else [0 * low, 0 * low + UNBOUNDED]))
+        true.append(truth.counts[level, name][at].toarray())
+    stated, actual = np.concatenate(ends, axis=2), np.concatenate(true, axis=1)
+    known, sure = stated.copy(), np.ones(actual.shape, np.bool_)
+    records = np.zeros(len(places))
+    if read:
+        work = tables.workload.select(levels=[level], tables=read)
+        some = PublishedTables(
+            work,
+            {level: tables.geoids[level][at]},
+            {key: tables.counts[key][at] for key in work.tables},
+            {key: part[at] for key, part in tables.suppressed.items() if key in work.tables},
+            {key: law for key, law in tables.laws.items() if key in work.tables},
+        )
+        column = np.repeat([name in read for name in names], [part.shape[1] for part in true])
+        frame = count_bounds(some, node_limit=_NODES).counts
+        shape = len(places), int(column.sum())
+        for side, end in enumerate(("low", "high")):
+            known[side][:, column] = frame[end].fillna(UNBOUNDED).to_numpy(np.int64).reshape(shape)
+        sure[:, column] = (frame["status"] == Status.PROVED).to_numpy().reshape(shape)
+        if math.prod(schema.attribute(name).size for name in whole) > _MOST_CELLS:
+            records[:] = np.nan
+        elif whole:
+            cross = Workload.of(schema, [tuple(whole)], levels=[level])
+            least = count_bounds(some, queries=cross, node_limit=_NODES).counts["low"]
+            records = least.to_numpy(np.float64).reshape(len(places), -1).sum(axis=1)
+    width, left = stated[1] - stated[0], known[1] - known[0]
+    wide = width > 0
+    found, small = wide & (left == 0), wide & (actual > 0) & (actual <= 2)
+    each = {
+        "counts": np.ones_like(wide), "limited": (stated[0] > 0) | (stated[1] < UNBOUNDED),
+        "coarsened": wide, "recovered": found,
+        "empty": found & (known[1] == 0), "small": small, "small_recovered": small & found,
+        "at_least_one": wide & (stated[0] == 0) & (known[0] > 0), "decided": sure | ~wide,
+        "width_stated": np.where(stated[1] < UNBOUNDED, width, np.inf),
+        "width": np.where(known[1] < UNBOUNDED, left, np.inf),
+    }  # fmt: skip
+    sums = {name: part.sum(axis=1) for name, part in each.items()}
+    return pd.DataFrame({"place": np.asarray(places, dtype=object), **sums, "records": records})
+
+
+def proof_totals(proofs: pd.DataFrame) -> pd.DataFrame:
+    """Return the sums of proofs over places, and mean widths of coarsened counts, by protection."""
+    sums = proofs.groupby("protection", sort=False)[PROOFS].sum(skipna=False)
+    for name in ("width_stated", "width"):
+        sums[name] /= sums["coarsened"]
+    sums.insert(0, "places", proofs.groupby("protection", sort=False).size())
+    return sums.reset_index()

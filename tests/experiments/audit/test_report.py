@@ -112,6 +112,7 @@ def test_how_many_people_are_affected_most(screen, counted):
 
 def test_what_it_costs(screen):
     assert numbers(screen["lines"]["Cost"]) == [2.5, 25, 0]
+    assert numbers(screen["lines"]["Proved by counts"]) == [7, 40]
     assert [float(row["a count is off by"]) for row in screen["rows"]] == [0.0, 0.5, 2.5]
 
 

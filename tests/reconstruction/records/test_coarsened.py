@@ -447,6 +447,21 @@ def test_a_limit_of_time_leaves_bounds_that_hold():
     assert (found["high"] >= counts).all()
 
 
+@pytest.mark.parametrize("nodes", [20, 10_000])
+def test_a_limit_of_nodes_leaves_bounds_that_hold_the_same_each_time(nodes):
+    rng = np.random.default_rng(6)
+    true = person_tables(people(rng, [12], spread=0.5), tract=False)
+    tables = coarse(true, LAWS["nearest 3"])
+    every, found = count_bounds(tables).counts, count_bounds(tables, node_limit=nodes).counts
+    pd.testing.assert_frame_equal(found, count_bounds(tables, node_limit=nodes).counts)
+    assert (found["low"] <= every["low"]).all()
+    assert (found["high"] >= every["high"]).all()
+    decided = (found["status"] == "proved").to_numpy()
+    ends = ["low", "high"]
+    pd.testing.assert_frame_equal(found.loc[decided, ends], every.loc[decided, ends])
+    assert decided.all() == (nodes == 10_000)
+
+
 def test_the_command_writes_bounds_and_says_what_is_recovered(tmp_path):
     rng = np.random.default_rng(6)
     true = person_tables(people(rng, [5, 8, 9], spread=0.5), tract=False)
@@ -473,6 +488,7 @@ def test_bad_arguments_are_named():
         "tables must be": lambda: count_bounds("tables"),
         "scope must be one of": lambda: count_bounds(tables, scope="tract"),
         "time_limit must be > 0": lambda: count_bounds(tables, time_limit=0.0),
+        "node_limit must be >= 1": lambda: count_bounds(tables, node_limit=0),
         "known_rule must be": lambda: count_bounds(tables, known_rule=1),
         "queries must be of schema 's'": lambda: count_bounds(
             tables, queries=Workload(other, {("block", "A"): table(("a",))})

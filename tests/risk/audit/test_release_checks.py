@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
-from bayesrisk.risk.audit import release_differences
+from bayesrisk.risk.audit import release_differences, release_proofs
 from bayesrisk.risk.audit.release_checks import DIFFERENCES, _scale_p, law_checks
 from bayesrisk.tables import Microdata, Records, tabulate
 
@@ -233,3 +233,62 @@ def test_a_release_without_any_law_has_no_differences():
         release, spec=MechanismSpec("mine", {}, {("block", "R"): TrueCounts()})
     )
     assert set(release_differences(mixed, truth)["table"]) == {"R"}
+
+
+# What counts prove together, against all lists of records that the release allows.
+
+
+def lists_of(size):
+    """Return all histograms of at most so many people over sex and race, (lists, 6)."""
+    every = np.array(list(itertools.product(range(size + 1), repeat=6)))
+    return every[every.sum(axis=1) <= size]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("rounding", {"base": 3, "method": "nearest"}), ("threshold", {"least": 3}),
+     ("suppression", {"threshold": 2}), ("identity", {})],
+)  # fmt: skip
+def test_proofs_of_a_release_are_those_of_all_lists_that_fit(name, options):
+    records = people(number=60).persons
+    codes, sizes = np.unique(records.geoids, return_counts=True)
+    places = codes[sizes <= 2][:6].tolist()
+    release = make_mechanism(name, **options).release(people(number=60), workload=WORKLOAD, rng=1)
+    truth = tabulate(people(number=60), WORKLOAD)
+    found = release_proofs(release.tables, truth, places, whole=["sex", "race"])
+    tables = WORKLOAD.at("block")
+    weights = np.concatenate([t.incidence(SCHEMA, np.arange(6)).toarray() for t in tables.values()])
+    lists = lists_of(6)  # nothing here allows more than a few people of a place
+    for place, row in zip(places, found.to_dict(orient="records"), strict=True):
+        at = [int(np.searchsorted(release.tables.geoids["block"], place))]
+        low, high = (
+            np.concatenate(side, axis=1)[0]
+            for side in zip(
+                *(release.tables.support("block", t, np.array(at)) for t in tables), strict=True
+            )
+        )
+        true = np.concatenate([truth.counts["block", t][at].toarray()[0] for t in tables])
+        counts = lists @ weights.T
+        fits = ((low <= counts) & (counts <= high)).all(axis=1)
+        least, most = counts[fits].min(axis=0), counts[fits].max(axis=0)
+        wide, exact = low < high, (low < high) & (least == most)
+        assert row["coarsened"] == wide.sum()
+        assert row["recovered"] == exact.sum()
+        assert row["empty"] == (exact & (most == 0)).sum()
+        assert row["small_recovered"] == (exact & (true > 0) & (true <= 2)).sum()
+        assert row["at_least_one"] == (wide & (low == 0) & (least > 0)).sum()
+        assert row["records"] == lists[fits].min(axis=0).sum()
+        assert row["decided"] == row["counts"] == low.size
+        if (high < 100).all():
+            assert row["width"] == (most - least)[wide].sum()
+    assert (found["coarsened"].sum() == 0) == (name == "identity")
+
+
+def test_noise_proves_nothing():
+    mechanism = make_mechanism("discrete-gaussian", rho="1", **BUDGET)
+    release, truth, _ = released(mechanism)
+    places = release.tables.geoids["block"].tolist()
+    found = release_proofs(release.tables, truth, places, whole=["sex", "race"])
+    nothing = ["limited", "recovered", "at_least_one", "records"]
+    assert (found[nothing] == 0).to_numpy().all()
+    assert np.isinf(found["width"]).all()

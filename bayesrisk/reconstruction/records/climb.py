@@ -1,0 +1,208 @@
+"""Records of blocks whose counts leave room, found by putting and taking them one by one.
+
+A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block of
+a few people.  But such counts mostly allow many lists of records, and it is enough to find two: the
+block is then feasible, and not unique.  The blocks of which none, or no other, is found in time are
+left to bounds and programs.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesrisk._numba import kernel
+from bayesrisk._validation import IntArray
+from bayesrisk.reconstruction.records.kernels import UNBOUNDED
+from bayesrisk.reconstruction.records.problem import CountRanges, PublishedRows, block_bounds
+from bayesrisk.reconstruction.records.solve import Solution, first_differences, solve
+from bayesrisk.reconstruction.records.system import columns_of
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import Limits
+from bayesrisk.reconstruction.solvers.model import SolverBackend
+
+#: Changes after which a climb ends, beside four for each record; from one first cell to the next.
+_STEPS, _STRIDE = 1000, 7919
+#: Blocks whose counts are held whole.
+_TOGETHER = 256
+
+
+class Climb(NamedTuple):
+    """A block: rows of each cell and cells of each row, ends of rows, and where the climb is.
+
+    There are ``count`` records in each cell and ``total`` in each row; ``gain`` is the change of
+    the weighted distance by one more record of each cell.
+    """
+
+    cell_ptr: IntArray
+    cell_row: IntArray
+    row_ptr: IntArray
+    row_cell: IntArray
+    low: IntArray
+    high: IntArray
+    count: IntArray
+    total: IntArray
+    weight: IntArray
+    gain: IntArray
+
+
+@kernel
+def outside(w: Climb, row: int, more: int) -> int:
+    """Return the distance of the total of a row, and some more, from its ends."""
+    total = w.total[row] + more
+    return max(w.low[row] - total, 0) + max(total - w.high[row], 0)
+
+
+@kernel
+def add_gain(w: Climb, row: int, sign: int) -> None:
+    """Add the share of a row to the gains of its cells, or take it off."""
+    share = sign * w.weight[row] * (outside(w, row, 1) - outside(w, row, 0))
+    if share != 0:
+        for k in range(w.row_ptr[row], w.row_ptr[row + 1]):
+            w.gain[w.row_cell[k]] += share
+
+
+@kernel
+def put(w: Climb, cell: int, by: int) -> int:
+    """Put a record into a cell, or take one (-1); return the change of the total distance."""
+    change = 0
+    for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
+        row = w.cell_row[k]
+        before, after = outside(w, row, 0), outside(w, row, by)
+        change += after - before
+        # One more record of the row changes its distance by -1, 0 or 1, before and after.
+        if outside(w, row, 1) - before != outside(w, row, by + 1) - after:
+            add_gain(w, row, -1)
+            w.total[row] += by
+            add_gain(w, row, 1)
+        else:
+            w.total[row] += by
+    w.count[cell] += by
+    return change
+
+
+@kernel
+def loss(w: Climb, cell: int) -> int:
+    """Return the change of the weighted distance by one record less in a cell."""
+    change = 0
+    for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
+        row = w.cell_row[k]
+        change += w.weight[row] * (outside(w, row, -1) - outside(w, row, 0))
+    return change
+
+
+@kernel
+def climb(w: Climb) -> bool:
+    """Look for records that fit all rows; return whether ``w.count`` holds some.
+
+    The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
+    comes or goes that lowers sum_r w_r d_r most.  Where none does, the rows with d_r > 0 gain
+    weight (the breakout method: Morris, 1993).
+    """
+    n_cells, n_rows = w.count.size, w.total.size
+    w.count[:] = 0
+    w.total[:] = 0
+    w.weight[:] = 1
+    w.gain[:] = 0
+    left = 0
+    for row in range(n_rows):
+        left += outside(w, row, 0)
+        add_gain(w, row, 1)
+    first = 0
+    for _ in range(_STEPS + 4 * w.low.max()):
+        if left == 0:
+            return True
+        # Ties go to another cell each time: cells alike share the records.
+        first = (first + _STRIDE) % n_cells
+        best, least, by = -1, 0, 1
+        for k in range(n_cells):
+            cell = k + first if k + first < n_cells else k + first - n_cells
+            if w.gain[cell] < least:
+                best, least = cell, w.gain[cell]
+        if best < 0:
+            for cell in range(n_cells):
+                if w.count[cell] > 0 and loss(w, cell) < least:
+                    best, least, by = cell, loss(w, cell), -1
+        if best >= 0:
+            left += put(w, best, by)
+            continue
+        for row in range(n_rows):
+            if outside(w, row, 0) > 0:
+                add_gain(w, row, -1)
+                w.weight[row] += 1
+                add_gain(w, row, 1)
+    return False
+
+
+@kernel
+def has_others(w: Climb) -> bool:
+    """Return whether one record more, one less or one of another cell fits, too."""
+    for cell in range(w.count.size):
+        if w.gain[cell] == 0 or (w.count[cell] > 0 and loss(w, cell) == 0):
+            return True
+    for cell in range(w.count.size):
+        if w.count[cell] > 0:
+            # A record elsewhere must win back what this one costs.
+            lost, found = loss(w, cell), False
+            put(w, cell, -1)
+            for other in range(w.count.size):
+                found = found or (other != cell and w.gain[other] == -lost)
+            put(w, cell, 1)
+            if found:
+                return True
+    return False
+
+
+def _room(problem: PublishedRows) -> tuple[list[IntArray], IntArray]:
+    """Return block, cell and count of records that were found, and the blocks without."""
+    system, ranges = problem.system, problem.rows[0].ranges
+    shape = (system.cell_ptr.size - 1, system.family.size)
+    cells = sp.csr_array((system.cell_coef, system.cell_row, system.cell_ptr), shape=shape)
+    rows = system.cell_ptr, system.cell_row, *columns_of(cells)[:2]
+    work = [np.zeros(size, np.int64) for size in (shape[0], shape[1], shape[1], shape[0])]
+    star, rest = [np.zeros((3, 0), np.int64)], []
+    for first in range(0, problem.geoids.size, _TOGETHER):
+        for at, (low, high) in enumerate(
+            zip(*ranges.whole(slice(first, first + _TOGETHER)), strict=True)
+        ):
+            w = Climb(*rows, low, high, *work)
+            # A cell that no row limits may hold any number: that is for the bounds to say.
+            if (cells @ (high < UNBOUNDED).astype(np.int64)).all() and climb(w) and has_others(w):
+                here = np.flatnonzero(w.count)
+                star.append(np.stack([np.full_like(here, first + at), here, w.count[here]]))
+            else:
+                rest.append(first + at)
+    return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
+
+
+def solve_blocks(problem: PublishedRows, *, solver: SolverBackend, limits: Limits) -> Solution:
+    """Return a solution of every block as :func:`solve` does: of most coarsened ones by a climb."""
+    if not problem.coarsened or problem.larger or np.any(problem.system.cell_coef != 1):
+        return solve(problem, block_bounds(problem), solver=solver, limits=limits)
+    (block, cell, count), rest = _room(problem)
+    made = Solution([Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count)
+    # Every answer is tabulated again.
+    names = problem.system.queries
+    counts = sp.csr_array(made.histogram(problem) @ names.matrix.T)
+    wrong = np.array([*first_differences(problem.ranges, counts, names)], np.int64)
+    rest = np.union1d(rest, wrong)
+    ranges = problem.ranges
+    ranges = CountRanges(ranges.low[rest], ranges.high[rest], ranges.zero)
+    source = problem.rows[0]
+    own = CountRanges(source.ranges.low[rest], source.ranges.high[rest], source.ranges.zero)
+    part = replace(
+        problem, geoids=problem.geoids[rest], published=problem.published[rest], ranges=ranges,
+        rows=(replace(source, ranges=own, group=np.arange(rest.size)),),
+    )  # fmt: skip
+    others = solve(part, block_bounds(part), solver=solver, limits=limits)
+    for at, b in enumerate(rest.tolist()):
+        made.status[b] = others.status[at]
+        if at in others.conflict:
+            made.conflict[b] = others.conflict[at]
+    made.keep(~np.isin(made.block, rest))
+    parts = (made.block, rest[others.block]), (made.cell, others.cell), (made.count, others.count)
+    block, cell, count = (np.concatenate(pair) for pair in parts)
+    order = np.lexsort((cell, block))
+    made.block, made.cell, made.count = block[order], cell[order], count[order]
+    return made
