@@ -1,6 +1,7 @@
 """Sphinx configuration: a reference made from docstrings, pages and notebooks that are run."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 import published_numbers  # noqa: E402
+from docutils import nodes  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -89,8 +91,33 @@ def by_last_name(app, env, node, content):
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)
 
 
+#: A paper as pages and docstrings cite it, and where it is.
+PAPER = re.compile(r"(arXiv|doi):(\d[\w./()-]*\w)")
+PAPERS = {"arXiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
+
+
+def link_papers(app: object, doctree: nodes.document) -> None:
+    """Link every arXiv:... and doi:... of a page, wherever it stands in running text."""
+    for text in list(doctree.findall(nodes.Text)):
+        parents, node = [], text.parent
+        while node is not None:
+            parents.append(node)
+            node = node.parent
+        if any(isinstance(p, nodes.reference | nodes.literal | nodes.literal_block) for p in parents):
+            continue
+        parts, done = [], 0
+        for found in PAPER.finditer(text):
+            parts += [nodes.Text(text[done : found.start()])]
+            where = PAPERS[found[1]] + found[2]
+            parts += [nodes.reference("", found[0], refuri=where, internal=False)]
+            done = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[done:])])
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
+    app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
     app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]
