@@ -115,9 +115,44 @@ def link_papers(app: object, doctree: nodes.document) -> None:
             text.parent.replace(text, [*parts, nodes.Text(text[done:])])
 
 
+NUMBER = re.compile(r"[-+−]?[\d.,]+(?:e[-+]?\d+)?%?|NaN|nan|-?inf|<NA>|None|")
+
+
+def text_to_the_left(
+    app: object, pagename: str, templatename: str, context: dict[str, object], doctree: object
+) -> None:
+    """Mark columns of data frames that hold text, which the style aligns at the left."""
+
+    def table(found: re.Match[str]) -> str:
+        rows = [re.findall(r"<td>(.*?)</td>", r, re.DOTALL) for r in found[0].split("<tr")]
+        texts = {
+            i for row in rows for i, cell in enumerate(row) if not NUMBER.fullmatch(cell.strip())
+        }
+
+        def row(part: str) -> str:
+            cells = len(re.findall(r"<td>", part))
+            if cells:
+                number = iter(range(cells))
+                return re.sub("<td>", lambda _: mark("td", next(number)), part)
+            heads, width = len(re.findall(r"<th>", part)), max(map(len, rows))
+            number = iter(range(width - heads, width))
+            return re.sub("<th>", lambda _: mark("th", next(number)), part)
+
+        def mark(tag: str, column: int) -> str:
+            return f'<{tag} class="text">' if column in texts else f"<{tag}>"
+
+        parts = found[0].split("<tr")
+        return "<tr".join(row(part) if part.count("<th") != 1 or "<td" in part else part for part in parts)
+
+    if "dataframe" in str(context.get("body", "")):
+        whole = r'<table border="1" class="dataframe">.*?</table>'
+        context["body"] = re.sub(whole, table, str(context["body"]), flags=re.DOTALL)
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
+    app.connect("html-page-context", text_to_the_left)  # type: ignore[attr-defined]
     app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
     app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]
