@@ -62,6 +62,10 @@ html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sourcelink = False
+# The versions whose pages stand in folders beside this one, for the switch above the table of contents.
+html_context = {"versions": os.environ.get("DOCS_VERSIONS", "").split()}
+_SIDEBAR = ("brand", "search", "versions", "scroll-start", "navigation", "scroll-end")
+html_sidebars = {"**": [f"sidebar/{part}.html" for part in _SIDEBAR]}
 
 
 def copy_notebooks(app: object) -> None:
