@@ -62,7 +62,7 @@ html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sourcelink = False
-# The versions whose pages stand in folders beside this one, for the switch above the table of contents.
+# The versions whose pages stand in folders beside this one, for the switch between them.
 html_context = {"versions": os.environ.get("DOCS_VERSIONS", "").split()}
 _SIDEBAR = ("brand", "search", "versions", "scroll-start", "navigation", "scroll-end")
 html_sidebars = {"**": [f"sidebar/{part}.html" for part in _SIDEBAR]}
@@ -107,7 +107,9 @@ def link_papers(app: object, doctree: nodes.document) -> None:
         while node is not None:
             parents.append(node)
             node = node.parent
-        if any(isinstance(p, nodes.reference | nodes.literal | nodes.literal_block) for p in parents):
+        if any(
+            isinstance(p, nodes.reference | nodes.literal | nodes.literal_block) for p in parents
+        ):
             continue
         parts, done = [], 0
         for found in PAPER.finditer(text):
@@ -146,7 +148,9 @@ def text_to_the_left(
             return f'<{tag} class="text">' if column in texts else f"<{tag}>"
 
         parts = found[0].split("<tr")
-        return "<tr".join(row(part) if part.count("<th") != 1 or "<td" in part else part for part in parts)
+        return "<tr".join(
+            row(part) if part.count("<th") != 1 or "<td" in part else part for part in parts
+        )
 
     if "dataframe" in str(context.get("body", "")):
         whole = r'<table border="1" class="dataframe">.*?</table>'

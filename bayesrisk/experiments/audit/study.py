@@ -147,7 +147,8 @@ class AuditStudy(Study):
     ----------
     population : path-like, Records, data frame, SimulatedPopulation or mapping of str to these
         Folder of microdata, by place too, or file of records (Parquet or CSV), records that are
-        held or a frame of them (of pandas, Polars, Arrow), or a synthetic one; several by names.  Each of several is judged by itself, with the same seed, as it
+        held or a frame of them (of pandas, Polars, Arrow), or a synthetic one; several by names.
+        Each of several is judged by itself, with the same seed, as it
         would be alone: nothing is pooled, but that a goal is about the worst of them.  Then all
         results have a column ``population``, and ``target`` begins with the population's name.
     workload : Workload
