@@ -1,6 +1,7 @@
 """Sphinx configuration: a reference made from docstrings, pages and notebooks that are run."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 import published_numbers  # noqa: E402
+from docutils import nodes  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -60,6 +62,10 @@ html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sourcelink = False
+# The versions whose pages stand in folders beside this one, for the switch between them.
+html_context = {"versions": os.environ.get("DOCS_VERSIONS", "").split()}
+_SIDEBAR = ("brand", "search", "versions", "scroll-start", "navigation", "scroll-end")
+html_sidebars = {"**": [f"sidebar/{part}.html" for part in _SIDEBAR]}
 
 
 def copy_notebooks(app: object) -> None:
@@ -89,8 +95,72 @@ def by_last_name(app, env, node, content):
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)
 
 
+#: A paper as pages and docstrings cite it, and where it is.
+PAPER = re.compile(r"(arXiv|doi):(\d[\w./()-]*\w)")
+PAPERS = {"arXiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
+
+
+def link_papers(app: object, doctree: nodes.document) -> None:
+    """Link every arXiv:... and doi:... of a page, wherever it stands in running text."""
+    for text in list(doctree.findall(nodes.Text)):
+        parents, node = [], text.parent
+        while node is not None:
+            parents.append(node)
+            node = node.parent
+        if any(
+            isinstance(p, nodes.reference | nodes.literal | nodes.literal_block) for p in parents
+        ):
+            continue
+        parts, done = [], 0
+        for found in PAPER.finditer(text):
+            parts += [nodes.Text(text[done : found.start()])]
+            where = PAPERS[found[1]] + found[2]
+            parts += [nodes.reference("", found[0], refuri=where, internal=False)]
+            done = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[done:])])
+
+
+NUMBER = re.compile(r"[-+−]?[\d.,]+(?:e[-+]?\d+)?%?|NaN|nan|-?inf|<NA>|None|")
+
+
+def text_to_the_left(
+    app: object, pagename: str, templatename: str, context: dict[str, object], doctree: object
+) -> None:
+    """Mark columns of data frames that hold text, which the style aligns at the left."""
+
+    def table(found: re.Match[str]) -> str:
+        rows = [re.findall(r"<td>(.*?)</td>", r, re.DOTALL) for r in found[0].split("<tr")]
+        texts = {
+            i for row in rows for i, cell in enumerate(row) if not NUMBER.fullmatch(cell.strip())
+        }
+
+        def row(part: str) -> str:
+            cells = len(re.findall(r"<td>", part))
+            if cells:
+                number = iter(range(cells))
+                return re.sub("<td>", lambda _: mark("td", next(number)), part)
+            heads, width = len(re.findall(r"<th>", part)), max(map(len, rows))
+            number = iter(range(width - heads, width))
+            return re.sub("<th>", lambda _: mark("th", next(number)), part)
+
+        def mark(tag: str, column: int) -> str:
+            return f'<{tag} class="text">' if column in texts else f"<{tag}>"
+
+        parts = found[0].split("<tr")
+        return "<tr".join(
+            row(part) if part.count("<th") != 1 or "<td" in part else part for part in parts
+        )
+
+    if "dataframe" in str(context.get("body", "")):
+        whole = r'<table border="1" class="dataframe">.*?</table>'
+        context["body"] = re.sub(whole, table, str(context["body"]), flags=re.DOTALL)
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
+    app.connect("html-page-context", text_to_the_left)  # type: ignore[attr-defined]
+    app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
     app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]

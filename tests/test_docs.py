@@ -71,7 +71,8 @@ def unknown_words(words):
     return [w for w in names if re.fullmatch(r"--?[a-z][a-z-]*", w) and w not in known]
 
 
-@of([*PAGES, ROOT / "README.md"])
+# The migration page names commands that are gone.
+@of([*(p for p in PAGES if p.stem != "migration"), ROOT / "README.md"])
 def test_commands_and_their_options_exist(path):
     for words in command_lines(path.read_text(encoding="utf-8")):
         assert not unknown_words(words), " ".join(words)

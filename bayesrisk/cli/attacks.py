@@ -16,6 +16,7 @@ from bayesrisk.cli.base import (
     SEED,
     TABLES,
     DialectOption,
+    FragmentOption,
     JsonOption,
     OutputOption,
     QuietOption,
@@ -38,6 +39,7 @@ from bayesrisk.cli.base import (
     progress,
     record_path,
     schema_of,
+    write_fragment,
 )
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
@@ -240,6 +242,7 @@ def reidentify(
         str | None, typer.Option(help="That of --truth, if it has another.")
     ] = None,
     seed: SeedOption = 0,
+    fragment: FragmentOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -267,6 +270,8 @@ def reidentify(
             seed=seed,
             progress=advance,
         )
+        if fragment:
+            write_fragment(done.report)
     if as_json:
         print_json(done.to_dict())
         return

@@ -379,6 +379,20 @@ SensitivityOption = Annotated[
 ]
 
 
+FragmentOption = Annotated[
+    bool, typer.Option("--fragment", help="Also the report as a part of a page: fragment.html.")
+]
+
+
+def write_fragment(report: Path) -> None:
+    """Write a report as a part of another page, beside it."""
+    from bayesrisk._files import write_bytes
+    from bayesrisk.experiments.runs.page import fragment
+
+    page = fragment(report.read_text("utf-8")).encode()
+    write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """Options of a run: the same for every command that runs a study."""
@@ -392,21 +406,14 @@ class RunOptions:
     ] = None
     shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
     resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
-    fragment: Annotated[
-        bool,
-        typer.Option("--fragment", help="Also the report as a part of a page: fragment.html."),
-    ] = False
+    fragment: FragmentOption = False
     as_json: JsonOption = False
     quiet: QuietOption = False
 
     def embed(self, report: Path) -> None:
         """Write a report as a part of another page, where that is asked for."""
         if self.fragment and report.is_file():
-            from bayesrisk._files import write_bytes
-            from bayesrisk.experiments.runs.page import fragment
-
-            page = fragment(report.read_text("utf-8")).encode()
-            write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
+            write_fragment(report)
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""

@@ -14,6 +14,7 @@ from bayesrisk._version import __version__
 from bayesrisk.cli.base import (
     SEED,
     SWEEPS,
+    FragmentOption,
     JsonOption,
     OutputOption,
     QuietOption,
@@ -32,6 +33,7 @@ from bayesrisk.cli.base import (
     sensitivity_of,
     table_lines,
     warnings_as_lines,
+    write_fragment,
 )
 from bayesrisk.exceptions import ArgumentError
 
@@ -233,6 +235,7 @@ def sweep(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
+    fragment: FragmentOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -241,6 +244,8 @@ def report(
 
     with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
         page = write_report(folder, progress=advance)
+        if fragment:
+            write_fragment(page)
     if as_json:
         print_json({"report": str(page)})
     else:

@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from bayesrisk import _files, datasets
 from bayesrisk import _validation as check
@@ -119,7 +121,7 @@ class SimulatedPopulation:
         check.integer(self.seed, "seed", lower=0)
 
 
-Source = str | Path | SimulatedPopulation
+Source = str | Path | SimulatedPopulation | Records
 
 #: People of a population of whom everybody is asked about, and how many are of a larger one.
 MOST_TARGETS, USUAL_TARGETS = 2000, 200
@@ -128,22 +130,31 @@ _KEPT = 24  # releases of so small a population
 
 def is_made_up(source: Source) -> bool:
     """Return True for a synthetic population, and for the samples that come with the package."""
-    if isinstance(source, SimulatedPopulation):
-        return True
+    if isinstance(source, SimulatedPopulation | Records):
+        return isinstance(source, SimulatedPopulation)
     return check.path(source, "population").resolve().is_relative_to(datasets.folder())
 
 
-def named_sources(population: Source | Mapping[str, Source]) -> dict[str, Source]:
-    """Return populations by name; a single one without a name is called by an empty text."""
+def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> dict[str, Source]:
+    """Return populations by name, frames as records; one without a name is called by an empty text.
+
+    ``schema`` says what the columns of frames mean.
+    """
     if not isinstance(population, Mapping):
-        return {"": population}
+        return {"": _held(population, schema)}
     if not population:
         raise ArgumentError("population must name at least one population, got none")
     for name in population:
         check.text(name, "name of a population")
         if not name.strip():
             raise ArgumentError(f"name of a population must not be empty, got {shown(name)}")
-    return dict(population)
+    return {name: _held(source, schema) for name, source in population.items()}
+
+
+def _held(source: Source, schema: Schema) -> Source:
+    """Return a frame as records, and anything else as it is."""
+    frame = hasattr(source, "__arrow_c_stream__") and not isinstance(source, Records)
+    return Records.from_frame(source, schema=schema) if frame else source
 
 
 @contextmanager
@@ -158,10 +169,14 @@ def about_population(name: str) -> Iterator[None]:
 
 
 def source_digest(source: Source) -> str:
-    """Return the digest of the files of a population, or of its settings and seed."""
+    """Return the digest of the files of a population, of its records, or of its settings."""
     if isinstance(source, SimulatedPopulation):
         text = json.dumps(dataclasses.asdict(source), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+    if isinstance(source, Records):
+        meaning = {b"schema": json.dumps(source.schema.to_dict()).encode()}
+        pq.write_table(source.table.replace_schema_metadata(meaning), stream := BytesIO())
+        return hashlib.sha256(stream.getvalue()).hexdigest()
     path = check.path(source, "population")
     return _files.digest(path) if path.is_file() else _files.digest_folder(path)
 
@@ -235,7 +250,7 @@ class PopulationInParts:
     ) -> None:
         self.source, self.question, self.schema, self.seed = source, question, schema, seed
         self._index, self.level = None, None
-        if not isinstance(source, SimulatedPopulation):
+        if not isinstance(source, SimulatedPopulation | Records):
             path = check.path(source, "population")
             self._index = open_index(path) if Partitions.there(path) else None
         if self._index is not None:
@@ -259,7 +274,9 @@ class PopulationInParts:
         if isinstance(self.source, SimulatedPopulation):
             return simulated.simulate_population(self.source.spec, rng=self.source.seed)
         if self._index is not None:
-            return read_place(self.source, number, self._digest)[1]
+            return read_place(cast(Path, self.source), number, self._digest)[1]
+        if isinstance(self.source, Records):
+            return as_microdata(self.source)
         path = check.path(self.source, "population")
         if path.is_dir():
             return Microdata.read(path)

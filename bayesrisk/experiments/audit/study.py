@@ -146,9 +146,10 @@ class AuditStudy(Study):
 
     Parameters
     ----------
-    population : path-like, SimulatedPopulation or mapping of str to either
-        Folder of microdata, by place too, or file of records (Parquet or CSV), or a synthetic one;
-        several by their names.  Each of several is judged by itself, with the same seed, as it
+    population : path-like, Records, data frame, SimulatedPopulation or mapping of str to these
+        Folder of microdata, by place too, or file of records (Parquet or CSV), records that are
+        held or a frame of them (of pandas, Polars, Arrow), or a synthetic one; several by names.
+        Each of several is judged by itself, with the same seed, as it
         would be alone: nothing is pooled, but that a goal is about the worst of them.  Then all
         results have a column ``population``, and ``target`` begins with the population's name.
     workload : Workload
@@ -158,7 +159,7 @@ class AuditStudy(Study):
     stated : sequence of str
         Attributes that statements give.
     schema : Schema, optional
-        Of a file of records; by default the tables' own.
+        Of a file or a frame of records; by default the tables' own.
     targets : int, optional
         Number of people of each population who are asked about, drawn without replacement;
         everybody by default.
@@ -279,7 +280,7 @@ class AuditStudy(Study):
 
     @functools.cached_property
     def _sources(self) -> dict[str, Source]:
-        return named_sources(self.population)
+        return named_sources(self.population, self.schema or self.workload.schema)
 
     @functools.cached_property
     def _question(self) -> AuditQuestion:

@@ -5,6 +5,7 @@ import html
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from audits import SCHEMA, WORKLOAD
 
@@ -20,7 +21,7 @@ from bayesrisk.experiments.audit import (
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary
-from bayesrisk.tables import Workload
+from bayesrisk.tables import Records, Workload
 
 WHO = [Adversary.named("linker", known=["sex"]), Adversary.named("knows-all-but-one")]
 WHAT = [Protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
@@ -153,6 +154,24 @@ def test_a_simulated_population_is_that_of_its_seed(tmp_path):
     assert not frames[0]["target"].equals(frames[2]["target"])
 
 
+def test_records_and_frames_are_judged_as_their_file_is(towns, tmp_path):
+    file = towns["north"]
+    frame = pd.read_csv(file, dtype={"block": str})
+    records = Records.from_frame(frame, schema=SCHEMA)
+    other = records.take(np.arange(len(records))[::-1])
+    found = []
+    for population in (file, records, pa.table(frame), other):
+        one = study(population, targets=None)
+        run(one, tmp_path / str(len(found)), workers=2)
+        found.append((one.config, read_audit(tmp_path / str(len(found)))[0]))
+    configs, frames = zip(*found, strict=True)
+    pd.testing.assert_frame_equal(frames[0], frames[1])
+    pd.testing.assert_frame_equal(frames[1], frames[2])
+    assert configs[1] == configs[2]
+    assert configs[1]["population"] != configs[3]["population"]
+    assert not configs[1]["made_up"]
+
+
 @pytest.mark.parametrize(
     ("population", "words"),
     [
@@ -160,6 +179,7 @@ def test_a_simulated_population_is_that_of_its_seed(tmp_path):
         ({" ": "people.csv"}, "name of a population"),
         ({3: "people.csv"}, "name of a population"),
         ({"a": 3}, "population"),
+        (pd.DataFrame({"sex": [0], "block": ["101"]}), "column 'race'"),
         ({"a": "missing.csv"}, "missing.csv"),
     ],
 )
