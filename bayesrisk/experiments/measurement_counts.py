@@ -365,12 +365,6 @@ def measurement_posterior(
         Belief about each count of the finest level before the release, as for
         :func:`tree_posterior`.
 
-    Returns
-    -------
-    TreePosterior
-        Posterior of every unit, by geocode; all units add up, and keep within exact totals and
-        bounds.
-
     Notes
     -----
     Memory: about 2 KiB for each unit of the finest level.

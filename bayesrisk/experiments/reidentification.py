@@ -264,11 +264,6 @@ def write_reidentification(
         Called with the steps done and all steps: each county in each of three passes, and the
         writing.
 
-    Returns
-    -------
-    ReidentificationReport
-        The path of the page, and the rates of everybody in the attackers' files.
-
     Notes
     -----
     Each county has random draws of its own: parts and one file with the same rows in the same

@@ -197,11 +197,6 @@ def spine_ancestor(
     widths : mapping of str to int, default SPINE_WIDTHS
         Characters of a geocode by level; ``NoisyMeasurements.widths`` has those of a file.
 
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        Geocodes of that level.
-
     Examples
     --------
     >>> spine_ancestor(["057100011000101"], "County").tolist()
@@ -230,11 +225,6 @@ def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
     ----------
     geocodes : array_like of str, shape (n,)
         Geocodes of any level below the nation.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where the first character is 1.
 
     Examples
     --------

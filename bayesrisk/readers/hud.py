@@ -299,12 +299,6 @@ def iter_hud(
     A share of p percent among n households, rounded either way at a half, is of a count c with
     :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
     may be at most :math:`10^{12}`.
-
-    Examples
-    --------
-    >>> next(iter_hud("TRACT_2020.csv", level="tract"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: TRACT_2020.csv: no such file
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
@@ -348,17 +342,12 @@ def iter_hud(
 
 
 def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:
-    r"""Read a whole file of HUD's Picture of Subsidized Households into memory.
+    r"""Return all rows of a file of HUD's Picture of Subsidized Households, see :func:`iter_hud`.
 
     Parameters
     ----------
     path, level, on_error
         As for :func:`iter_hud`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`iter_hud` yields.
 
     Examples
     --------

@@ -389,12 +389,6 @@ def iter_ipums_1940(
         Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
         male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
         COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
-
-    Examples
-    --------
-    >>> next(iter_ipums_1940("EXT1940USCB.dat"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: EXT1940USCB.dat: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:
@@ -414,17 +408,12 @@ def iter_ipums_1940(
 
 
 def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Records:
-    r"""Read all persons of the 1940 Census in a file of IPUMS USA into memory.
+    r"""Return all persons of the 1940 Census in a file of IPUMS USA, of schema ``census-1940``.
 
     Parameters
     ----------
     path, ddi
         As for :func:`iter_ipums_1940`.
-
-    Returns
-    -------
-    Records
-        Schema ``census-1940``.
 
     Examples
     --------

@@ -421,42 +421,31 @@ def iter_ppmf(
     -----
     Layouts after the specification of the microdata detail file in the Census Bureau's published
     programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import pandas as pd
-    >>> from bayesrisk.readers import iter_ppmf, write_ppmf
-    >>> from bayesrisk.tables import Records, Schema
-    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
-    ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
-    >>> with TemporaryDirectory() as folder:
-    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
-    ...                vintage="2010-demonstration")
-    ...     [len(piece) for piece in iter_ppmf(folder + "/vt.csv", chunk=2)]
-    [2, 1]
     """
     yield from _iterate("person", path, state, chunk)
 
 
 def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
-    """Read all persons of a privacy-protected microdata file into memory.
+    """Return all persons of a privacy-protected microdata file, as :func:`iter_ppmf` yields them.
 
     Parameters
     ----------
     path, state
         As for :func:`iter_ppmf`.
 
-    Returns
-    -------
-    Records
-        Schema ``pl94`` or ``sf1-person``.
-
     Examples
     --------
-    >>> read_ppmf("2020_ppmf_person_VT.csv")
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: 2020_ppmf_person_VT.csv: no such file
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from bayesrisk.readers import read_ppmf, write_ppmf
+    >>> from bayesrisk.tables import Records, Schema
+    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
+    ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
+    >>> with TemporaryDirectory() as folder:
+    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
+    ...                vintage="2010-demonstration")
+    ...     len(read_ppmf(folder + "/vt.csv"))
+    3
     """
     return joined(iter_ppmf(path, state=state), path)
 
@@ -502,28 +491,17 @@ def iter_ppmf_units(
     ------
     Records
         Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
-
-    Examples
-    --------
-    >>> next(iter_ppmf_units("2020_ppmf_unit_VT.csv"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: 2020_ppmf_unit_VT.csv: no such file
     """
     yield from _iterate("unit", path, state, chunk)
 
 
 def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
-    """Read all housing units of a privacy-protected microdata file into memory.
+    """Return all housing units of a privacy-protected microdata file, see :func:`iter_ppmf_units`.
 
     Parameters
     ----------
     path, state
         As for :func:`iter_ppmf_units`.
-
-    Returns
-    -------
-    Records
-        Schema ``pl94-units`` or ``household-dhc``.
 
     Examples
     --------

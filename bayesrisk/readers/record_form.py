@@ -83,12 +83,6 @@ def iter_record_form(
     ------
     Records
         Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
-
-    Examples
-    --------
-    >>> next(iter_record_form("cef.csv", dialect="archive"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: cef.csv: no such file
     """
     source = one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)
@@ -105,17 +99,12 @@ def iter_record_form(
 def read_record_form(
     path: str | Path, *, dialect: str | None = None, state: str | None = None
 ) -> Records:
-    r"""Read all person records of a file in the common form into memory.
+    r"""Return all person records of a file in the common form, of schema ``sf1-person``.
 
     Parameters
     ----------
     path, dialect, state
         As for :func:`iter_record_form`.
-
-    Returns
-    -------
-    Records
-        Schema ``sf1-person``.
 
     Examples
     --------

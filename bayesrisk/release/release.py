@@ -186,14 +186,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return the release that :meth:`write` wrote, of all parts if by place.
-
-        Raises
-        ------
-        DataError
-            If a file is missing, truncated or breaks its format, or the description is of other
-            tables.
-        """
+        """Return the release that :meth:`write` wrote, of all parts if by place."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
         if Partitions.there(source):

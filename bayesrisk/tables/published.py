@@ -291,19 +291,9 @@ class PublishedTables(Tabular):
     ) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that each published cell allows.
 
-        Parameters
-        ----------
-        level, table : str
-            Which table.
-        rows : ndarray of int, optional
-            Positions of places, all by default.
-        known_rule : bool, default True
-            Whether the rule by which counts are withheld is used.
-
-        Returns
-        -------
-        tuple of ndarray of int64
-            Both of shape (rows, cells); 2**52 stands for no upper end.
+        ``rows`` are positions of places, all by default; ``known_rule`` says whether the rule by
+        which counts are withheld is used.  Both ends have shape (rows, cells); 2**52 stands for no
+        upper one.
         """
         key = self._key(level, table)
         chosen = np.arange(len(self.geoids[level])) if rows is None else rows
@@ -661,7 +651,7 @@ def tabulate(
     *,
     geoids: ArrayLike | None = None,
 ) -> PublishedTables:
-    """Return the tables of records, counted exactly.
+    """Return the tables of records at every level of a workload, counted exactly.
 
     Parameters
     ----------
@@ -673,11 +663,6 @@ def tabulate(
         All places of the finest level, or of another that is no coarser than the tables', also
         those without a record; by default those of the blocks of microdata, else those with a
         record.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every level of the workload.
 
     Notes
     -----

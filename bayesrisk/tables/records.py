@@ -210,12 +210,6 @@ class Records(Tabular):
         How messages call the table.
     first_row : int, default 0
         Rows before this table in its source, for messages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value is missing or out of range: the message names the
-        source, the row (the first is 1), the column and the value.
     """
 
     def __init__(
@@ -263,12 +257,6 @@ class Records(Tabular):
             yields pieces.
         schema : Schema
             What the columns mean.
-
-        Raises
-        ------
-        DataError
-            If the file is too large to be held, truncated, lacks a column or has a bad value: file,
-            row and column are named.
         """
         check_whole(_record_file(path))
         found = all_of(
@@ -289,13 +277,9 @@ class Records(Tabular):
             pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return all columns as a data frame.
+        """Return all columns as a data frame, one row for each record.
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each record: codes, but labels of groups of numbers, which would be taken
-            for numbers.
+        Codes, but labels of groups of numbers, which would be taken for numbers.
         """
         frame: pd.DataFrame = self.table.to_pandas()
         for a in self.schema.attributes:
@@ -379,7 +363,7 @@ class Records(Tabular):
 
 
 def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Iterator[Records]:
-    """Yield the records of a file in pieces, for files larger than memory.
+    """Yield the records of a file in pieces, at least one, for files larger than memory.
 
     Parameters
     ----------
@@ -390,17 +374,6 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
         What the columns mean.
     chunk : int, default 2**17
         Records in a piece, at most.
-
-    Returns
-    -------
-    iterator of Records
-        At least one piece, which may be empty.
-
-    Raises
-    ------
-    DataError
-        If the file is truncated, lacks a column or has a bad value: file, row and column are
-        named.
 
     Examples
     --------

@@ -341,7 +341,7 @@ class Workload:
         return Workload(self.schema, kept)
 
     def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
-        """Return the largest change of all counts together that one record can make.
+        """Return the largest change of all counts that one record can make, exact, or an L2 root.
 
         Parameters
         ----------
@@ -350,11 +350,6 @@ class Workload:
             record, of another place too; ``"change-in-place"``: its codes change, not its place.
         norm : int
             1 for the sum of absolute changes, 2 for the root of the sum of their squares.
-
-        Returns
-        -------
-        Fraction or float
-            The exact L1 sensitivity, or the L2 one, the root of a whole number, rounded once.
         """
         change = self.largest_change(kind, norm=norm)
         return Fraction(change) if norm == 1 else float(change) ** 0.5
@@ -451,17 +446,6 @@ class Workload:
             What the records are, instead of what the file says.
         levels : sequence of str, optional
             Levels at which every table is published, instead of those in the file.
-
-        Returns
-        -------
-        Workload
-            Its tables.  Names that are left out are those of :meth:`of`.
-
-        Raises
-        ------
-        ConfigError
-            If a file cannot be read, or a key is unknown, missing or out of range: file, key,
-            bound and value are named.
 
         Examples
         --------

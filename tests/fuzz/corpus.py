@@ -28,6 +28,7 @@ from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
+from bayesrisk.readers.nmf.bounds import rows_between
 from bayesrisk.release import Release
 from bayesrisk.tables import (
     Microdata,
@@ -174,11 +175,10 @@ def nmf(folder):
 
     def read():
         source = NoisyMeasurements.open(made)
-        source.n_rows("Block")
         for query in source.queries("Block"):
             assert all(len(batch.values) for batch in source.iter_values("Block", query))
-        for query in source.constraints("Block"):
-            assert all(len(batch.values) for batch in source.iter_constraints("Block", query))
+        stated = rows_between(source, "Block", "Constraint", "", "").values()
+        assert all(len(rows.values) for rows in stated)
         source.units("Block")
 
     return Example(files, read)

@@ -53,11 +53,10 @@ class QueryRows(NamedTuple):
 
 def _in_range(codes: pa.Array, low: str, high: str) -> pa.Array:
     """Return which geocodes begin with ``low``, ``high`` or what is between them."""
-    first = pc.greater_equal(pc.utf8_slice_codeunits(codes, 0, len(low)), low) if low else None
-    last = pc.less_equal(pc.utf8_slice_codeunits(codes, 0, len(high)), high) if high else None
-    if first is None or last is None:
+    if not (low and high):
         return pc.is_valid(codes)
-    return pc.and_(first, last)
+    first = pc.greater_equal(pc.utf8_slice_codeunits(codes, 0, len(low)), low)
+    return pc.and_(first, pc.less_equal(pc.utf8_slice_codeunits(codes, 0, len(high)), high))
 
 
 def _pieces(

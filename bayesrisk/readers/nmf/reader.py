@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -25,14 +24,13 @@ from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened
 from bayesrisk._files.text import named, shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatAnswer, FloatArray, IntArray
+from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
-    ConstraintBatch,
     MeasurementBatch,
     Rows,
     Universe,
@@ -337,11 +335,6 @@ class NoisyMeasurements:
         budget : pandas.DataFrame, optional
             Table with columns ``level`` (coarse to fine), ``query`` and ``rho``, such as
             ``census_2020_budget("pl94")``; the noise has sigma2 = 1 / rho.
-
-        Returns
-        -------
-        NoisyMeasurements
-            The folder, of which only the columns of one file and a row of each level were read.
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
@@ -354,72 +347,15 @@ class NoisyMeasurements:
             universe = universe_of(axes_of(source.schema_arrow))
         return cls(path, levels, universe, budget, widths_of(path, levels))
 
-    def n_rows(self, level: str) -> dict[Path, int]:
-        """Return the number of rows of each file of noisy answers, from their footers."""
-        found = {}
-        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
-            with opened(file) as (source, _):
-                found[file] = source.metadata.num_rows
-        return found
-
-    def _names(self, level: str, kind: str) -> tuple[str, ...]:
-        """Return the names of the queries of a level, without their ending, sorted."""
+    def queries(self, level: str) -> tuple[str, ...]:
+        """Return the sorted names of the queries of a level, without ``_dpq``."""
         names: set[str] = set()
-        suffix = ENDINGS[kind]
-        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), kind):
+        suffix = ENDINGS["DPQuery"]
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
             check_columns(file, tuple(self.universe.axes), ("query_name",))
             for rows in batches(file, ("query_name",), _NAME_ROWS):
                 names.update(rows.queries(suffix)[1])
         return tuple(sorted(name.removesuffix(suffix) for name in names))
-
-    def queries(self, level: str) -> tuple[str, ...]:
-        """Return the sorted names of the queries of a level, without ``_dpq``."""
-        return self._names(level, "DPQuery")
-
-    def constraints(self, level: str) -> tuple[str, ...]:
-        """Return the sorted names of the constraints of a level, without ``_con``."""
-        return self._names(level, "Constraint")
-
-    def _check_query(self, level: str, kind: str, query: str) -> None:
-        known = self._names(level, kind)
-        if query not in known:
-            raise ArgumentError(
-                f"query must be one of {'; '.join(known) or 'none'} at level {level}, "
-                f"got {shown(query)}"
-            )
-
-    def _rows(
-        self, level: str, kind: str, query: str, extra: str
-    ) -> Iterator[tuple[Rows, NDArray[np.str_], tuple[int, ...]]]:
-        """Yield checked rows of a query with their geocodes and their shape."""
-        axes = tuple(self.universe.axes)
-        columns = ("geocode", "query_name", *axes, "query_shape", "value", extra)
-        expected: tuple[int, ...] | None = None
-        seen: set[int] = set()
-        of_state: str | None = None
-        for file, state in files_of(self.folder, level, kind):
-            check_columns(file, axes, columns)
-            if state != of_state:
-                seen, of_state = set(), state
-            for rows in rows_of_query(
-                file,
-                columns,
-                query + ENDINGS[kind],
-                suffix=ENDINGS[kind],
-                cells=BATCH_CELLS,
-                most=self.universe.size or _UNKNOWN_SIZE,
-            ):
-                codes = rows.geocodes(level, self.widths.get(level), state)
-                refuse_repeated(rows, codes, level, seen)
-                shape = rows.shape(self.universe)
-                if expected is not None and shape != expected:
-                    raise rows.refuse(
-                        0,
-                        "query_shape",
-                        f"must be {list(expected)} as in the query's other rows, got {list(shape)}",
-                    )
-                expected = shape
-                yield rows, codes, shape
 
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
         """Yield the noisy answers to one of :meth:`queries`, rows of one file at a time.
@@ -427,54 +363,46 @@ class NoisyMeasurements:
         A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
         file, row and column.
         """
-        self._check_query(level, "DPQuery", query)
-        chain = None if self.budget is None else budget_chain(self.budget, level, query)
-        scales = Scales(chain)
-        for rows, codes, shape in self._rows(level, "DPQuery", query, "variance"):
-            variance, sigma2 = rows.variance(), rows.sigma2(scales)
-            values = rows.values(shape)
-            yield MeasurementBatch(
-                level, query, shape, codes, values, variance, sigma2, rows.file, rows.numbers
+        known, axes = self.queries(level), tuple(self.universe.axes)
+        if query not in known:
+            raise ArgumentError(
+                f"query must be one of {'; '.join(known) or 'none'} at level {level}, "
+                f"got {shown(query)}"
             )
+        columns = ("geocode", "query_name", *axes, "query_shape", "value", "variance")
+        scales = Scales(None if self.budget is None else budget_chain(self.budget, level, query))
+        expected: tuple[int, ...] | None = None
+        seen: set[int] = set()
+        of_state: str | None = None
+        for file, state in files_of(self.folder, level, "DPQuery"):
+            check_columns(file, axes, columns)
+            if state != of_state:
+                seen, of_state = set(), state
+            most = self.universe.size or _UNKNOWN_SIZE
+            for rows in rows_of_query(file, columns, query, cells=BATCH_CELLS, most=most):
+                codes = rows.geocodes(level, self.widths.get(level), state)
+                refuse_repeated(rows, codes, level, seen)
+                shape = rows.shape(self.universe)
+                expected = expected or shape
+                if shape != expected:
+                    rule = f"be {list(expected)} as in the query's other rows"
+                    raise rows.refuse(0, "query_shape", f"must {rule}, got {list(shape)}")
+                variance, sigma2 = rows.variance(), rows.sigma2(scales)
+                values = rows.values(shape)
+                yield MeasurementBatch(
+                    level, query, shape, codes, values, variance, sigma2, rows.file, rows.numbers
+                )
 
-    def iter_constraints(self, level: str, query: str) -> Iterator[ConstraintBatch]:
-        """Yield the rows of one of :meth:`constraints`, those of one file at a time."""
-        self._check_query(level, "Constraint", query)
-        for rows, codes, shape in self._rows(level, "Constraint", query, "sign"):
-            signs = rows.text("sign")
-            rows.check("sign", np.isin(signs, SIGNS), f"be one of {', '.join(SIGNS)}", signs)
-            values = rows.values(shape)
-            yield ConstraintBatch(
-                level, query, shape, codes, values, signs, rows.file, rows.numbers
-            )
-
-    def iter_units(self, level: str) -> Iterator[NDArray[np.str_]]:
-        """Yield the geocodes of all units of a level, from the constraints, state by state."""
-        files: dict[str | None, list[Path]] = {}
-        for file, state in files_of(
-            self.folder, check.choice(level, "level", self.levels), "Constraint"
-        ):
-            files.setdefault(state, []).append(file)
+    def units(self, level: str) -> NDArray[np.str_]:
+        """Return the sorted geocodes of all units that the constraints of a level list."""
+        check.choice(level, "level", self.levels)
+        files = list(files_of(self.folder, level, "Constraint"))
         if not files:
             raise ArgumentError(
                 f"level must have constraints to list its units, got {shown(level)}"
             )
-        for state, parts in files.items():
-            units: set[str] = set()
-            for file in parts:
-                for rows in batches(file, ("geocode",), _NAME_ROWS):
-                    codes = rows.geocodes(level, self.widths.get(level), state)
-                    units |= set(codes.tolist())
-            yield np.array(sorted(units), dtype=np.str_)
-
-    def units(self, level: str) -> NDArray[np.str_]:
-        """Return the geocodes of all units of a level, those without a noisy answer too."""
-        return np.concatenate(list(self.iter_units(level)))
-
-    def cells(self, shape: tuple[int, ...]) -> Mapping[str, IntArray]:
-        """Return, for each axis, the position of cell 0, 1, ... of a query of this shape."""
-        axes = tuple(self.universe.axes)
-        if len(shape) != len(axes):
-            raise ArgumentError(f"shape must have {len(axes)} entries, got {shown(shape)}")
-        positions = np.unravel_index(np.arange(prod(shape)), shape)
-        return {axis: place.astype(np.int64) for axis, place in zip(axes, positions, strict=True)}
+        units: set[str] = set()
+        for file, state in files:
+            for rows in batches(file, ("geocode",), _NAME_ROWS):
+                units.update(rows.geocodes(level, self.widths.get(level), state).tolist())
+        return np.array(sorted(units), dtype=np.str_)

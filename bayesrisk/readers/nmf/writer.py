@@ -22,7 +22,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
 from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups
@@ -276,11 +276,6 @@ def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
             )
 
 
-def _free(folder: Path) -> None:
-    if folder.exists():
-        raise OutputError(f"{folder}: exists already; choose another name")
-
-
 def _measure(
     spine: SyntheticSpine,
     universe: Universe,
@@ -373,7 +368,7 @@ def write_nmf(
     block_groups: tuple[int, int] = (1, 3),
     blocks: tuple[int, int] = (1, 4),
 ) -> SyntheticMeasurements:
-    """Write a small noisy measurement file in the form of the 2020 redistricting data.
+    """Return a small noisy measurement file, written in the form of the 2020 redistricting data.
 
     Invented people in invented blocks (state codes 57 and 58 belong to no state), the queries of
     the budget at all six levels with exact discrete Gaussian noise, and the constraints.  As in
@@ -384,7 +379,7 @@ def write_nmf(
     Parameters
     ----------
     folder : path-like
-        Folder to make; it must not exist.
+        Folder to make, new or empty.
     rng : int, Generator or SeedSequence
         Source of randomness; the same seed gives the same bytes.
     universe : {"person", "unit"}, default "person"
@@ -399,11 +394,6 @@ def write_nmf(
     tracts, block_groups, blocks : tuple of int
         Least and most tracts in a county, block groups in a tract, blocks in a group.  The first
         group of a state has one block, whatever these say.
-
-    Returns
-    -------
-    SyntheticMeasurements
-        Folder, units and true counts.
 
     Examples
     --------
@@ -424,14 +414,14 @@ def write_nmf(
         raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
     root = check.path(folder, "folder")
     with _files.explained(root):
-        _free(root)
+        _files.new_folder(root)
     counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}
     facilities = {"Block": _facilities(counts["Block"], histogram)}
     for lower, upper in zip(spine.levels[:0:-1], spine.levels[-2::-1], strict=True):
         counts[upper] = spine.add_up(counts[lower], lower)
         facilities[upper] = spine.add_up(facilities[lower], lower)
     spent: dict[tuple[str, str], NDArray[np.object_]] = {}
-    with _files.whole_folder(root, _free) as made:
+    with _files.whole_folder(root, _files.new_folder) as made:
         for level in spine.levels:
             queries = list(dict.fromkeys(table["query"]))
             rho = {query: _spent(spine, table, level, query) for query in queries}

@@ -514,7 +514,7 @@ def _piece(
 def iter_sf1(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2010 Summary File 1, some places at a time.
+    """Yield tables of a state's 2010 Summary File 1, some places at a time; at least one piece.
 
     Parameters
     ----------
@@ -531,18 +531,6 @@ def iter_sf1(
     chunk : int, optional
         Records of places in memory at a time.
 
-    Yields
-    ------
-    PublishedTables
-        Tables of different places; at least one piece.
-
-    Raises
-    ------
-    DataError
-        If a file is missing, a line broken, a place there twice, in another state or without its
-        counts, a count negative and ``on_error`` is ``"refuse"``, or the cells of a table do not
-        add up to its total.
-
     Warns
     -----
     DataWarning
@@ -554,29 +542,17 @@ def iter_sf1(
     Memory grows with the number of records (17 bytes for each place of the state) and with
     ``chunk``.  Where a workload holds all leaves of a table, their sum must be the published total:
     columns that moved do not pass.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_sf1("al2010.sf1.zip", workload=Workload.named("sf1-block")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: al2010.sf1.zip: no such file
     """
     yield from _tables(SF1, path, workload, chunk, on_error)
 
 
 def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2010 Summary File 1 into memory.
+    r"""Return tables of a state's 2010 Summary File 1, at every place of the workload's levels.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_sf1`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------
@@ -598,7 +574,7 @@ def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
 def iter_pl94(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
+    """Yield tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
 
     Parameters
     ----------
@@ -606,39 +582,22 @@ def iter_pl94(
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``, and the tables are
         those of ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or some of them.
 
-    Yields
-    ------
-    PublishedTables
-        As from :func:`iter_sf1`.
-
     Notes
     -----
     Summary levels 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
     places only (geographic component and variant ``00``).  A count that the file does not publish
     at a level (``.``) is refused.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_pl94("vt2020.pl.zip", workload=Workload.named("pl94-tables")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: vt2020.pl.zip: no such file
     """
     yield from _tables(PL94, path, workload, chunk, on_error)
 
 
 def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2020 redistricting file into memory.
+    r"""Return tables of a state's 2020 redistricting file, at every place of the workload's levels.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_pl94`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------
@@ -661,7 +620,9 @@ def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse")
 def iter_dhc(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+    """Yield tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+
+    Summary levels 040, 050, 140, 150 and 100 (blocks).
 
     Parameters
     ----------
@@ -669,34 +630,17 @@ def iter_dhc(
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``, and the tables
         are those of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
         PCT12A to PCT12O), or some of them.  Other tables are refused by name.
-
-    Yields
-    ------
-    PublishedTables
-        As from :func:`iter_sf1`, of summary levels 040, 050, 140, 150 and 100 (blocks).
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_dhc("vt2020.dhc.zip", workload=Workload.named("dhc-block")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: vt2020.dhc.zip: no such file
     """
     yield from _tables(DHC, path, workload, chunk, on_error)
 
 
 def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+    r"""Return tables of a state's 2020 Demographic and Housing Characteristics File at every place.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_dhc`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------
