@@ -250,6 +250,11 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
+def optional_scalar(value: Any, name: str, **limits: Any) -> float | None:
+    """Return ``value`` as a finite float within its bounds, or None."""
+    return None if value is None else scalar(value, name, **limits)
+
+
 def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
     """Return one whole number within its bounds."""
     array = count_array(value, name, lower=lower, upper=upper)

@@ -186,18 +186,11 @@ _HEADS = {
 class ReidentificationReport:
     """Rates of a re-identification, and the page that reports them.
 
-    Attributes
-    ----------
-    report : pathlib.Path
-        The page.
-    rates : pandas.DataFrame
-        A row for each attacker and source (the records, and both published guessers), everybody
-        in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both recalls
-        as shares; the precision of a guesser without the targets' own records (``left_out``) and
-        of the published one (``baseline_precision``); and the ratios to them, with intervals.  NaN
-        where nothing was linked, infinite where a guesser is never right.
-    confidence : float
-        Of the intervals.
+    ``rates`` has a row for each attacker and source (the records, and both published guessers),
+    everybody in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both
+    recalls as shares; the precision of a guesser without the targets' own records (``left_out``)
+    and of the published one (``baseline_precision``); and the ratios to them, with intervals of
+    ``confidence``.  NaN where nothing was linked, infinite where a guesser is never right.
     """
 
     report: Path

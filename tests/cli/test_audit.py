@@ -1,7 +1,6 @@
 """``bayesrisk audit``: options, the TOML file, JSON, and refusals with their exit status."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,13 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.cli.attacks import AuditOptions
-from bayesrisk.cli.recipes import audit_schema
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
 from bayesrisk.population import population_spec, simulate_population
 
-STORED = Path(__file__).parents[2] / "docs" / "reference" / "audit.schema.json"
 SCHEMA = """
 name = "people"
 
@@ -154,14 +150,6 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
     assert isinstance(done.exception, BayesRiskError)
     assert "audit.toml" in str(done.exception)
     assert words in str(done.exception)
-
-
-def test_the_stored_schema_is_current():
-    assert STORED.read_text(encoding="utf-8") == audit_schema(AuditOptions), (
-        'python -c "from bayesrisk.cli.attacks import AuditOptions; '
-        "from bayesrisk.cli.recipes import audit_schema; "
-        f"print(audit_schema(AuditOptions), end='')\" > docs/reference/{STORED.name}"
-    )
 
 
 def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):

@@ -59,23 +59,14 @@ REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor,
 class RunSummary:
     """The shards that a run computed, and the facts that a study found in all that are finished.
 
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    facts : dict
-        Results of the study by name, which are attributes, too.
+    Facts, the results of the study by name, are attributes, too.
     """
 
     folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
+    shards: int  # in all
+    computed: int  # by this run
+    resumed: int  # found finished
+    complete: bool  # whether every shard is there
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:

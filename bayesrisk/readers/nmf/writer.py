@@ -174,16 +174,9 @@ _FACILITY = 99_999  # upper bound of the people in one facility
 class SyntheticMeasurements:
     """A noisy measurement file that was written, and what only its writer knows.
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder, for ``NoisyMeasurements.open``.
-    geocodes : mapping of str to ndarray of str
-        Units of each level, sorted.
-    counts : mapping of str to ndarray of int64, shape (units, cells)
-        True histograms of each level.
-    rho : mapping of (str, str) to ndarray of Fraction
-        For a level and a query, the budget that each unit's answer has; 0 where there is none.
+    ``folder`` is for ``NoisyMeasurements.open``; ``geocodes`` are the units of each level, sorted;
+    ``counts`` the true histograms of each level, shape (units, cells); ``rho`` has for a level and
+    a query the budget of each unit's answer, 0 where there is none.
     """
 
     folder: Path

@@ -127,7 +127,7 @@ def test_tables_of_2020(tmp_path):
         assert read_nhgis(tmp_path / f"{name}.zip", workload=work) == tables
         parts = members(tables, tmp_path, f"again-{name}", dataset=dataset)
         bare = {n: data for n, data in parts.items() if n.endswith(".csv")}
-        with pytest.raises(DataError, match=r"has no codebook beside it .*columns of 2020 are not"):
+        with pytest.raises(DataError, match=r"has no codebook beside it"):
             read_nhgis(packed(tmp_path / f"bare-{name}.zip", bare), workload=work)
     with pytest.raises(ArgumentError, match="tables of counts of the 2020 DHC"):
         read_nhgis(tmp_path / "dhc-block.zip", workload=Workload.named("pl94-tables").select(
