@@ -44,7 +44,7 @@ ROOMS = {
     "cli": "base recipes | own | attacks published records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | findings | by_place measurement_counts sweep | reconstruction | audit"
+        "runs | findings | by_place measurement_counts sweep | reconstruction | audit"
         " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",

@@ -33,7 +33,6 @@ from bayesrisk.cli.release import release, verify_release
 from bayesrisk.cli.risk import (
     convert,
     hierarchy,
-    hierarchy_table,
     measurements,
     report,
     risk,
@@ -343,8 +342,6 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         risk: "--rho 0.1 --prior 1/10 -- 3 -1",
         measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
         hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
-        "--n-siblings 2 --prior 1/10",
-        hierarchy_table: "releases.csv -o posteriors.csv --rho-block 1/2 --rho-group 1/2 "
         "--n-siblings 2 --prior 1/10",
         sweep: "sample:dare-county-sweep -o out --workers 2",
         report: "out",

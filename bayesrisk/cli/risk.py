@@ -28,7 +28,6 @@ from bayesrisk.cli.base import (
     print_shards,
     print_table,
     progress,
-    rows_done,
     sensitivity_of,
     table_lines,
     warnings_as_lines,
@@ -248,7 +247,7 @@ def report(
 
 
 # -----------------------------------------------------------------------------
-# ``bayesrisk hierarchy`` and ``hierarchy-table``: releases of two levels.
+# ``bayesrisk hierarchy``: a release of two levels.
 
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
@@ -349,22 +348,6 @@ class ModelOptions:
         SiblingNoise, typer.Option(help="Law of the noise in the siblings' total.")
     ] = SiblingNoise.APPROXIMATE
 
-    def compute(self, *counts: Any, **settings: Any) -> Any:
-        """Return the posterior of releases."""
-        from bayesrisk.inference import hierarchical_posterior
-
-        return hierarchical_posterior(
-            *counts,
-            rho_block=number(self.rho_block, "rho_block"),
-            rho_group=number(self.rho_group, "rho_group"),
-            group_prior=_group_prior(self.group_prior),
-            known_total=self.known_total,
-            sensitivity=sensitivity_of(self.sensitivity),
-            conditionals=self.conditionals.value,
-            sibling_noise=self.sibling_noise.value,
-            **settings,
-        )
-
 
 def hierarchy(
     block: Annotated[int, typer.Option(help="Noisy count of the block.")],
@@ -377,56 +360,29 @@ def hierarchy(
     as_json: JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
+    from bayesrisk.inference import hierarchical_posterior
+
     with warnings_as_lines():
-        result = model.compute(
+        result = hierarchical_posterior(
             block,
             group,
             siblings,
             n_siblings=n_siblings,
             prior=number(prior, "prior"),
             known_count=known_count,
+            rho_block=number(model.rho_block, "rho_block"),
+            rho_group=number(model.rho_group, "rho_group"),
+            group_prior=_group_prior(model.group_prior),
+            known_total=model.known_total,
+            sensitivity=sensitivity_of(model.sensitivity),
+            conditionals=model.conditionals.value,
+            sibling_noise=model.sibling_noise.value,
         )
         document = _document(result)
     if as_json:
         print_json(document)
     else:
         _print_document(document)
-
-
-def hierarchy_table(
-    releases: Annotated[
-        Path, typer.Argument(help="CSV or Parquet table with columns block, group, siblings.")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV or Parquet file for the table.")
-    ],
-    model: ModelOptions,
-    n_siblings: Annotated[int | None, typer.Option(help="Number of the other blocks.")] = None,
-    prior: Annotated[str | None, typer.Option(help="Prior of the target, 0.2 or 1/864.")] = None,
-    known_count: Annotated[
-        int | None, typer.Option(help="Others in the block known to count; 0 if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Add the posterior of every release to a table of them."""
-    from bayesrisk.experiments.hierarchy import add_columns
-
-    settings = {
-        "n_siblings": n_siblings,
-        "prior": optional_number(prior, "prior"),
-        "known_count": known_count,
-    }
-    source, silent = data_path(releases, "hierarchies"), quiet or as_json
-    with (
-        progress(quiet=silent, title="hierarchy-table", unit="rows", patient=True) as bar,
-        warnings_as_lines(),
-    ):
-        rows, bound = add_columns(source, output, model.compute, settings, rows_done(bar))
-    if as_json:
-        print_json({"output": str(output), "rows": rows, "truncation_bound": bound})
-    else:
-        typer.echo(f"{rows} releases in {output}; truncation error at most {bound:.3g}")
 
 
 # -----------------------------------------------------------------------------
