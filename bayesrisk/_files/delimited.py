@@ -68,7 +68,9 @@ def csv_tables(
         try:
             table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
         except pa.ArrowInvalid as error:
-            raise _after(done, error) from None
+            # Rows are counted from the beginning of the text.
+            text = _ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error))  # noqa: B023
+            raise pa.ArrowInvalid(text) from None
         if quotes:
             _check_quotes(block, table.num_rows, done, delimiter)
         done += table.num_rows
@@ -98,11 +100,6 @@ def own_text(value: object) -> object:
     if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
         return value[1:]
     return value
-
-
-def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
-    """Return an error whose row is counted from the beginning of the text."""
-    return pa.ArrowInvalid(_ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error)))
 
 
 def _blocks(stream: _Stream) -> Iterator[bytes]:

@@ -31,7 +31,6 @@ from bayesrisk.cli.base import (
     data_path,
     listed,
     names,
-    number,
     optional_number,
     print_json,
     print_shards,
@@ -142,13 +141,17 @@ def reconstruct(
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
     joint = (variability or "").endswith("-joint")
+    seconds = _limit(time_limit, JOINT_SECONDS if joint else None)
+    nodes = _limit(node_limit, JOINT_NODES if joint and solver == "highs" else None)
+    if nodes is not None and not nodes.isdecimal():
+        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(nodes)}")
     study = ReconstructionStudy(
         data_path(tables, TABLES),
         scope=scope,
         variability=variability,
         solver=solver,
-        time_limit=_seconds(time_limit, joint=joint),
-        node_limit=_nodes(node_limit, joint=joint and solver == "highs"),
+        time_limit=optional_number(seconds, "time_limit"),
+        node_limit=None if nodes is None else int(nodes),
         nearest=nearest,
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
@@ -159,22 +162,10 @@ def reconstruct(
     how.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
-def _seconds(text: str | None, *, joint: bool) -> float | None:
-    """Return the limit that was asked for, or that of what takes long; None without one."""
-    if text is None:
-        return JOINT_SECONDS if joint else None
-    return None if text == "none" else number(text, "time_limit")
-
-
-def _nodes(text: str | None, *, joint: bool) -> int | None:
-    """Return the limit of nodes that was asked for, or that of what takes long."""
-    if text is None:
-        return JOINT_NODES if joint else None
-    if text == "none":
-        return None
-    if not text.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(text)}")
-    return int(text)
+def _limit(text: str | None, usual: int | None) -> str | None:
+    """Return the limit that was asked for, or the usual one of what takes long; None for none."""
+    given = usual if text is None else text
+    return None if given in (None, "none") else str(given)
 
 
 # -----------------------------------------------------------------------------
@@ -606,7 +597,10 @@ def audit(
         given = settings.pop("population")
         document = settings | document
     populations = _populations(given)
-    _check_schema(populations, document.get("schema"))
+    sources = populations.values() if isinstance(populations, dict) else [populations]
+    # Where no population is a file all name their own schema.
+    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
+        check_folder_names_its_own(document.get("schema"), None)
     study = _study(populations, document, quiet=how.quiet)
     summary = how.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
@@ -653,13 +647,6 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
         return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
 
 
-def _check_schema(populations: Path | dict[str, Any], schema: str | None) -> None:
-    """Refuse a schema where no population is a file: all others name their own."""
-    sources = populations.values() if isinstance(populations, dict) else [populations]
-    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
-        check_folder_names_its_own(schema, None)
-
-
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
 ) -> "AuditStudy":
@@ -692,16 +679,12 @@ def _study(
         targets=document.get("targets"),
         releases=document.get("releases", 20),
         half_width=document.get("half_width", 0.5) / 100.0,
-        prior_from=_public(document.get("prior_from")),
+        prior_from=record_path(Path(public)) if (public := document.get("prior_from")) else None,
         concentration=optional_number(document.get("concentration"), "concentration"),
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
     )
-
-
-def _public(given: str | Path | None) -> Path | None:
-    return None if given is None else record_path(Path(given))
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":

@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrisk import _interrupts
-from bayesrisk._files.text import IN_PIECES, shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
 
 if TYPE_CHECKING:
@@ -622,15 +622,14 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 
 @contextmanager
-def held_whole(instead: str) -> Iterator[None]:
-    """Put advice into the error of records that are too many to be held whole."""
+def reworded(said: str, instead: str) -> Iterator[None]:
+    """Put other words into an error about data where it says these."""
     try:
         yield
     except DataError as error:
-        text = str(error)
-        if IN_PIECES not in text:
+        if said not in str(error):
             raise
-        raise type(error)(text.replace(IN_PIECES, instead)) from error
+        raise type(error)(str(error).replace(said, instead)) from error
 
 
 def _is_microdata(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk._files.text import shown
+from bayesrisk._files.text import IN_PIECES, shown
 from bayesrisk.cli.base import (
     FILE_BY_PLACE,
     FOLDER_BY_PLACE,
@@ -23,13 +23,13 @@ from bayesrisk.cli.base import (
     called,
     check_folder_names_its_own,
     data_path,
-    held_whole,
     listed,
     names,
     print_json,
     progress,
     record_path,
     record_pieces,
+    reworded,
     rows_done,
     split_records,
     steps_done,
@@ -370,7 +370,7 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
     found = _pieces(path, document, workload)
     if isinstance(found, Microdata):
         return found
-    with held_whole(FILE_BY_PLACE):
+    with reworded(IN_PIECES, FILE_BY_PLACE):
         return joined(found, path)
 
 
@@ -385,7 +385,7 @@ def _pieces(
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
         by_place = "leave out --whole, which holds one place at a time"
-        with held_whole(by_place if Partitions.there(path) else FOLDER_BY_PLACE):
+        with reworded(IN_PIECES, by_place if Partitions.there(path) else FOLDER_BY_PLACE):
             return Microdata.read(path)
     return record_pieces(path, workload.schema, schema, dialect)
 

@@ -80,18 +80,16 @@ _BASELINES = [
 def _flat(layout: pd.DataFrame) -> pd.DataFrame:
     """Return a published layout with one line of heads, such as ``persons: precision (%)``."""
     flat = layout.reset_index()
-    heads = [_head([str(part) for part in column if part]) for column in flat.columns]
+    heads = []
+    for column in flat.columns:  # the group, then the kind of number and its unit
+        parts = [str(part) for part in column if part]
+        *group, kind = [part.removesuffix(" Percentage") for part in parts]
+        unit = _PERCENT if any(part.endswith(" Percentage") for part in parts) else ""
+        heads.append(": ".join([*group, kind.lower()]) + unit)
     flat.columns = pd.Index(heads)
     # Places without anybody are missing from a layout, which makes its counts floats.
     counts = [c for c in heads if not c.endswith(_PERCENT) and flat[c].dtype.kind == "f"]
     return flat.astype(dict.fromkeys(counts, "Int64"))
-
-
-def _head(parts: list[str]) -> str:
-    """Return the parts of a head in one: the group, then the kind of number and its unit."""
-    *group, kind = [part.removesuffix(" Percentage") for part in parts]
-    unit = _PERCENT if any(part.endswith(" Percentage") for part in parts) else ""
-    return ": ".join([*group, kind.lower()]) + unit
 
 
 def _abridged(table: pd.DataFrame) -> pd.DataFrame:

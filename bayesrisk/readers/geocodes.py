@@ -107,13 +107,6 @@ def _codes(values: object, name: str, level: str, *, width: int | None = None) -
     return array
 
 
-def _cut(codes: NDArray[np.str_], *parts: slice) -> NDArray[np.str_]:
-    points = _characters(codes, codes.dtype.itemsize // 4)
-    kept = np.ascontiguousarray(np.concatenate([points[:, part] for part in parts], axis=1))
-    strings: NDArray[np.str_] = kept.view(f"U{kept.shape[1]}").reshape(-1)
-    return strings
-
-
 def block_geoid(
     geocodes: Sequence[str] | NDArray[np.str_], *, water_blocks: str = "measured"
 ) -> NDArray[np.str_]:
@@ -146,7 +139,9 @@ def block_geoid(
     width = max(len(str(found[0])), SPINE_WIDTHS["State"] + _SUFFIX)
     codes = _codes(found, "geocodes", "Block", width=width)
     group = width - _SUFFIX
-    geoids = _cut(codes, slice(group, group + _GROUP_DIGIT), slice(group + _BLOCK_DIGIT, width))
+    points = _characters(codes, codes.dtype.itemsize // 4)
+    kept = np.delete(points[:, group:width], _GROUP_DIGIT, axis=1)
+    geoids: NDArray[np.str_] = np.ascontiguousarray(kept).view("U15").reshape(-1)
     if water_blocks == "published":
         for water, land in WATER_BLOCKS_2020.items():
             geoids[geoids == water] = land

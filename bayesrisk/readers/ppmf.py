@@ -210,16 +210,6 @@ def code_pieces(
         yield changed
 
 
-def geography_columns(geoids: NDArray[np.str_]) -> dict[str, pa.Array]:
-    """Return the columns of state, county, tract, block group and block of 15-digit codes."""
-    codes = pa.array(geoids, pa.string())
-    cuts = ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15))
-    return {
-        name: pc.utf8_slice_codeunits(codes, start, stop)
-        for name, (start, stop) in zip(GEOGRAPHY, cuts, strict=True)
-    }
-
-
 # Forms of records: what columns hold, and how they are written again.
 
 _OLDEST = 110  # age 110 and over is one code of the published tables
@@ -379,7 +369,10 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
     constants["SCHEMA_TYPE_CODE"] = "MUD" if kind == "unit" else "MPD"
 
     def table(piece: Records) -> pa.Table:
-        columns = geography_columns(piece.geoids) | FORMS[layout.schema][1](piece)
+        codes = pa.array(piece.geoids, pa.string())
+        cuts = zip(GEOGRAPHY, ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15)), strict=True)
+        columns = {name: pc.utf8_slice_codeunits(codes, *cut) for name, cut in cuts}
+        columns |= FORMS[layout.schema][1](piece)
         found = {}
         for name in layout.columns:
             values = columns.get(_usual(name), columns.get(name))

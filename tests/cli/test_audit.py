@@ -126,8 +126,8 @@ parameters = {{base = 5, method = "nearest"}}
         ("targets = 5", "population must be given"),
         ("population = 'p'\ntargets = 0", "targets"),
         ("population = 'p'\ncolour = 1", "colour"),
-        ("population = 3", "population must be a text, got 3"),
-        ("[[population]]\nrecords = 'p'", "population[0].name must be a text"),
+        ("population = 3", "population must be of type str, got 3"),
+        ("[[population]]\nrecords = 'p'", "population[0].name must be given"),
         ("[[population]]\nname = 'a'\ncolour = 1", "unknown key population[0].colour"),
         (
             "[[population]]\nname = 'a'\nrecords = 'p'\nsimulate = 'tract'",

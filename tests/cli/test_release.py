@@ -134,9 +134,9 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mechanism = 3", "mechanism must be a text, got 3"),
+        ("mechanism = 3", "mechanism must be of type str, got 3"),
         ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
-        ("levels = [1]", "levels[0] must be a text, got 1"),
+        ("levels = [1]", "levels[0] must be of type str, got 1"),
         ("seed = 1", "unknown key seed; known: place, columns, cuts, mechanism, tables"),
         ("mechanism", "cannot be read as TOML"),
     ],

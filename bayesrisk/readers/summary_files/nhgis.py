@@ -68,13 +68,6 @@ class Codebook(NamedTuple):
     dataset: Sequence[str | None]
 
 
-def codebook_of(source: Source) -> Source | None:
-    """Return the codebook that stands beside a data file, in its folder or archive."""
-    wanted = source.base.removesuffix(".csv") + "_codebook.txt"
-    others = list_sources(source.path if source.member is not None else source.path.parent)
-    return next((other for other in others if other.base == wanted), None)
-
-
 def read_codebook(source: Source) -> Codebook:
     """Return the NHGIS code of each table that a codebook describes, and its data set."""
     codes: dict[str, str] = {}
@@ -196,7 +189,10 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     header = header_of(source)
     if "GISJOIN" not in header:
         raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
-    book = codebook_of(source) if codebook is None else list_sources(codebook)[0]
+    wanted = source.base.removesuffix(".csv") + "_codebook.txt"
+    beside = codebook or (source.path if source.member is not None else source.path.parent)
+    books = list_sources(beside)
+    book = next((b for b in books if codebook is not None or b.base == wanted), None)
     if book is None:
         raise DataError(
             f"{source.name}: has no codebook beside it (..._codebook.txt), without which its "
@@ -204,18 +200,15 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
         )
     about = read_codebook(book)
     dataset = tuple(dict.fromkeys(t for t in (*about.dataset, candidate.dataset) if t is not None))
-    first, second = _first_rows(source, header)
+    with source.open() as stream:
+        lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)][1:]
+    first, second = (
+        dict(zip(header, split_line(line, source.name), strict=False)) for line in lines
+    )
     years = (row["YEAR"].strip() for row in (first, second) if _is_place(row) and "YEAR" in row)
     year = next(years, None) or candidate.year or about.year or "2010"
     product = _product(source, year, dataset, about.sources)
     return Extract(source, header, first, about.codes, product, dataset)
-
-
-def _first_rows(source: Source, header: list[str]) -> list[dict[str, str]]:
-    """Return the first two lines below the header."""
-    with source.open() as stream:
-        lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)]
-    return [dict(zip(header, split_line(line, source.name), strict=False)) for line in lines[1:]]
 
 
 def _is_place(row: dict[str, str]) -> bool:

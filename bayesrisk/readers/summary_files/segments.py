@@ -459,7 +459,7 @@ class _Segment:
         """Return rows up to the last of some records, and which row is of which record (or -1)."""
         last = int(records[-1])
         held = [] if self._piece is None else [self._piece]
-        while not held or not len(held[-1]) or _last_record(held[-1]) < last:
+        while not held or not len(held[-1]) or held[-1].table["LOGRECNO"][-1].as_py() < last:
             following = next(self.pieces, None)
             if following is None:
                 break
@@ -475,10 +475,6 @@ class _Segment:
         inside = row < cut
         found[inside] = taken[row[inside]] == records[inside]
         return Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(found, row, -1)
-
-
-def _last_record(piece: Piece) -> int:
-    return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
 
 def _piece(

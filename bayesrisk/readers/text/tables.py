@@ -213,13 +213,6 @@ def header_of(source: Source, *, delimiter: str = ",", comment: str | None = Non
     return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
 
 
-def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
-    """Return the number of columns without a name at the end of a header line."""
-    text = line.decode("utf-8", errors="replace").rstrip("\n")
-    fields = split_line(text, source.name, delimiter)
-    return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
-
-
 @dataclass(frozen=True)
 class TextForm:
     """The form of columns of text.
@@ -256,7 +249,10 @@ def csv_pieces(
     above, blank = 0, form.blank
     if form.header:
         comments, line = first_lines(source, form.comment)
-        above, blank = comments + 1, blank_columns(line, source, delimiter)
+        text = line.decode("utf-8", errors="replace").rstrip("\n")
+        fields = split_line(text, source.name, delimiter)
+        named_fields = [i for i, field in enumerate(fields, 1) if field.strip()]
+        above, blank = comments + 1, len(fields) - max(named_fields, default=0)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
     plain = replace(form, kind=pa.string())
     again = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
