@@ -49,9 +49,9 @@ ROOMS = {
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | registry rounding | *",
-    "plotting": "_canvas | attacks audit counts hierarchy",
+    "plotting": "_canvas | attacks audit counts",
     "population": "spec | simulate summary",
-    "readers": "geocodes text | dialects * | record_form",
+    "readers": "geocodes text | *",
     "reconstruction": "linkage registry | solvers | records | *",
     "release": "spec | release",
     "risk": (

@@ -671,7 +671,7 @@ def record_pieces(
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
     from bayesrisk.readers import iter_record_form
-    from bayesrisk.readers.dialects import coding_of_file
+    from bayesrisk.readers.record_form import coding_of_file
     from bayesrisk.tables import Schema
     from bayesrisk.tables.records import CHUNK, iter_records
 

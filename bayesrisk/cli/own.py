@@ -125,7 +125,7 @@ def _schema(
 
 def is_census(file: Path) -> bool:
     """Return whether a file of records says that it is of persons of the census, or looks so."""
-    from bayesrisk.readers.dialects import columns_of, missing_columns, said_by_file
+    from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
 
     return said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS)
 

@@ -571,7 +571,7 @@ def _frames(
     import pyarrow as pa
 
     from bayesrisk import readers
-    from bayesrisk.readers.dialects import METADATA
+    from bayesrisk.readers.record_form import METADATA
 
     if form is Form.HUD:
         if not level or len(level) != 1:

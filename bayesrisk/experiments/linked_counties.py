@@ -26,7 +26,7 @@ from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.readers.dialects import (
+from bayesrisk.readers.record_form import (
     decoded_persons,
     is_person_column,
     missing_columns,

@@ -32,7 +32,7 @@ from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
-from bayesrisk.readers.nmf.bounds import (
+from bayesrisk.readers.nmf.reader import (
     Atoms,
     CellBounds,
     QueryRows,

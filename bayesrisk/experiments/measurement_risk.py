@@ -31,7 +31,7 @@ from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStu
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
-from bayesrisk.readers.nmf.bounds import (
+from bayesrisk.readers.nmf.reader import (
     CellBounds,
     place_of,
     rows_between,

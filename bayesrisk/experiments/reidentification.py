@@ -27,7 +27,7 @@ from bayesrisk.experiments.linked_counties import (
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.folder import digest_of
-from bayesrisk.readers.dialects import DIALECTS
+from bayesrisk.readers.record_form import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
     PROPORTIONAL,

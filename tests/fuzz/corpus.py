@@ -27,7 +27,7 @@ from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
-from bayesrisk.readers.nmf.bounds import rows_between
+from bayesrisk.readers.nmf.reader import rows_between
 from bayesrisk.release import Release
 from bayesrisk.tables import (
     Microdata,

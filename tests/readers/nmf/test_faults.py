@@ -7,7 +7,7 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers.nmf.bounds import rows_between
+from bayesrisk.readers.nmf.reader import rows_between
 
 STATE = ("Block.parquet", "DPQuery", "State=057")
 

@@ -11,7 +11,7 @@ import bayesrisk as br
 from bayesrisk import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf import reader as nmf
-from bayesrisk.readers.nmf.bounds import rows_between
+from bayesrisk.readers.nmf.reader import rows_between
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 
