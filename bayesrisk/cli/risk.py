@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,13 +108,6 @@ def risk(
 # ``bayesrisk convert``: one budget in every way of saying it.
 
 
-class Method(StrEnum):
-    """Conversions between zCDP and approximate differential privacy."""
-
-    TIGHT = "tight"
-    BUN_STEINKE = "bun-steinke"
-
-
 @dataclass(frozen=True)
 class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
@@ -160,7 +152,9 @@ def convert(
     epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
     delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
     sensitivity: SensitivityOption = "1",
-    method: Annotated[Method, typer.Option(help="Conversion between zCDP and DP.")] = Method.TIGHT,
+    method: Annotated[
+        str, typer.Option(help="Conversion between zCDP and DP: tight or bun-steinke.")
+    ] = "tight",
     as_json: JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
@@ -182,15 +176,15 @@ def convert(
     if scale is not None:
         budget = float(accounting.rho_from_sigma2(scale, change))
     elif target is not None and failure is not None:
-        budget = float(accounting.epsilon_to_rho(target, failure, method.value))
+        budget = float(accounting.epsilon_to_rho(target, failure, method))
     elif largest is not None:
         budget = largest
     spent = check.scalar(budget, "rho", lower=0.0, bounds="()")
     scale = float(accounting.sigma2_from_rho(spent, change))
     if target is None and failure is not None:
-        target = float(accounting.rho_to_epsilon(spent, failure, method.value))
+        target = float(accounting.rho_to_epsilon(spent, failure, method))
     elif failure is None and target is not None:
-        failure = float(accounting.rho_to_delta(spent, target, method.value))
+        failure = float(accounting.rho_to_delta(spent, target, method))
     row = {"rho": spent, "sensitivity": change, "sigma2": scale}
     if largest is not None:  # one noise, and what it costs by what a neighbour is
         by_neighbour = {name: 0.5 * delta**2 / scale for name, delta in SENSITIVITIES.items()}
@@ -198,9 +192,9 @@ def convert(
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
     if as_json:
-        print_json({**row, "method": method.value})
+        print_json({**row, "method": method})
     else:
-        print_table([row], f"Conversion ({method.value})")
+        print_table([row], f"Conversion ({method})")
 
 
 # -----------------------------------------------------------------------------
@@ -252,20 +246,6 @@ def report(
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24
-
-
-class Conditionals(StrEnum):
-    """Which conditionals the posterior belongs to."""
-
-    COHERENT = "coherent"
-    AS_PUBLISHED = "as-published"
-
-
-class SiblingNoise(StrEnum):
-    """Law of the noise in the siblings' total."""
-
-    APPROXIMATE = "approximate"
-    EXACT = "exact"
 
 
 def _group_prior(text: str) -> "FiniteLaw | None":
@@ -342,11 +322,11 @@ class ModelOptions:
     ] = None
     sensitivity: SensitivityOption = "1"
     conditionals: Annotated[
-        Conditionals, typer.Option(help="as-published only to reproduce printed numbers.")
-    ] = Conditionals.COHERENT
+        str, typer.Option(help="coherent, or as-published to reproduce printed numbers.")
+    ] = "coherent"
     sibling_noise: Annotated[
-        SiblingNoise, typer.Option(help="Law of the noise in the siblings' total.")
-    ] = SiblingNoise.APPROXIMATE
+        str, typer.Option(help="Law of the noise in the siblings' total: approximate or exact.")
+    ] = "approximate"
 
 
 def hierarchy(
@@ -375,8 +355,8 @@ def hierarchy(
             group_prior=_group_prior(model.group_prior),
             known_total=model.known_total,
             sensitivity=sensitivity_of(model.sensitivity),
-            conditionals=model.conditionals.value,
-            sibling_noise=model.sibling_noise.value,
+            conditionals=model.conditionals,
+            sibling_noise=model.sibling_noise,
         )
         document = _document(result)
     if as_json:
@@ -436,42 +416,37 @@ def measurements(
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
-
-    check.choice(which.posterior, "posterior", _POSTERIORS)
-    if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
-    with measurement_folder(folder) as place:
-        if which.posterior == "counts":
-            _counts(place, output, which, risk, how, top)
-        else:
-            _risk(place, output, which, risk, how, top)
-
-
-def _risk(
-    place: Path,
-    output: Path,
-    which: WhichOptions,
-    risk: RiskOptions,
-    how: RunOptions,
-    top: str | None,
-) -> None:
-    from bayesrisk.experiments import MeasurementsStudy
+    from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
     from bayesrisk.experiments.findings import measurement_sentences
 
-    if risk.prior is None:
+    counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
+    if output.suffix == ".parquet":
+        raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
+    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
+    for name, value in given.items():
+        if counts and value is not None:
+            raise ArgumentError(f"--{name} belongs to --posterior risk")
+    if not counts and risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
-    if top is not None:
+    if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
-    study = MeasurementsStudy(
-        place,
-        prior=number(risk.prior, "prior"),
-        known_count=0 if risk.known_count is None else risk.known_count,
-        level=which.level,
-        query=which.query,
-        exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
-        budget=which.budget,
-    )
-    summary = how.run(study, output, "noisy measurements")
+    same: dict[str, Any] = {"level": which.level, "budget": which.budget}
+    with measurement_folder(folder) as place:
+        if counts:
+            query, coarsest = which.query or "total", top or "State"
+            study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
+            summary = how.run(study, output, "counts")
+            how.show(summary, _lines_of_counts(summary, output))
+            return
+        risks = MeasurementsStudy(
+            place,
+            prior=number(str(risk.prior), "prior"),
+            known_count=risk.known_count or 0,
+            query=which.query,
+            exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            **same,
+        )
+        summary = how.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
     if how.as_json:
         document = summary.to_dict()
@@ -483,31 +458,6 @@ def _risk(
     if figures:
         typer.echo(f"figure: {figures[0]}")
     print_shards(summary)
-
-
-def _counts(
-    place: Path,
-    output: Path,
-    which: WhichOptions,
-    risk: RiskOptions,
-    how: RunOptions,
-    top: str | None,
-) -> None:
-    from bayesrisk.experiments import MeasurementCountsStudy
-
-    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
-    for name, value in given.items():
-        if value is not None:
-            raise ArgumentError(f"--{name} belongs to --posterior risk")
-    study = MeasurementCountsStudy(
-        place,
-        query="total" if which.query is None else which.query,
-        level=which.level,
-        top="State" if top is None else top,
-        budget=which.budget,
-    )
-    summary = how.run(study, output, "counts")
-    how.show(summary, _lines_of_counts(summary, output))
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:

@@ -34,7 +34,9 @@ def plot_risk(
     budgets: Mapping[str, float] | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Draw posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
+    """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
+
+    Two panels, one line for each prior.
 
     Parameters
     ----------
@@ -48,11 +50,6 @@ def plot_risk(
         Budgets to mark, by name, where the axis is that of budgets.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior.
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
@@ -81,11 +78,13 @@ def plot_risk(
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
+    """Return the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
 
     It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
     jagged: between two rises the decision threshold stands still while the noise shrinks, so that
     the releases which would convince the adversary become rarer.
+
+    One panel, one line for each prior, rho on a logarithmic axis.
 
     Parameters
     ----------
@@ -95,11 +94,6 @@ def plot_correct_decision(
         Budgets to mark, by name.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One panel, one line for each prior, rho on a logarithmic axis.
     """
     frame = canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
     axes = canvas.panel(ax, 5.2, 3.3)
@@ -119,7 +113,10 @@ def plot_correct_decision(
 def plot_decision_accuracy(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
 ) -> Panels:
-    """Draw how often the best guess is right against rho, beside what is right without a release.
+    """Return how often the best guess is right by rho, beside what is right without a release.
+
+    Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its baseline
+    as a dotted line of the same colour; and what it is above the baseline.
 
     Parameters
     ----------
@@ -129,12 +126,6 @@ def plot_decision_accuracy(
         Budgets to mark, by name.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
-        baseline as a dotted line of the same colour; and what it is above the baseline.
     """
     frame = canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
@@ -198,7 +189,9 @@ def _headroom(axes: Axes) -> None:
 def plot_postprocessing(
     by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
 ) -> Panels:
-    """Draw the marginal risk after post-processing, and its bound (Figure 12 of Kazan and Reiter).
+    """Return the marginal risk after post-processing, and its bound (Kazan and Reiter, Figure 12).
+
+    Two panels; thin dotted lines are the same noisy counts not processed.
 
     Parameters
     ----------
@@ -210,11 +203,6 @@ def plot_postprocessing(
         Right panel, against the group's count, one line for each ``rho``; the same columns.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels; thin dotted lines are the same noisy counts not processed.
     """
     by_rho = canvas.require(by_rho, _COLUMNS, "by_rho")
     by_group_count = canvas.require(by_group_count, _COLUMNS, "by_group_count")
@@ -303,7 +291,9 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
 def plot_mechanisms(
     frame: pd.DataFrame, *, utility: str = "mean_absolute_error", ax: Where = None
 ) -> Panels:
-    """Draw the risk ratio of several protections, by target and against the error of the tables.
+    """Return the risk ratio of protections, by target and against the error of the tables.
+
+    Left every target, right the mean over targets; bars are intervals.
 
     Parameters
     ----------
@@ -314,11 +304,6 @@ def plot_mechanisms(
         What the right panel shows along the axis.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Left every target, right the mean over targets; bars are intervals.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     frame = canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
@@ -388,7 +373,10 @@ def _tile_style(kind: str) -> dict[str, Any]:
 def plot_decision_map(
     maps: pd.DataFrame | Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
-    """Draw the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
+    """Return panels of the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
+
+    A panel for each noisy block count, the noisy total of the siblings across and the noisy group
+    count up.
 
     Parameters
     ----------
@@ -397,12 +385,6 @@ def plot_decision_map(
         by name, such as one for each prior, one below the other.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each noisy block count, the noisy total of the siblings across and the noisy
-        group count up.
     """
     named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
     if not named:
@@ -465,7 +447,9 @@ def plot_group(
     quantity: str = _FOUND,
     ax: Where = None,
 ) -> Panels:
-    """Draw an average of decisions by the group's count or budget (Kazan and Reiter, Figures 5, 6).
+    """Return an average of decisions by the group's count or budget (Kazan and Reiter, Figures 5, 6).
+
+    One or more panels, the adversary without hierarchy as a dotted line.
 
     Parameters
     ----------
@@ -483,11 +467,6 @@ def plot_group(
         What ``value`` is, for the vertical axis.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        One or more panels, the adversary without hierarchy as a dotted line.
     """
     by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
     frame = canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
@@ -560,7 +539,9 @@ def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, das
 def plot_noisy_measurements(
     curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
 ) -> Axes:
-    """Draw how many cells exceed a risk ratio, beside what the noise alone would give.
+    """Return how many cells exceed a risk ratio, beside what the noise alone would give.
+
+    One panel, both axes logarithmic; bands are two standard deviations over the noise.
 
     Parameters
     ----------
@@ -572,11 +553,6 @@ def plot_noisy_measurements(
         Risk ratios to mark.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One panel, both axes logarithmic; bands are two standard deviations over the noise.
     """
     curve = canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
     given = check.items(thresholds, "thresholds")

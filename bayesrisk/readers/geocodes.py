@@ -112,6 +112,8 @@ def block_geoid(
 ) -> NDArray[np.str_]:
     """Return the published 15-digit numbers of blocks.
 
+    State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
+
     Parameters
     ----------
     geocodes : array_like of str, shape (n,)
@@ -121,11 +123,6 @@ def block_geoid(
         Where the few respondents of blocks of water are: where they were measured, or in the
         block to which they were moved after the measurement (``WATER_BLOCKS_2020``), which
         then occurs twice.
-
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
 
     Examples
     --------

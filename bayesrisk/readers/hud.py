@@ -250,7 +250,15 @@ _ABOVE = 20  # rows among which the header is
 def iter_hud(
     path: str | Path, *, level: str, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    r"""Read HUD's Picture of Subsidized Households, a piece at a time.
+    r"""Yield HUD's Picture of Subsidized Households, a piece at a time.
+
+    The columns of the file in lower case and the order of the published files: text, or numbers
+    (``Float64``, missing where the file has one of its codes) each followed by ``<name>_reason``
+    where a value is missing.  A code of a place that is not known, such as ``01XXX``, is missing.
+    A share of the reported households is followed by ``<name>_low`` and ``<name>_high``
+    (``Int64``), the least and largest whole count that rounds to it; where none does, both are
+    missing and the reason is ``no whole count``.  Columns that no known vintage has follow as they
+    are, text.
 
     Parameters
     ----------
@@ -267,17 +275,6 @@ def iter_hud(
         code of its place is refused always.
     chunk : int, optional
         Rows in memory at a time.
-
-    Yields
-    ------
-    pandas.DataFrame
-        The columns of the file in lower case and the order of the published files: text, or
-        numbers (``Float64``, missing where the file has one of its codes) each followed by
-        ``<name>_reason`` where a value is missing.  A code of a place that is not known, such as
-        ``01XXX``, is missing.  A share of the reported households is followed by ``<name>_low`` and
-        ``<name>_high`` (``Int64``), the least and largest whole count that rounds to it; where
-        none does, both are missing and the reason is ``no whole count``.  Columns that no known
-        vintage has follow as they are, text.
 
     Warns
     -----

@@ -178,7 +178,13 @@ _NOTHING = ("n/a", "niu", "not in universe", "missing", "unknown", "not reported
 
 
 def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
-    """Read an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
+    """Return an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
+
+    A row for each record, of a hierarchical extract for each person, with the variables of the
+    household.  A variable most of whose values have labels is categorical, in the order of its
+    codes, a value without a label being called ``code 7``.  Any other, or one whose labels mostly
+    say the value itself (an age), is a number, missing where the label begins with such as "N/A",
+    "NIU", "Missing" or "Unknown"; or text.
 
     Parameters
     ----------
@@ -186,15 +192,6 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
         The extract: fixed-width or CSV, rectangular or hierarchical; also gzip or ZIP.
     ddi : path-like
         Its DDI codebook (XML).
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each record, of a hierarchical extract for each person, with the variables of the
-        household.  A variable most of whose values have labels is categorical, in the order of its
-        codes, a value without a label being called ``code 7``.  Any other, or one whose labels
-        mostly say the value itself (an age), is a number, missing where the label begins with such
-        as "N/A", "NIU", "Missing" or "Unknown"; or text.
 
     Examples
     --------
@@ -370,7 +367,11 @@ EXTRACT = MappingProxyType(
 def iter_ipums_1940(
     path: str | Path, *, ddi: str | Path | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
+    """Yield persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
+
+    Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
+    male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
+    COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
 
     Parameters
     ----------
@@ -382,13 +383,6 @@ def iter_ipums_1940(
         as ``EXT1940USCB.dat``.
     chunk : int, optional
         Rows in memory at a time, about.
-
-    Yields
-    ------
-    Records
-        Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
-        male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
-        COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:

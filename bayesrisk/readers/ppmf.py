@@ -389,7 +389,10 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
 def iter_ppmf(
     path: str | Path, *, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read persons of a privacy-protected microdata file, a piece at a time.
+    """Yield persons of a privacy-protected microdata file, a piece at a time.
+
+    Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110 and
+    a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
 
     Parameters
     ----------
@@ -403,12 +406,6 @@ def iter_ppmf(
         one that ends the file's name, if one does.
     chunk : int, optional
         Rows in memory at a time.
-
-    Yields
-    ------
-    Records
-        Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110
-        and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
 
     Notes
     -----
@@ -468,9 +465,11 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
 def iter_ppmf_units(
     path: str | Path, *, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read housing units of a privacy-protected microdata file, a piece at a time.
+    """Yield housing units of a privacy-protected microdata file, a piece at a time.
 
     Group quarters are left out, because they are not housing units.
+
+    Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
 
     Parameters
     ----------
@@ -479,11 +478,6 @@ def iter_ppmf_units(
         the 2020 file, or the internal forms of either.
     state, chunk
         As for :func:`iter_ppmf`.
-
-    Yields
-    ------
-    Records
-        Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
     """
     yield from _iterate("unit", path, state, chunk)
 

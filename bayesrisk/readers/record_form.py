@@ -264,7 +264,9 @@ def iter_record_form(
     state: str | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[Records]:
-    """Read person records in the common form, a piece at a time.
+    """Yield person records in the common form, a piece at a time.
+
+    Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
 
     Parameters
     ----------
@@ -286,11 +288,6 @@ def iter_record_form(
         FIPS code or postal abbreviation of the state that every block must lie in.
     chunk : int, optional
         Rows in memory at a time.
-
-    Yields
-    ------
-    Records
-        Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
     """
     source = one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)

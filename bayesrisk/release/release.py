@@ -215,15 +215,12 @@ class Release:
         Chance of each has no part in another, so that the likelihood of all is the product of those
         of each.  Tables and places are those of :meth:`PublishedTables.combine`.
 
+        Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
+
         Parameters
         ----------
         releases : mapping of str to Release, or sequence of them
             Releases of one schema by name; those of a sequence are called by their numbers.
-
-        Returns
-        -------
-        Release
-            Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
         """
         given = by_release(releases, Release)
         tables = PublishedTables.combine({name: part.tables for name, part in given.items()})

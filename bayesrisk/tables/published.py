@@ -331,12 +331,8 @@ class PublishedTables(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and
-            ``count`` (``Int64``; missing where suppressed), in the order of levels, tables, places
-            and cells.
+        Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and ``count``
+        (``Int64``; missing where suppressed), in the order of levels, tables, places and cells.
         """
         content = self.content
         pieces = [exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
@@ -427,24 +423,17 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
 
+        Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that another
+        one repeats, in counts, places and a law without chance, is there once.  The places are
+        those of all releases, and finest places must be all in which anybody lives; what a release
+        says nothing about is withheld.  Two that state different counts of one cell under the same
+        law without chance are refused.
+
         Parameters
         ----------
         releases : mapping of str to PublishedTables, or sequence of them
             Tables of one schema by the name of their release, which is the number of the release
             in a sequence.
-
-        Returns
-        -------
-        PublishedTables
-            Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that
-            another one repeats, in counts, places and a law without chance, is there once.  The
-            places are those of all releases, and finest places must be all in which anybody lives;
-            what a release says nothing about is withheld.
-
-        Raises
-        ------
-        DataError
-            If two releases state different counts of one cell under the same law without chance.
 
         Examples
         --------

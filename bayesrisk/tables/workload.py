@@ -383,6 +383,10 @@ class Workload:
     ) -> "Workload":
         """Return the workload of margins: each counts records by some of the attributes.
 
+        A table for each margin, named after its attributes (``"region * age"``, ``"total"``); its
+        cells are named by labels, or by codes where there are none (``"North, 34"``), in the order
+        of the cross, the last attribute fastest.
+
         Parameters
         ----------
         schema : Schema
@@ -392,13 +396,6 @@ class Workload:
             total, every attribute, and every two of them.
         levels : sequence of str, optional
             Levels of the geography at which all are published; by default the finest.
-
-        Returns
-        -------
-        Workload
-            A table for each margin, named after its attributes (``"region * age"``, ``"total"``);
-            its cells are named by labels, or by codes where there are none (``"North, 34"``), in
-            the order of the cross, the last attribute fastest.
 
         Examples
         --------
