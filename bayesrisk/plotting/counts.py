@@ -447,7 +447,7 @@ def plot_group(
     quantity: str = _FOUND,
     ax: Where = None,
 ) -> Panels:
-    """Return an average of decisions by the group's count or budget (Kazan and Reiter, Figures 5, 6).
+    """Return an average of decisions by a group's count or budget (Kazan and Reiter, Figs. 5, 6).
 
     One or more panels, the adversary without hierarchy as a dotted line.
 
