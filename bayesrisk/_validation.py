@@ -40,9 +40,6 @@ WordArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
 
 
-# -----------------------------------------------------------------------------
-
-
 T = TypeVar("T")
 
 #: What a real-valued argument may be.

@@ -314,9 +314,6 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
 }
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
 

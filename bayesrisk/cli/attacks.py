@@ -276,9 +276,6 @@ def _line(row: Mapping[Any, Any]) -> str:
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Most synthetic populations of a study; every one has a part on disk for each protection.
 MAX_SEEDS = 10_000
 SEEDS = 6

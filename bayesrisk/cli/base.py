@@ -567,9 +567,6 @@ def called(name: str, option: str) -> Iterator[None]:
         raise type(error)(option + text.removeprefix(name)) from error
 
 
-# -----------------------------------------------------------------------------
-
-
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 #: What to do about records that are too many, in a file and in a folder.

@@ -98,6 +98,7 @@ def _schema(
     sources: Sequence[Any], document: dict[str, Any], own: Mapping[str, Any], *, quiet: bool
 ) -> "Schema | None":
     """Return the schema of records that are not census; None for others."""
+    from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
     from bayesrisk.tables import Microdata, Schema
 
     if document.get("schema"):
@@ -108,8 +109,10 @@ def _schema(
         return None
     files = [one for one in sources if isinstance(one, Path) and not one.is_dir()]
     if len(files) == len(sources):
-        if any(is_census(file) for file in files):
-            return None
+        # A file may say that it is of persons of the census, or look so.
+        for file in files:
+            if said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS):
+                return None
         document["schema"] = schema = own_schema(files, own, quiet=quiet)
         return schema
     folder = sources[0]
@@ -121,13 +124,6 @@ def _schema(
         return None
     held = Microdata.read(folder).persons
     return None if held is None or held.schema.name in Schema.available() else held.schema
-
-
-def is_census(file: Path) -> bool:
-    """Return whether a file of records says that it is of persons of the census, or looks so."""
-    from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
-
-    return said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS)
 
 
 def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) -> "Schema":

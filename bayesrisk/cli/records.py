@@ -444,9 +444,6 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
     return read_frame(path)
 
 
-# -----------------------------------------------------------------------------
-
-
 class Form(StrEnum):
     """Forms of files that can be read."""
 

@@ -521,10 +521,8 @@ class ReleaseStudy(TabulationStudy):
 
     Parameters
     ----------
-    records : path-like
-        Microdata by place, as :class:`NationStudy` or :func:`split_by_place` makes it.
-    workload : Workload
-        Tables to publish.  Those of levels coarser than the parts are sums over the parts.
+    records, workload
+        As for :class:`TabulationStudy`.
     mechanism : Mechanism
         The protection.  Its ``acts_within`` must name the level of the parts or a finer one.
     seed : int, optional
@@ -679,17 +677,10 @@ class _NationFolder(PlaceFolder):
 class NationStudy(Study):
     """A synthetic nation by county, for :func:`~bayesrisk.run`.
 
-    A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
-    :meth:`Microdata.read` reads as a whole.  The summary has ``population``, a
-    :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.
-    Memory: one county in every worker.
-
-    Parameters
-    ----------
-    nation : Nation
-        How many blocks, and how they are drawn.
-    seed : int
-        The same seed gives the same bytes, however the run is done.
+    ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
+    which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
+    whole.  The summary has ``population``, a :class:`~bayesrisk.population.summary.PopulationSummary` beside
+    the published figures.  Memory: one county in every worker.
     """
 
     nation: Nation

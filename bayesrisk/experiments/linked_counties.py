@@ -349,7 +349,7 @@ def link_counties(
     total: LinkageSums | None = None
     for rows in counties.rows("records", "blocks", "variability"):
         sums = _link(rows, counties, moved, cells, seed, confidence)
-        total = sums if total is None else total.plus(sums)
+        total = total.plus(sums) if total else sums
     if total is None:
         raise DataError(f"{truth.name}: must have at least one person")
     return total

@@ -391,7 +391,10 @@ class ReconstructionStudy(Study):
             raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
         levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
-        unit = self._unit(levels)
+        unit = self.scope  # the level whose places stay together in a shard
+        if self.variability is not None:
+            level, _ = variability_scope(self.variability, levels, "variability")
+            unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         return {
@@ -411,13 +414,6 @@ class ReconstructionStudy(Study):
             ),
             "known_rule": check.flag(self.known_rule, "known_rule"),
         }
-
-    def _unit(self, levels: tuple[str, ...]) -> str:
-        """Return the level whose places stay together in a shard."""
-        if self.variability is None:
-            return self.scope
-        level, _ = variability_scope(self.variability, levels, "variability")
-        return levels[min(levels.index(self.scope), levels.index(level))]
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]

@@ -149,9 +149,6 @@ def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str
     return tables
 
 
-# -----------------------------------------------------------------------------
-
-
 _KNOWN = ("block", "sex", "age", "person")  # of persons whom an attacker knows
 _TRUE = ("block", "sex", "age", "race", "hisp", "person")
 #: Columns of the rates that are returned.

@@ -317,20 +317,12 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     return both
 
 
-# -----------------------------------------------------------------------------
-
-
 _GUESSERS = ("MDG", "PRG")
 _RATES = (
     *("attacker", "source", "block_size", "putative"),
     *("precision", "precision_lower", "precision_upper"),
 )
 _RATIO = ("left_out_ratio", "left_out_ratio_lower", "left_out_ratio_upper")
-
-
-def _guesser(i: int) -> dict[str, Any]:
-    """Return the look of a baseline: grey, so that the attacks stand out."""
-    return {"color": "0.4", "linestyle": ("--", ":")[i % 2], "marker": ("x", "+")[i % 2]}
 
 
 @canvas.styled
@@ -362,7 +354,9 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         rows = shown[shown["source"] == name]
         is_guess = name in _GUESSERS
         number = (_GUESSERS if is_guess else attacks).index(name)
-        own = _guesser(number) if is_guess else canvas.look(number, marked=True)
+        own = canvas.look(number, marked=True)
+        if is_guess:  # grey, so that the attacks stand out
+            own = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
         # Side by side, so that intervals do not hide each other.
         # A source without a link has no row, and no number to add to.
         at = np.array([float(position[size]) for size in rows["block_size"]])

@@ -178,13 +178,6 @@ def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) 
     axes.legend([*handles, *bound], [*names, "not processed"], title=title, **where)
 
 
-def _headroom(axes: Axes) -> None:
-    """Make room for a legend above the lines."""
-    low, high = axes.get_ylim()
-    top = high * (high / low) ** 0.5 if axes.get_yscale() == "log" else high + 0.5 * (high - low)
-    axes.set_ylim(low, top)
-
-
 @canvas.styled
 def plot_postprocessing(
     by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
@@ -222,12 +215,11 @@ def plot_postprocessing(
         axes.set_ylabel("marginal posterior / prior")
         canvas.ratio_axis(axes, pd.concat([frame["risk_before"], frame["risk_after"]]))
     _legend(left, by_rho, "group_count", "$N$")
-    _headroom(right)
+    low, high = right.get_ylim()  # room for a legend above the lines
+    log = right.get_yscale() == "log"
+    right.set_ylim(low, high * (high / low) ** 0.5 if log else high + 0.5 * (high - low))
     _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
     return both
-
-
-# -----------------------------------------------------------------------------
 
 
 _RISK = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")

@@ -116,9 +116,6 @@ class ReleaseIndex:
         return cls(partitions, document, releases, _files.digest(file))
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class Release:

@@ -466,9 +466,6 @@ def _positions(
     return positions
 
 
-# -----------------------------------------------------------------------------
-
-
 _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
 

@@ -187,9 +187,6 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, w
         )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
 CHUNK = 2**17
 

@@ -211,9 +211,6 @@ def _geography(name: str) -> Geography:
     return known[check.choice(name, "geography", tuple(sorted(known)))]
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class Schema:

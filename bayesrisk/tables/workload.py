@@ -214,9 +214,6 @@ class _Search:
             self._descend(depth + 1, deeper)
 
 
-# -----------------------------------------------------------------------------
-
-
 Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 

@@ -161,7 +161,10 @@ def run(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> RunSummary:
-    """Run a study into a folder.
+    """Return a summary of a study that is run into a folder.
+
+    The shards that were computed and the study's facts; its ``complete`` says whether every shard
+    is there.
 
     Parameters
     ----------
@@ -185,12 +188,6 @@ def run(
         Whether finished shards in the folder are kept and the rest computed.
     progress : callable, optional
         Called with the finished and the total number of shards of this run, after each.
-
-    Returns
-    -------
-    RunSummary
-        The shards that were computed and the study's facts; its ``complete`` says whether every
-        shard is there.
 
     Raises
     ------

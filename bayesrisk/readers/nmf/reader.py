@@ -694,7 +694,18 @@ def cell_bounds(
             for total in np.flatnonzero(held_by >= 0).tolist():
                 sums[:, held_by[total]] += np.maximum(totals[:, total], 0)
             lower = np.maximum(lower, sums)
-    kind = _sum_of_atoms(atoms, target, most, upper, kind)
+    if atoms.size:
+        # A cell made of several atoms may be empty because each of them is, by several constraints:
+        # its bound is at most the sum of those of its atoms.
+        known = target >= 0
+        pairs = np.unique(target[known] * atoms.size + atoms.of_cell[known])  # type: ignore[index]
+        cells, atom = pairs // atoms.size, pairs % atoms.size
+        starts = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
+        sums = np.add.reduceat(most[:, atom].astype(float), starts, axis=1)
+        sums, held = np.minimum(sums, MAX_COUNT), cells[starts]
+        tighter = sums < upper[:, held]
+        upper[:, held] = np.minimum(upper[:, held], sums.astype(np.int64))
+        kind[:, held] = np.where(tighter, -2, kind[:, held])  # by several
     _refuse_contradictions(atoms, units, pattern, distinct, columns, most, where)
     bad = lower > upper
     if bad.any():
@@ -741,32 +752,6 @@ def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> IntArray:
         return np.full(codes.size, -1)
     place = np.minimum(np.searchsorted(known, codes), known.size - 1)
     return np.where(known[place] == codes, place, -1)
-
-
-def _sum_of_atoms(
-    atoms: Atoms,
-    target: IntArray,
-    most: IntArray,
-    upper: IntArray,
-    kind: NDArray[np.int16],
-) -> NDArray[np.int16]:
-    """Tighten the bounds of cells to the sums of those of their atoms; where that is 0, say why.
-
-    A cell made of several atoms may be empty because each of them is, by several constraints:
-    the kind is then that of a constraint which settles a part of it, or -2.
-    """
-    if not atoms.size:
-        return kind
-    cells = target >= 0
-    pairs = np.unique(target[cells] * atoms.size + atoms.of_cell[cells])  # type: ignore[index]
-    cell, atom = pairs // atoms.size, pairs % atoms.size
-    starts = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
-    sums = np.minimum(np.add.reduceat(most[:, atom].astype(float), starts, axis=1), MAX_COUNT)
-    held = cell[starts]
-    tighter = sums < upper[:, held]
-    upper[:, held] = np.minimum(upper[:, held], sums.astype(np.int64))
-    kind[:, held] = np.where(tighter, -2, kind[:, held])
-    return kind
 
 
 def _refuse_contradictions(

@@ -371,54 +371,42 @@ def iter_nhgis(
     if codebook is not None:
         check.path(codebook, "codebook")
     candidates = candidates_of(path, codebook)
-    for level in workload.levels:
-        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
-        yield from _level_pieces(chosen, workload, level, place, rows, faults)
-    faults.warn(str(path))
-
-
-def _level_pieces(
-    chosen: Sequence[Extract],
-    workload: Workload,
-    level: str,
-    state: str | None,
-    chunk: int,
-    faults: Faults,
-) -> Iterator[PublishedTables]:
-    """Yield the tables of one level, from files whose rows are the same places."""
-    columns = [columns_of(extract, workload, level) for extract in chosen]
-    readers = [
-        _pieces(extract, names, chunk, faults)
-        for extract, names in zip(chosen, columns, strict=True)
-    ]
-    first = chosen[0]
-    seen: list[IntArray] = []
     # Of other levels there are no places.
     nowhere = {name: np.zeros(0, dtype="<U15") for name in workload.levels}
     nothing = {k: np.zeros((0, len(t.cells)), np.int64) for k, t in workload.tables.items()}
-    for pieces in zip_longest(*readers):
-        sizes = [0 if piece is None else len(piece) for piece in pieces]
-        for extract, size in zip(chosen, sizes, strict=True):
-            if size != sizes[0]:
-                raise DataError(
-                    f"{extract.name}: must have the places of {first.name}, has another number of "
-                    "rows"
-                )
-        held = [piece for piece in pieces if piece is not None]
-        geoids = _geoids(held[0], level, state, first.product.year)
-        counts: dict[tuple[str, str], IntArray] = {}
-        missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
-        for piece, extract, names in zip(held, chosen, columns, strict=True):
-            if extract is not first:
-                found = _geoids(piece, level, state, extract.product.year)
-                piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
-            for key, cells in names.items():
-                table = workload.tables[key]
-                counts[key], missing[key] = table_counts(piece, cells, table, faults)
-        seen.append(geoids.astype(np.int64))
-        check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
-        yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
-    check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+    for level in workload.levels:
+        # The rows of the files of a level are the same places.
+        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
+        columns = [columns_of(extract, workload, level) for extract in chosen]
+        both = list(zip(chosen, columns, strict=True))
+        readers = [_pieces(extract, names, rows, faults) for extract, names in both]
+        first = chosen[0]
+        seen: list[IntArray] = []
+        for pieces in zip_longest(*readers):
+            sizes = [0 if piece is None else len(piece) for piece in pieces]
+            for extract, size in zip(chosen, sizes, strict=True):
+                if size != sizes[0]:
+                    raise DataError(
+                        f"{extract.name}: must have the places of {first.name}, has another "
+                        "number of rows"
+                    )
+            held = [piece for piece in pieces if piece is not None]
+            geoids = _geoids(held[0], level, place, first.product.year)
+            counts: dict[tuple[str, str], IntArray] = {}
+            missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
+            for piece, (extract, names) in zip(held, both, strict=True):
+                if extract is not first:
+                    found = _geoids(piece, level, place, extract.product.year)
+                    rule = f"the place of this row in {first.name}"
+                    piece.check("GISJOIN", geoids == found, rule)
+                for key, cells in names.items():
+                    table = workload.tables[key]
+                    counts[key], missing[key] = table_counts(piece, cells, table, faults)
+            seen.append(geoids.astype(np.int64))
+            check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
+            yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
+        check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+    faults.warn(str(path))
 
 
 def _pieces(
