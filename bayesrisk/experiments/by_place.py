@@ -679,8 +679,9 @@ class NationStudy(Study):
 
     ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
     which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
-    whole.  The summary has ``population``, a :class:`~bayesrisk.population.summary.PopulationSummary` beside
-    the published figures.  Memory: one county in every worker.
+    whole.  The summary has ``population``, a
+    :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.  Memory:
+    one county in every worker.
     """
 
     nation: Nation

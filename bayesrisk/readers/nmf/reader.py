@@ -351,7 +351,12 @@ class NoisyMeasurements:
 
     def queries(self, level: str) -> tuple[str, ...]:
         """Return the sorted names of the queries of a level, without ``_dpq``."""
-        return tuple(definitions(self, check.choice(level, "level", self.levels), "DPQuery"))
+        names: set[str] = set()
+        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
+            check_columns(file, tuple(self.universe.axes), ("query_name",))
+            for rows in batches(file, ("query_name",), _NAMES):
+                names.update(rows.queries("_dpq")[1])
+        return tuple(sorted(name.removesuffix("_dpq") for name in names))
 
     def iter_values(self, level: str, query: str) -> Iterator[MeasurementBatch]:
         """Yield the noisy answers to one of :meth:`queries`, rows of one file at a time.
