@@ -260,6 +260,19 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
     return int(array)
 
 
+def refuse_row(
+    bad: ArrayLike, values: Any, source: object, column: str, must: str, again: str = ""
+) -> None:
+    """Raise for the first bad value of a column, if there is one, with its row from 1."""
+    wrong = np.flatnonzero(np.asarray(bad))
+    if wrong.size:
+        value = np.asarray(values)[wrong[0]]
+        told = shown(value.item() if isinstance(value, np.generic) else value)
+        raise DataError(
+            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {told}{again}"
+        )
+
+
 def choice(value: object, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:

@@ -98,7 +98,10 @@ def _model(name: str, options: Any, left_out: Sequence[str], **keys: Any) -> typ
 
 @cache
 def _audit_file(options: type) -> type[Section]:
-    entries = {"population": (_Populations | None, None), "protection": (_Protections | None, None)}
+    entries: dict[str, Any] = {
+        "population": (_Populations | None, None),
+        "protection": (_Protections | None, None),
+    }
     return _model("AuditFile", options, (), **entries)
 
 
@@ -125,7 +128,7 @@ def _check_population(where: str, entry: dict[str, Any]) -> None:
 @cache
 def _release_file(options: type) -> type[Section]:
     left_out = ("settings", "level", "config", "from_audit", "protection")
-    entries = {"parameters": (dict[str, Any], {}), "levels": (Names | None, None)}
+    entries: dict[str, Any] = {"parameters": (dict[str, Any], {}), "levels": (Names | None, None)}
     return _model("ReleaseFile", options, left_out, **entries)
 
 

@@ -410,6 +410,7 @@ class TabulationStudy(Study):
     workload: Workload
 
     caches: ClassVar = (open_index,)
+    store: ClassVar[type[RunFolder]] = PlaceFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -442,10 +443,6 @@ class TabulationStudy(Study):
     def layout(self) -> Layout:  # type: ignore[override]
         """Small files of a part: its rows of the index, and of tables of coarser levels."""
         return replace(PLACES, kinds=(*(["above"] if self._coarse else []), "index"))
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the tables."""
-        return PlaceFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
@@ -553,6 +550,8 @@ class ReleaseStudy(TabulationStudy):
     seed: int | None = None
     places: Literal["occupied"] | None = None
 
+    store: ClassVar = _ReleaseFolder
+
     @functools.cached_property
     def published(self) -> Workload:
         """The tables that the mechanism publishes."""
@@ -583,10 +582,6 @@ class ReleaseStudy(TabulationStudy):
         """Small files as of tables, and the description of each part."""
         kinds = (*(["above"] if self._coarse else []), "release", "index")
         return Layout("release by place", kinds=kinds, listing="run.json")
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the release."""
-        return _ReleaseFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
@@ -688,6 +683,7 @@ class NationStudy(Study):
     seed: int
 
     layout = replace(PLACES, kinds=("sums", "index"))
+    store: ClassVar = _NationFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -701,10 +697,6 @@ class NationStudy(Study):
             "shards": self.nation.counties,
             "version": __version__,
         }
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the microdata."""
-        return _NationFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return a county, and what it adds to the figures of the nation."""

@@ -102,21 +102,13 @@ class PersonFile:
             _files.check_digest(file, listed, "_microdata.json")
         frame = read_persons(file, self._columns, self._dialect)
         outside = ~frame["block"].str.startswith(code)
-        _refuse(outside, frame["block"], file, f"be in {code}, got {{}}")
+        check.refuse_row(outside, frame["block"], file, "block", f"be in {code}")
         if self._once:
-            again = frame["person"].duplicated()
-            _refuse(again, frame["person"], file, "be different for each record, got {} again")
+            names, rule = frame["person"], "be different for each record"
+            check.refuse_row(names.duplicated(), names, file, "person", rule, " again")
         counties = frame.groupby(frame["block"].str[:_COUNTY], sort=True)
         inside = {str(name): rows.reset_index(drop=True) for name, rows in counties}
         return {"": frame[:0].copy(), **inside}
-
-
-def _refuse(wrong: pd.Series, column: pd.Series, file: Path, bound: str) -> None:
-    """Refuse the first wrong row of a file."""
-    if wrong.any():
-        row = int(np.argmax(wrong.to_numpy(bool)))
-        rule = bound.format(column.iloc[row])
-        raise DataError(f"{file}: row {row + 1}, column {column.name!r}: must {rule}")
 
 
 def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> pd.DataFrame:

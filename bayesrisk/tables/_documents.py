@@ -174,9 +174,7 @@ def frame_places(
 ) -> tuple[tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...]]:
     """Return levels, widths and names of the places that columns name, coarse to fine."""
     for name in columns:
-        if (missing := frame[name].isna().to_numpy()).any():
-            row = int(missing.argmax()) + 1
-            raise DataError(f"frame: row {row}, column {name!r}: must be a place, got none")
+        check.refuse_row(frame[name].isna(), frame[name], "frame", name, "be a place")
     told = frame[list(columns)].astype(str).drop_duplicates().sort_values(list(columns))
     twice = told[told[columns[-1]].duplicated()]
     if len(twice):

@@ -549,10 +549,6 @@ def _further_column(records: Records, name: str, low: int, high: int | None) -> 
         raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")
     values: IntArray = column.to_numpy().astype(np.int64)
     bad = (values < low) | (False if high is None else values > high)
-    if bad.any():
-        row = int(bad.argmax())
-        bounds = f">= {low}" if high is None else f"in [{low}, {high}]"
-        raise DataError(
-            f"records: row {row + 1}, column {name!r}: must be {bounds}, got {values[row]}"
-        )
+    bounds = f"be >= {low}" if high is None else f"be in [{low}, {high}]"
+    check.refuse_row(bad, values, "records", name, bounds)
     return values

@@ -413,12 +413,7 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
         raise DataError(f"{name}: has no column {column!r}; columns: {known}")
     counts = pd.to_numeric(frame[column], errors="coerce")
     bad = counts.isna() | (counts < 0) | (counts != counts.round()) | (counts > 2**52)
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        raise DataError(
-            f"{name}: row {row + 1}, column {column!r}: must be a whole number "
-            f"in [0, 2**52], got {shown(frame[column].iloc[row])}"
-        )
+    check.refuse_row(bad, frame[column], name, column, "be a whole number in [0, 2**52]")
     chosen = counts == 1 if section.targets == "unique" else counts > 0
     others = frame.drop(columns=column).astype(object)
     others = others.where(others.notna(), "").astype(str)
