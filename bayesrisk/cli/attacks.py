@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     columns: Annotated[
         list[str] | None,
         typer.Option(help="Columns of claims; repeat, or separate by commas [all]."),
@@ -87,13 +87,13 @@ def claims(
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
-    summary = how.run(study, output, "claims")
+    summary = runner.run(study, output, "claims")
     said = (
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
         f"record, in {output}; blocks: {listed(summary.statuses)}"
     )
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
-    how.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
+    runner.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
 
 
 # -----------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def reconstruct(
     scope: Annotated[
         str, typer.Option(help="block: each block alone; tract: with its tract's tables.")
     ],
-    how: RunOptions,
+    runner: RunOptions,
     variability: Annotated[
         str | None,
         typer.Option(help="Also bound the solution variability: block, tract-bounds, tract-joint."),
@@ -156,10 +156,10 @@ def reconstruct(
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
-    summary = how.run(study, output, "reconstruct")
+    summary = runner.run(study, output, "reconstruct")
     said = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
     said += "; published counts are read as ranges" * summary.coarsened
-    how.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
+    runner.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
 def _limit(text: str | None, usual: int | None) -> str | None:
@@ -175,7 +175,7 @@ def _limit(text: str | None, usual: int | None) -> str | None:
 def bounds(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     scope: Annotated[
         str | None,
         typer.Option(help="Level whose tables are taken together, with those below [the finest]."),
@@ -196,8 +196,8 @@ def bounds(
         solver=solver,
         time_limit=optional_number(time_limit, "time_limit"),
     )
-    summary = how.run(study, output, "bounds")
-    how.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
+    summary = runner.run(study, output, "bounds")
+    runner.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
 
 
 # -----------------------------------------------------------------------------
@@ -333,8 +333,8 @@ class StudyOptions:
 
 def study(
     output: OutputOption,
-    what: StudyOptions,
-    how: RunOptions,
+    options: StudyOptions,
+    runner: RunOptions,
     households: Annotated[
         Path | None,
         typer.Argument(
@@ -352,31 +352,31 @@ def study(
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
 
-    settings = what.synthetic()
+    settings = options.synthetic()
     if households is not None and settings:
         raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
     seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
-    if what.protection:
-        settings["protections"] = tuple(what.protection)
+    if options.protection:
+        settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     given = source if source is None or Partitions.there(source) else read_households(source)
     made = OccupancyStudy(
-        seeds=tuple(range(what.seed, what.seed + (seeds if households is None else 1))),
-        solutions=what.solutions,
-        noisy_solutions=what.noisy_solutions,
-        swap_rate=what.swap_rate,
-        rho=what.rho,
-        hud=what.hud,
-        open_end=not what.closed,
-        time_limit=optional_number(what.time_limit, "time_limit"),
+        seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
+        solutions=options.solutions,
+        noisy_solutions=options.noisy_solutions,
+        swap_rate=options.swap_rate,
+        rho=options.rho,
+        hud=options.hud,
+        open_end=not options.closed,
+        time_limit=optional_number(options.time_limit, "time_limit"),
         households=given,
         sample=None if public is None else read_sample(public),
         **settings,
     )
-    summary = how.run(made, output, "occupancy")
+    summary = runner.run(made, output, "occupancy")
     if figures and summary.results is not None:
         write_occupancy_report(summary.results, output)
-    _print(summary, output, as_json=how.as_json)
+    _print(summary, output, as_json=runner.as_json)
 
 
 @dataclass(frozen=True)
@@ -406,8 +406,8 @@ def attack(
         ),
     ],
     output: OutputOption,
-    what: AttackOptions,
-    how: RunOptions,
+    options: AttackOptions,
+    runner: RunOptions,
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
@@ -416,21 +416,21 @@ def attack(
     study = OccupancyAttackStudy(
         data_path(blocks, "published statistics"),
         sample=_households(sample),
-        level=what.level,
-        hud=what.hud,
-        open_end=not what.closed,
-        error=what.error,
-        solutions=what.solutions,
-        seed=what.seed,
-        time_limit=optional_number(what.time_limit, "time_limit"),
-        taken_as_true=what.taken_as_true,
-        known_rule=not what.no_rule,
+        level=options.level,
+        hud=options.hud,
+        open_end=not options.closed,
+        error=options.error,
+        solutions=options.solutions,
+        seed=options.seed,
+        time_limit=optional_number(options.time_limit, "time_limit"),
+        taken_as_true=options.taken_as_true,
+        known_rule=not options.no_rule,
     )
-    summary = how.run(study, output, "occupancy")
+    summary = runner.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"
     said = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
     conflicts = (f"  no households fit block {at}: {text}" for at, text in summary.conflicts)
-    how.show(summary, [said], conflicts)
+    runner.show(summary, [said], conflicts)
 
 
 def _households(given: Path | None) -> Path | None:
@@ -576,11 +576,11 @@ def audit(
         ),
     ],
     output: OutputOption,
-    what: AuditOptions,
-    how: RunOptions,
+    options: AuditOptions,
+    runner: RunOptions,
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
-    document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
+    document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [audit_settings_path(one) for one in population]
     given: Any = population
     if any(files):
@@ -598,11 +598,11 @@ def audit(
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
         check_folder_names_its_own(document.get("schema"), None)
-    study = _study(populations, document, quiet=how.quiet)
-    summary = how.run(study, output, "audit")
+    study = _study(populations, document, quiet=runner.quiet)
+    summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
-    how.show(summary, summary.brief, after)
+    runner.show(summary, summary.brief, after)
 
 
 def _populations(given: str | list[Any]) -> Path | dict[str, Any]:

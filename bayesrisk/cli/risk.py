@@ -204,7 +204,7 @@ def convert(
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
@@ -212,10 +212,10 @@ def sweep(
 
     data_path(Path(config), SWEEPS)
     study = load_config(config, seed=seed)
-    summary = how.run(study, output, study.title)
+    summary = runner.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
-    how.embed(output / "report.html")
-    if how.as_json:
+    runner.embed(output / "report.html")
+    if runner.as_json:
         print_json({**summary.to_dict(), "report": page})
         return
     print_shards(summary)
@@ -409,7 +409,7 @@ def measurements(
     output: OutputOption,
     which: WhichOptions,
     risk: RiskOptions,
-    how: RunOptions,
+    runner: RunOptions,
     top: Annotated[
         str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
     ] = None,
@@ -435,8 +435,8 @@ def measurements(
         if counts:
             query, coarsest = which.query or "total", top or "State"
             study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
-            summary = how.run(study, output, "counts")
-            how.show(summary, _lines_of_counts(summary, output))
+            summary = runner.run(study, output, "counts")
+            runner.show(summary, _lines_of_counts(summary, output))
             return
         risks = MeasurementsStudy(
             place,
@@ -446,9 +446,9 @@ def measurements(
             exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
             **same,
         )
-        summary = how.run(risks, output, "noisy measurements")
+        summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
-    if how.as_json:
+    if runner.as_json:
         document = summary.to_dict()
         document["figures"] = [str(file) for file in figures]
         print_json({name: value for name, value in document.items() if name != _CURVE})

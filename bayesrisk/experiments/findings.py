@@ -41,12 +41,12 @@ def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
     ]
 
 
-def _source(config: Row, what: str) -> str:
+def _source(config: Row, content: str) -> str:
     """Return where a report comes from."""
     digest = str(config.get("tables") or config["measurements"])[:16]
     return (
         f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
-        f"{digest}…; the {what} themselves are in the files beside this page."
+        f"{digest}…; the {content} themselves are in the files beside this page."
     )
 
 
@@ -216,9 +216,9 @@ def counts_page(facts: Row, config: Row) -> bytes:
     )
 
 
-def release_page(about: Row, version: str) -> bytes:
+def release_page(release: Row, version: str) -> bytes:
     """Return the report of a release, of what may be published alone."""
-    tables = pd.DataFrame(about["tables"])
+    tables = pd.DataFrame(release["tables"])
     exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
     alike = tables.groupby(["level", "is"], sort=False).agg(
         tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
@@ -230,15 +230,15 @@ def release_page(about: Row, version: str) -> bytes:
         "Release: what is published, and how it is protected",
         [
             f"{every:,} counts in {len(tables):,} tables are released, {exact:,} of them exactly; "
-            f"the protection is {about['mechanism']}.",
+            f"the protection is {release['mechanism']}.",
             *(f"{n:,} of them: {law}." for law, n in laws.items()),
-            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in about["diagnostics"].items()),
+            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
         ],
         source=f"Made by bayesrisk {version} from the release alone.",
-        settings={name: about[name] for name in ("mechanism", "parameters", "places")},
+        settings={name: release[name] for name in ("mechanism", "parameters", "places")},
         figures=[html.drawing(drawn, "Counts that are released, by level.")],
         tables=[html.table(alike.reset_index().rename(columns={"is": "published"}), "Tables")],
         warning="A simulation: whoever guesses the seed takes the protection off."
-        if about["simulation"]
+        if release["simulation"]
         else "",
     )
