@@ -218,11 +218,9 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def read_frame(file: Path) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
-    import pyarrow as pa
-
-    from bayesrisk._files.delimited import header_fields, open_text, text_tables
+    from bayesrisk._files.delimited import text_frame
     from bayesrisk._files.parquet import check_whole, read_table
-    from bayesrisk._files.text import all_of, check_held, named
+    from bayesrisk._files.text import check_held, named
 
     if file.suffix.lower() == ".parquet":
         check_whole(file)
@@ -230,10 +228,6 @@ def read_frame(file: Path) -> "pd.DataFrame":
         return held
     if file.suffix.lower() != ".csv":
         raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
-    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
+    with named(str(file)):
         check_held(str(file), file.stat().st_size)
-        columns = header_fields(lines.readline(), str(file))
-        found = all_of(text_tables(lines, columns), lambda table: int(table.nbytes), str(file))
-        empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
-        held = pa.concat_tables([empty, *found]).to_pandas()
-        return held
+    return text_frame(file)

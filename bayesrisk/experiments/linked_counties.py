@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.delimited import header_fields, open_text, text_tables
+from bayesrisk._files.delimited import text_frame
 from bayesrisk._files.parquet import opened, read_frame, spill, spilled
-from bayesrisk._files.text import all_of, named
+from bayesrisk._files.text import named
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
@@ -134,14 +134,8 @@ def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> p
 
 def _read_csv(file: Path) -> pd.DataFrame:
     """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
-    with open_text(file) as lines, named(str(file), also=(pa.ArrowException,)):
-        names = header_fields(lines.readline(), str(file))
-        wanted = [name for name in names if is_person_column(name)]
-        pieces = (table.select(wanted) for table in text_tables(lines, names))
-        held = all_of(pieces, lambda piece: int(piece.nbytes), str(file))
-    schema = pa.schema([(name, pa.string()) for name in wanted])
-    frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *held]).to_pandas()
-    for name in wanted:
+    frame = text_frame(file, is_person_column)
+    for name in map(str, frame.columns):
         nothing = frame[name].str.strip() == ""
         frame[name] = frame[name].mask(nothing)
         if name not in _TEXTS:

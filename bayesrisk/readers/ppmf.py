@@ -230,27 +230,30 @@ def _check_quarters(piece: Piece, names: Names, quarters: IntArray, column: str)
     piece.check(column, same, "0 where RTYPE is 3, and only there")
 
 
+#: Columns of the redistricting data: the file's name, its least and its largest code.
+_PL94_CODES = {
+    "hhgq": ("GQTYPE_PL", 0, 7),
+    "votingage": ("VOTING_AGE", 1, 2),
+    "hispanic": ("CENHISP", 1, 2),
+    "cenrace": ("CENRACE", 1, 63),
+}
+
+
 def _pl94(piece: Piece, names: Names, state: str | None) -> Columns:
-    quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
-    _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
-    return {
-        "block": _blocks(piece, names, state),
-        "hhgq": quarters,
-        "votingage": piece.whole(names["VOTING_AGE"], 1, 2) - 1,
-        "hispanic": piece.whole(names["CENHISP"], 1, 2) - 1,
-        "cenrace": piece.whole(names["CENRACE"], 1, 63) - 1,
+    codes = {
+        own: piece.whole(names[name], least, most) - least
+        for own, (name, least, most) in _PL94_CODES.items()
     }
+    _check_quarters(piece, names, codes["hhgq"], names["GQTYPE_PL"])
+    return {"block": _blocks(piece, names, state), **codes}
 
 
 def _pl94_rows(records: Records) -> Columns:
-    quarters = records.codes("hhgq")
-    return {
-        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
-        "GQTYPE_PL": quarters,
-        "VOTING_AGE": records.codes("votingage") + 1,
-        "CENHISP": records.codes("hispanic") + 1,
-        "CENRACE": TWO_DIGITS[records.codes("cenrace") + 1],
+    columns: Columns = {
+        name: records.codes(own) + least for own, (name, least, _) in _PL94_CODES.items()
     }
+    kind = np.where(records.codes("hhgq") > 0, _IN_QUARTERS, _IN_HOUSEHOLD)
+    return columns | {"RTYPE": kind, "CENRACE": TWO_DIGITS[columns["CENRACE"]]}
 
 
 def _persons(piece: Piece, names: Names, state: str | None) -> Columns:

@@ -25,7 +25,7 @@ from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.microdata import Microdata
-from bayesrisk.tables.records import Records
+from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
@@ -72,7 +72,7 @@ class Histogram:
         Pieces of records never need to be in memory together: memory grows with the different
         (place, cell) pairs.
         """
-        pieces = _pieces_of(records)
+        pieces = record_pieces(records)
         first = next(pieces, None)
         if first is None:
             raise ArgumentError("records must have at least one piece, got none")
@@ -119,18 +119,6 @@ def _merged(pairs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]
     distinct, at = np.unique(keys, return_inverse=True)
     # Sums below 2**53 are exact.
     return distinct, np.bincount(at, counts).astype(np.int64)
-
-
-def _pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
-    """Yield records given at once or in pieces, each checked to be records."""
-    try:
-        pieces = iter([records] if isinstance(records, Records) else records)
-    except TypeError as error:
-        raise ArgumentTypeError(
-            f"records must be Records or pieces of them, got {shown(records)}"
-        ) from error
-    for piece in pieces:
-        yield check.instance(piece, Records, "records")
 
 
 def _checked_matrix(
@@ -696,6 +684,6 @@ def tabulate(
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:
-    for piece in _pieces_of(records):
+    for piece in record_pieces(records):
         _check_same(workload.schema, piece.schema)
         yield piece

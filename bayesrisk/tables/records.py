@@ -1,6 +1,6 @@
 """Records: checked columns of codes and places, backed by Arrow."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -357,6 +357,18 @@ class Records(Tabular):
             else:
                 table = table.append_column(name, array)
         return Records(self.schema, table)
+
+
+def record_pieces(records: "Records | Iterable[Records]") -> Iterator[Records]:
+    """Yield records given at once or in pieces, each checked to be records."""
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"records must be Records or pieces of them, got {shown(records)}"
+        ) from error
+    for piece in pieces:
+        yield check.instance(piece, Records, "records")
 
 
 def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Iterator[Records]:

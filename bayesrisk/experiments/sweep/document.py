@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
-from bayesrisk._files.delimited import open_text
+from bayesrisk._files.delimited import text_frame
 from bayesrisk._files.limits import Several, as_config_error, choice, refuse
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml, shown
@@ -437,5 +437,4 @@ def _read(name: str, source: str, folder: Path) -> pd.DataFrame:
         raise DataError(f"{name}: must have at most {_MAX_BYTES} bytes")
     if file.suffix == ".parquet":
         return read_frame(file)
-    with open_text(file, name) as lines, named(name, also=(OverflowError,)):
-        return pd.read_csv(lines, dtype=str, keep_default_na=False, compression=None)
+    return text_frame(file, name=name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -93,13 +94,12 @@ def draw_spine(
         check.integer(pair[1], name, lower=least, upper=999)
     if sizes["block_groups"][1] > _MOST_UNITS_OF_A_KIND:
         raise ArgumentError(f"block_groups must be <= 9, got {sizes['block_groups'][1]}")
-    states = check.texts(states, "states")
-    found = sorted(set(states))
-    for state in found:
-        if len(state) != 3 or not state.isdigit() or state[0] not in "01":
-            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
+    found = sorted(set(check.texts(states, "states")))
     if not found or len(found) != len(states):
         raise ArgumentError(f"states must be different, at least one, got {shown(list(states))}")
+    for state in found:
+        if not re.fullmatch("[01][0-9]{2}", state):
+            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
 
     def some(name: str) -> int:
         least, most = sizes[name]
@@ -114,16 +114,12 @@ def draw_spine(
             public = f"{2 * county - 1 + 100 * int(state[0]):03d}"
             for tract in range(1, some("tracts") + 1):
                 for group in range(1, some("block_groups") + 1):
-                    n_blocks = 1 if first else some("blocks")
-                    first = False
-                    spine = f"{state}10{public}1{tract:04d}{group:02d}"
-                    for block in range(n_blocks):
-                        groups.append(spine)
-                        numbers.append(f"{state[1:]}{public}{100 * tract:06d}{group}{block:03d}")
+                    n_blocks, first = 1 if first else some("blocks"), False
+                    groups += [f"{state}10{public}1{tract:04d}{group:02d}"] * n_blocks
+                    place = f"{state[1:]}{public}{100 * tract:06d}{group}"
+                    numbers += [f"{place}{block:03d}" for block in range(n_blocks)]
     blocks = np.sort(block_geocode(groups, numbers))
-    geocodes: dict[str, NDArray[np.str_]] = {}
-    for level in _LEVELS[1:]:
-        geocodes[level] = np.unique(blocks.astype(f"U{SPINE_WIDTHS[level]}"))
+    geocodes = {name: np.unique(blocks.astype(f"U{SPINE_WIDTHS[name]}")) for name in _LEVELS[1:]}
     parent = {
         lower: np.searchsorted(geocodes[upper], geocodes[lower].astype(f"U{SPINE_WIDTHS[upper]}"))
         for upper, lower in pairwise(_LEVELS[1:])
@@ -151,10 +147,9 @@ def _profile() -> FloatArray:
 
 def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> IntArray:
     """Draw histograms of blocks: some empty, the others with few cells that hold most people."""
-    person = universe.name == "pl94-person"
-    mean = _MEAN_PEOPLE if person else _MEAN_UNITS
+    mean = _MEAN_PEOPLE if universe.name == "pl94-person" else _MEAN_UNITS
     size = np.where(rng.random(n_blocks) < _EMPTY, 0, rng.geometric(1.0 / mean, n_blocks))
-    if not person:
+    if universe.name != "pl94-person":
         occupied = rng.binomial(size, _OCCUPIED)
         return np.stack([size - occupied, occupied], axis=1)
     shares = _profile()
@@ -310,33 +305,24 @@ def _constraints(
     level: str,
 ) -> list[pa.Table]:
     """Return the constraints of some units: what the 2020 system held fixed."""
-    person = universe.name == "pl94-person"
-    statements: list[tuple[str, str, dict[str, str], list[int], IntArray]] = []
-    every = dict.fromkeys(universe.axes, "*")
-    one = [1] * len(universe.axes)
-    if not person or level in ("US", "State"):
-        total = counts.sum(axis=1, keepdims=True)
-        statements.append(("total_con", "=", every, one, total))
-    if person:
-        nobody = np.zeros((len(geocodes), 1), dtype=np.int64)
-        nursing = {**every, "hhgq": "gqNursingTotal", "votingage": "nonvoting"}
-        statements.append(("nurse_nva_0_con", "=", nursing, one, nobody))
-        by_type, shape = {**every, "hhgq": "hhgq"}, [8, 1, 1, 1]
-        least = np.where(np.arange(8) > 0, facilities, 0)
-        statements.append(("hhgq_total_lb_con", ">=", by_type, shape, least))
-        statements.append(("hhgq_total_ub_con", "<=", by_type, shape, _FACILITY * facilities))
+    n, every, one = len(geocodes), dict.fromkeys(universe.axes, "*"), [1] * len(universe.axes)
+
+    def stated(
+        name: str, sign: str, answers: dict[str, str], shape: list[int], values: IntArray
+    ) -> pa.Table:
+        signs: dict[str, Any] = {"sign": [sign] * n, "variance": [0.0] * n}
+        return _rows(universe, f"{name}_con", every | answers, shape, geocodes, values, **signs)
+
+    total = stated("total", "=", {}, one, counts.sum(axis=1, keepdims=True))
+    if universe.name != "pl94-person":
+        return [total]
+    nursing = {"hhgq": "gqNursingTotal", "votingage": "nonvoting"}
+    by_type, shape = {"hhgq": "hhgq"}, [8, 1, 1, 1]
     return [
-        _rows(
-            universe,
-            name,
-            answers,
-            shape,
-            geocodes,
-            values,
-            sign=[sign] * len(geocodes),
-            variance=[0.0] * len(geocodes),
-        )
-        for name, sign, answers, shape, values in statements
+        *([total] if level in ("US", "State") else []),
+        stated("nurse_nva_0", "=", nursing, one, np.zeros((n, 1), dtype=np.int64)),
+        stated("hhgq_total_lb", ">=", by_type, shape, np.where(np.arange(8) > 0, facilities, 0)),
+        stated("hhgq_total_ub", "<=", by_type, shape, _FACILITY * facilities),
     ]
 
 

@@ -25,9 +25,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import WithoutComments, csv_tables, header_fields, split_line
 from bayesrisk._files.text import MISSING, all_of, shown
 from bayesrisk._validation import ByteArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, DataWarning
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
 from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
+from bayesrisk.tables.records import record_pieces
 
 #: Rows in memory at a time, where the caller does not say.
 CHUNK = 2**18
@@ -440,13 +441,7 @@ def line_pieces(
 
 def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""
-    try:
-        pieces = iter([records] if isinstance(records, Records) else records)
-    except TypeError as error:
-        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
-    for piece in pieces:
-        if not isinstance(piece, Records):
-            raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
+    for piece in record_pieces(records):
         if piece.schema.name != schema:
             raise ArgumentError(
                 f"records must have the schema {schema!r}, got {shown(piece.schema.name)}"
