@@ -26,7 +26,6 @@ from bayesrisk.readers.text.source import Source, find_source, first_lines
 from bayesrisk.readers.text.tables import (
     STATES,
     Faults,
-    Lines,
     Piece,
     TextForm,
     check_distinct,
@@ -162,10 +161,10 @@ def _column_names(source: Source, delimiter: str, first: tuple[str, ...], least:
     return [*first, *(str(number) for number in range(len(first) + 1, held + 1))]
 
 
-def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
+def _header_pieces(source: Source, year: int) -> Iterable[Piece]:
     """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
     if year == 2010:
-        return line_pieces(source, WIDE_FIELDS, _BYTES)
+        return (lines.piece(WIDE_FIELDS) for lines in line_pieces(source, _BYTES))
     return csv_pieces(
         source,
         _column_names(source, "|", FIELDS, len(FIELDS)),
@@ -214,7 +213,7 @@ def read_header(product: "Product", source: Source, levels: tuple[str, ...]) -> 
     return Header(levels, record[order], level[order], code[order])
 
 
-def _codes(chosen: Piece | Lines, level: str, state: str | None) -> IntArray:
+def _codes(chosen: Piece, level: str, state: str | None) -> IntArray:
     """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
