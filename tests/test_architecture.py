@@ -45,7 +45,7 @@ ROOMS = {
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs | findings | by_place measurement_counts sweep | reconstruction | audit"
-        " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
+        " measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | registry rounding | *",

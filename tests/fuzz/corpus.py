@@ -22,8 +22,8 @@ import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import WhatOptions
 from bayesrisk.experiments import load_config, read_results
-from bayesrisk.experiments.linked_counties import read_persons as read_known
 from bayesrisk.experiments.reconstruction import read_reconstruction
+from bayesrisk.experiments.reidentification import read_persons as read_known
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
