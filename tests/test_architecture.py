@@ -44,7 +44,7 @@ ROOMS = {
     "cli": "base recipes | own | attacks published records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs | findings | by_place measurement_counts sweep | reconstruction | audit"
+        "runs | by_place measurement_counts sweep | reconstruction | audit"
         " measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",

@@ -251,7 +251,7 @@ def _whole(asked: _Asked, source: Path) -> None:
 def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
     from bayesrisk._version import __version__
-    from bayesrisk.experiments.findings import release_page
+    from bayesrisk.experiments.runs.page import release_page
 
     file = output.with_name(f"{output.name}-report.html")
     _files.write_bytes(file, release_page(_about(output, lambda _: None), __version__))

@@ -417,7 +417,7 @@ def measurements(
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
     from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
-    from bayesrisk.experiments.findings import measurement_sentences
+    from bayesrisk.experiments.runs.page import measurement_sentences
 
     counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":

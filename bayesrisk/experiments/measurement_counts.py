@@ -25,9 +25,9 @@ from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.findings import counts_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.page import counts_page
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.readers import NoisyMeasurements

@@ -29,9 +29,9 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
-from bayesrisk.experiments.findings import claims_page, reconstruction_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
 from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,

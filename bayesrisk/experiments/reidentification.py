@@ -712,7 +712,8 @@ def write_reidentification(
         }
         _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
     if progress is not None:
-        progress(*[_PASSES * sums.counties + 1] * 2)
+        steps = _PASSES * sums.counties + 1
+        progress(steps, steps)
     everybody = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[everybody & (rates["block_size"] == "All")]
     return ReidentificationReport(
