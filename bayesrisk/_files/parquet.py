@@ -113,23 +113,6 @@ def opened(
             yield source, schema
 
 
-def check_whole(file: Path, columns: Sequence[str] | None = None, fault: Fault = DataError) -> None:
-    """Refuse a file whose columns, by default all, are too many or too long to be held at once."""
-    with opened(file, fault) as (source, schema):
-        _check_whole(file, source.metadata.num_rows, schema, columns, fault)
-
-
-def _check_whole(
-    file: Path, rows: int, schema: pa.Schema, columns: Sequence[str] | None, fault: Fault
-) -> None:
-    kinds = [plain_kind(schema.field(name).type) for name in columns or schema.names]
-    # Of a text its place takes four bytes; how long it is, the footer does not say.
-    width = sum(
-        4 if is_text(kind) or pa.types.is_null(kind) else -(-kind.bit_width // 8) for kind in kinds
-    )
-    check_held(str(file), rows * width, _most(file), fault)
-
-
 def _most(*files: Path) -> int:
     return max(MAX_TABLE, MAX_BYTES_PER_BYTE * sum(file.stat().st_size for file in files))
 
@@ -190,7 +173,11 @@ def read_table(file: Path, columns: Kinds | None = None, fault: Fault = DataErro
         wanted = None if columns is None else list(columns)
         if wanted is None:
             _check_flat(schema, file, fault)
-        _check_whole(file, source.metadata.num_rows, schema, wanted, fault)
+        kinds = [plain_kind(schema.field(name).type) for name in wanted or schema.names]
+        # Of a text its place takes four bytes; how long it is, the footer does not say.
+        short = [is_text(kind) or pa.types.is_null(kind) for kind in kinds]
+        width = sum(4 if s else -(-k.bit_width // 8) for s, k in zip(short, kinds, strict=True))
+        check_held(str(file), source.metadata.num_rows * width, _most(file), fault)
         return _plain(source.read(columns=wanted), schema, file, fault)
 
 

@@ -23,7 +23,6 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import (
     Source,
-    check_length,
     first_lines,
     one_source,
     sheet_rows,
@@ -360,7 +359,6 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    check_length(path)
     frames = all_of(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
     return pd.concat(frames, ignore_index=True)
 

@@ -16,7 +16,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import all_of, check_held, named, shown
+from bayesrisk._files.text import all_of, named, shown
 from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
@@ -94,15 +94,6 @@ def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, done: i
     where = f"column {a.name!r}: must be a number or one of {_listed(a.labels)}"
     refuse_first(pa.array(codes < 0), column, source, done, where)
     return pa.array(codes + a.first)
-
-
-def check_whole(file: Path) -> None:
-    """Refuse a CSV or Parquet file that is too long to be held whole."""
-    if file.suffix.lower() == ".parquet":
-        _parquet.check_whole(file)
-    else:
-        with named(str(file)):
-            check_held(str(file), file.stat().st_size)
 
 
 def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
@@ -255,7 +246,6 @@ class Records(Tabular):
         schema : Schema
             What the columns mean.
         """
-        check_whole(_record_file(path))
         found = all_of(
             (records.table for records in iter_records(path, schema=schema)),
             lambda table: int(table.nbytes),

@@ -21,7 +21,6 @@ import pyarrow.csv
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import TextStream, check_ratio
-from bayesrisk._files.text import check_held
 from bayesrisk._files.text import named as named
 from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError
 
@@ -129,23 +128,6 @@ def list_sources(path: str | Path) -> list[Source]:
             return [Source(place, info.filename) for info in members if not info.is_dir()]
 
 
-def check_length(path: str | Path) -> None:
-    """Refuse a file, or an archive, whose text is known to be too long to be held.
-
-    Of what is compressed by itself only the shortest length is known, its own; what is not there,
-    or is a folder, is for others to look at.
-    """
-    place = check.path(path, "path")
-    with named(str(place)):
-        if not place.is_file():
-            return
-        check_held(str(place), place.stat().st_size)
-        if place.suffix.lower() == ".zip":
-            with open_archive(place) as archive:
-                for info in archive.infolist():
-                    check_held(f"{place}/{info.filename}", info.file_size)
-
-
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
     """Return the only file below ``path`` whose own name matches."""
     found = list_sources(path)
@@ -205,7 +187,6 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
             f"{source.name}: an Excel workbook needs openpyxl: pip install 'bayesrisk[excel]', or "
             "save it as CSV"
         ) from error
-    check_length(source.path)
     with open_archive(source.path) as archive:
         for info in archive.infolist():
             _member(archive, info.filename, f"{source.name}/{info.filename}")

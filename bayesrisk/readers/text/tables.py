@@ -27,7 +27,7 @@ from bayesrisk._files.delimited import WithoutComments, csv_tables, header_field
 from bayesrisk._files.text import MISSING, all_of, shown
 from bayesrisk._validation import ByteArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
-from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
+from bayesrisk.readers.text.source import Source, blocks, first_lines, named
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 from bayesrisk.tables.records import record_pieces
 
@@ -398,12 +398,7 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
 
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file, at least one, as one.
-
-    A file too long to be held is refused: before it is read, where the length of the text is
-    known, else when it has become too long.
-    """
-    check_length(path)
+    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
     held = all_of(pieces, lambda piece: int(piece.table.nbytes), str(path))
     if len(held) == 1:
         return held[0]
