@@ -40,9 +40,6 @@ WordArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
 
 
-# -----------------------------------------------------------------------------
-
-
 T = TypeVar("T")
 
 #: What a real-valued argument may be.
@@ -250,12 +247,30 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
+def optional_scalar(value: Any, name: str, **limits: Any) -> float | None:
+    """Return ``value`` as a finite float within its bounds, or None."""
+    return None if value is None else scalar(value, name, **limits)
+
+
 def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
     """Return one whole number within its bounds."""
     array = count_array(value, name, lower=lower, upper=upper)
     if array.ndim:
         raise ShapeError(f"{name} must be one number, got shape {array.shape}")
     return int(array)
+
+
+def refuse_row(
+    bad: ArrayLike, values: Any, source: object, column: str, must: str, again: str = ""
+) -> None:
+    """Raise for the first bad value of a column, if there is one, with its row from 1."""
+    wrong = np.flatnonzero(np.asarray(bad))
+    if wrong.size:
+        value = np.asarray(values)[wrong[0]]
+        told = shown(value.item() if isinstance(value, np.generic) else value)
+        raise DataError(
+            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {told}{again}"
+        )
 
 
 def choice(value: object, name: str, options: tuple[str, ...]) -> str:

@@ -174,17 +174,14 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
     ) -> Estimate:
         """Return an average of draws with the interval of the normal law.
 
+        ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95.
+
         Parameters
         ----------
         value, error, confidence, method
             As the attributes; the standard error is at most 1e300.
         limits : tuple of float, default (-inf, inf)
             What the number cannot be below or above: the interval is cut there.
-
-        Returns
-        -------
-        Estimate
-            ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")

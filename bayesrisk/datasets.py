@@ -52,16 +52,6 @@ def path(name: str) -> Path:
     ----------
     name : str
         One of :func:`names`.
-
-    Returns
-    -------
-    pathlib.Path
-        The file, or the folder with its files; read-only by convention.
-
-    Raises
-    ------
-    DataError
-        If a file does not have the checksum in the catalogue.
     """
     entries = catalogue()
     check.choice(name, "name", tuple(sorted(entries)))

@@ -15,7 +15,6 @@
     └── WorkerError (RuntimeError)          a worker process that ended before its work was done
 
     BayesRiskWarning (UserWarning)
-    ├── CodebookWarning                     codes of a file taken from a table of our own
     ├── DataWarning                         a file with odd columns or values, kept or missing
     ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
     └── SampleWarning                       a sample without any block of a size of its frame
@@ -30,7 +29,6 @@ __all__ = [
     "ArgumentTypeError",
     "BayesRiskError",
     "BayesRiskWarning",
-    "CodebookWarning",
     "ConfigError",
     "DataError",
     "DataWarning",
@@ -94,10 +92,6 @@ class WorkerError(BayesRiskError, RuntimeError):
 
 class BayesRiskWarning(UserWarning):
     """Base of every warning issued by bayesrisk itself."""
-
-
-class CodebookWarning(BayesRiskWarning):
-    """A file without its codebook: its codes are taken from a table of our own."""
 
 
 class DataWarning(BayesRiskWarning):

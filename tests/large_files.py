@@ -39,7 +39,7 @@ read = bayesrisk.readers
 
 
 def known_persons(file):
-    from bayesrisk.experiments import linked_counties
+    from bayesrisk.experiments import reidentification as linked_counties
 
     columns = ("block", "sex", "age", "race", "hisp", "person")
     return linked_counties.read_persons(file, columns, "archive")

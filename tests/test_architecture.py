@@ -44,14 +44,14 @@ ROOMS = {
     "cli": "base recipes | own | attacks published records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "hierarchy runs | findings | by_place measurement_counts sweep | reconstruction | audit"
-        " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
+        "runs | by_place measurement_counts sweep | reconstruction | audit"
+        " measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | registry rounding | *",
-    "plotting": "_canvas | attacks audit counts hierarchy",
+    "plotting": "_canvas | attacks audit counts",
     "population": "spec | simulate summary",
-    "readers": "geocodes text | dialects * | record_form",
+    "readers": "geocodes text | *",
     "reconstruction": "linkage registry | solvers | records | *",
     "release": "spec | release",
     "risk": (

@@ -15,7 +15,7 @@ from bayesrisk._files import writing
 #: A command for each way to write: a folder, one replaced, one by place, a run in shards, a file,
 #: and what only its owner may read.  Every command is in ``tests/fuzz/test_kills.py``.
 NAMES = [
-    *("tabulate-again", "simulate-nation", "release-by", "convert-file", "hierarchy"),
+    *("tabulate-again", "simulate-nation", "release-by", "convert-file"),
     *("sweep", "report", "reidentify", "occupancy-figures"),
 ]
 
@@ -97,7 +97,7 @@ def test_folders_of_the_user_are_left_alone(at, tmp_path):
     assert outside.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["simulate", "hierarchy", "claims"])
+@pytest.mark.parametrize("name", ["simulate", "claims"])
 def test_places_given_from_where_one_is(name, at, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = commands(at)[name]

@@ -87,9 +87,6 @@ def inputs(folder):
     run("simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q", "-o", folder / "nation")
     released = ("--mechanism", "identity", "--tables", "household-occupancy")
     run("release", folder / "homes.parquet", *released, "-o", folder / "occupancy-release")
-    pd.DataFrame({"block": [1, 2], "group": [3, 4], "siblings": [2, 2]}).to_csv(
-        folder / "releases.csv", index=False
-    )
     write_nmf(folder / "nmf", rng=41, states=("057",), counties=1, tracts=(1, 1), blocks=(1, 2))
     run("tabulate", folder / "people.parquet", "--tables", "sf1-block", "-o", folder / "tables")
     run("reconstruct", folder / "tables", "--scope", "block", "-q", "-o", folder / "records")
@@ -100,7 +97,6 @@ def commands(at):
     """Return every command that writes, by a short name."""
     simulate = ("simulate", "--preset", "tract", "--blocks", "30", "--seed")
     tabulate = ("tabulate", at / "people.parquet", "-q", "--tables")
-    budgets = ("--rho-block", "1/2", "--rho-group", "1/2", "--n-siblings", "2", "--prior", "1/10")
     study = ("--seeds", 1, "--blocks", 4, "--protection", "none", "--solutions", 2, "-q")
     return {
         "simulate": Command((*simulate, "1")),
@@ -143,9 +139,6 @@ def commands(at):
              "-q"),
             name="out.parquet",
             folder=False,
-        ),
-        "hierarchy": Command(
-            ("hierarchy-table", at / "releases.csv", *budgets), name="out.csv", folder=False
         ),
         "nmf": Command(("measurements", at / "nmf", "--prior", "1/10", "-q"), resume=True),
         "nmf-counts": Command(

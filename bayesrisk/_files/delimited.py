@@ -5,7 +5,7 @@ import gzip
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from bayesrisk._files.text import named, shown
+from bayesrisk._files.text import all_of, named, shown
 from bayesrisk.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def csv_tables(
         try:
             table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
         except pa.ArrowInvalid as error:
-            raise _after(done, error) from None
+            # Rows are counted from the beginning of the text.
+            text = _ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error))  # noqa: B023
+            raise pa.ArrowInvalid(text) from None
         if quotes:
             _check_quotes(block, table.num_rows, done, delimiter)
         done += table.num_rows
@@ -98,11 +100,6 @@ def own_text(value: object) -> object:
     if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
         return value[1:]
     return value
-
-
-def _after(done: int, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
-    """Return an error whose row is counted from the beginning of the text."""
-    return pa.ArrowInvalid(_ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error)))
 
 
 def _blocks(stream: _Stream) -> Iterator[bytes]:
@@ -317,6 +314,21 @@ def header_fields(
     if again:
         raise DataError(f"{name}: column {shown(again[0])}: must stand in the header once")
     return names
+
+
+def text_frame(
+    file: Path, wanted: Callable[[str], bool] = lambda _: True, name: str | None = None
+) -> "pd.DataFrame":
+    """Return the columns of a CSV file whose names are wanted, as text."""
+    called = name or str(file)
+    with named(called, also=(pa.ArrowException,)), open_text(file, called) as lines:
+        names = header_fields(lines.readline(), called)
+        chosen = [column for column in names if wanted(column)]
+        pieces = (table.select(chosen) for table in text_tables(lines, names))
+        held = all_of(pieces, lambda piece: int(piece.nbytes), called)
+    empty = pa.schema([(column, pa.string()) for column in chosen]).empty_table()
+    frame: pd.DataFrame = pa.concat_tables([empty, *held]).to_pandas()
+    return frame
 
 
 def text_tables(lines: TextStream, names: list[str]) -> Iterator[pa.Table]:

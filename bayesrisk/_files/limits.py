@@ -1,8 +1,6 @@
 """Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -10,11 +8,10 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    PlainValidator,
     ValidationError,
     model_validator,
 )
-from pydantic.annotated_handlers import GetJsonSchemaHandler
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from bayesrisk._files.text import shown
@@ -30,38 +27,16 @@ def refuse(bound: str, **told: Any) -> PydanticCustomError:
     return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A bound of one value: in words, as a check, and in the JSON Schema."""
-
-    words: str
-    check: Callable[[Any], Any]
-    drawn: dict[str, Any]
-
-    def __get_pydantic_core_schema__(
-        self, kind: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Return the check as a schema of pydantic."""
-        return core_schema.no_info_plain_validator_function(self.check)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return the JSON Schema, for editors."""
-        return dict(self.drawn)
-
-
-def choice(options: Iterable[str], words: str = "") -> Bound:
-    """Return the bound of one of several words."""
+def choice(options: Iterable[str]) -> PlainValidator:
+    """Return the check of one of several words."""
     known = tuple(options)
-    words = words or f"one of {', '.join(known)}"
 
     def check(value: object) -> str:
         if not isinstance(value, str) or value not in known:
-            raise refuse(words, indexed=False)
+            raise refuse(f"one of {', '.join(known)}", indexed=False)
         return value
 
-    return Bound(words, check, {"enum": list(known)})
+    return PlainValidator(check)
 
 
 #: Whole numbers from 1 and from 0, and numbers above 0.
@@ -81,6 +56,9 @@ _OWN = {
     "int_from_float": "of type int",
     "float_type": "of type float",
     "string_type": "of type str",
+    "string_pattern_mismatch": "a text",
+    "string_too_short": "a text",
+    "string_too_long": "text of at most {max_length} characters",
     "bool_type": "of type bool",
     "tuple_type": "a list",
     "dataclass_type": "an object",
@@ -126,7 +104,7 @@ def _key(place: tuple[int | str, ...], indexed: bool) -> str:
 
 
 class Section(BaseModel):
-    """A table of a configuration: unknown keys and missing ones are told before any value."""
+    """A table of a configuration: unknown keys are told before any value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -135,22 +113,12 @@ class Section(BaseModel):
     def _names_are_known(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             raise refuse("a table", section=True)
-        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        known = [field.alias or name for name, field in cls.model_fields.items()]
         for name in values:
-            if name not in fields:
-                told = {"name": f"{name!s:.200}", "known": cls.known(list(fields))}
+            if name not in known:
+                told = {"name": f"{name!s:.200}", "known": known}
                 raise PydanticCustomError(_UNKNOWN, "unknown key", told)
-        for name, field in fields.items():
-            if field.is_required() and name not in values:
-                words = [m.words for m in field.metadata if isinstance(m, Bound | Several)]
-                bound = words[-1] if words else "a table"
-                raise refuse(bound, key=f".{name}", value=None, section=not words)
         return values
-
-    @classmethod
-    def known(cls, names: list[str]) -> list[str]:
-        """Return the keys that a message about an unknown one lists."""
-        return names
 
 
 class Several:
@@ -159,14 +127,12 @@ class Several:
     ``read`` is the type of the list in the file, where the field keeps something else.
     """
 
-    words = "a list with at least one entry"
-
     def __init__(self, read: object = None) -> None:
         self.read = read
 
     def _check(self, value: object) -> object:
         if not isinstance(value, list) or not value:
-            raise refuse(self.words)
+            raise refuse("a list with at least one entry")
         return value
 
     def __get_pydantic_core_schema__(
@@ -175,47 +141,3 @@ class Several:
         """Return the check before that of the entries."""
         entries = handler(kind) if self.read is None else handler.generate_schema(self.read)
         return core_schema.no_info_before_validator_function(self._check, entries)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return the JSON Schema, for editors."""
-        return {**handler(schema), "minItems": 1}
-
-
-def whole(low: int, high: int) -> Bound:
-    """Return the bound of a whole number; a truth value is none."""
-    words = f"a whole number in [{low}, {high}]"
-
-    def check(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise refuse(words, indexed=False)
-        return value
-
-    return Bound(words, check, {"type": "integer", "minimum": low, "maximum": high})
-
-
-class _Drawing(GenerateJsonSchema):
-    """TOML knows no null: what may be left out is not also null."""
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        drawn = super().default_schema(schema)
-        if drawn.get("default") is None or drawn["default"] == "":
-            drawn.pop("default", None)
-        return drawn
-
-    def encode_default(self, dft: Any) -> Any:
-        """Return a default as it is written in TOML: what has a name by its name."""
-        if isinstance(dft, (list, tuple)):
-            return [getattr(entry, "name", entry) for entry in dft]
-        return super().encode_default(dft)
-
-
-def schema_text(kind: type[BaseModel], title: str) -> str:
-    """Return the JSON Schema of a TOML document."""
-    schema = kind.model_json_schema(schema_generator=_Drawing)
-    schema = {"$schema": _Drawing.schema_dialect, **schema, "title": title}
-    return json.dumps(schema, indent=2, sort_keys=True) + "\n"

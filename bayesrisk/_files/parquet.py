@@ -1,18 +1,17 @@
 """Parquet files from elsewhere: columns that stand there once, of known types, in bounded memory.
 
 What other programs left in a file's metadata (indices, types of pandas) is not read.  Texts come
-in as dictionaries and are checked before they are written out, so that a short file cannot become
-a long table, and damaged indices and text that is no UTF-8 are found.
+in as dictionaries, so that damaged indices and text that is no UTF-8 are found.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 from bayesrisk._files.text import Fault, check_held, named, shown
@@ -29,9 +28,6 @@ MAX_PER_BYTE = 64
 #: Bytes of a table held whole, or of a file unpacked, and how many for each byte of the file.
 MAX_TABLE = 2**27
 MAX_BYTES_PER_BYTE = 128
-#: Bytes of a text, and of all texts of a column on average once there are many.
-MAX_TEXT = 2**16
-MAX_MEAN_TEXT = 2**8
 #: Columns with what they may hold: of "text", "whole", "number" and "flag", or anything flat.
 Kinds = Mapping[str, Sequence[str]]
 _BUFFER = 2**20  # bytes read ahead of each column
@@ -69,17 +65,6 @@ _TESTS: dict[str, Callable[[pa.DataType], Any]] = {
 }
 
 
-def unique_names(schema: pa.Schema, file: Path, fault: Fault = DataError) -> list[str]:
-    """Return the names of the columns; each must stand there once."""
-    names: list[str] = schema.names
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise fault(f"{file}: column {shown(name)}: must stand in the file once")
-        seen.add(name)
-    return names
-
-
 def check_kinds(schema: pa.Schema, file: Path, kinds: Kinds, fault: Fault = DataError) -> None:
     """Refuse a file whose columns are missing or of another type."""
     for name, allowed in kinds.items():
@@ -111,38 +96,21 @@ def opened(
         }
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
-            unique_names(schema, file, fault)
-            _check_sizes(file, source.metadata, fault)
+            again = [name for name, times in Counter(schema.names).items() if times > 1]
+            if again:
+                raise fault(f"{file}: column {shown(again[0])}: must stand in the file once")
+            about, size = source.metadata, file.stat().st_size
+            values, most = about.num_rows * about.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
+            if values > most:
+                raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
+            unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            if unpacked > _most(file):
+                raise fault(
+                    f"{file}: must be at most {_most(file)} bytes long unpacked, got {unpacked}"
+                )
             found = [name for name in schema.names if is_text(schema.field(name).type)]
         with parquet.ParquetFile(file, read_dictionary=found, **options) as source:
             yield source, schema
-
-
-def _check_sizes(file: Path, about: parquet.FileMetaData, fault: Fault) -> None:
-    size = file.stat().st_size
-    values, most = about.num_rows * about.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
-    if values > most:
-        raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
-    unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    if unpacked > (most := max(MAX_TABLE, MAX_BYTES_PER_BYTE * size)):
-        raise fault(f"{file}: must be at most {most} bytes long unpacked, got {unpacked}")
-
-
-def check_whole(file: Path, columns: Sequence[str] | None = None, fault: Fault = DataError) -> None:
-    """Refuse a file whose columns, by default all, are too many or too long to be held at once."""
-    with opened(file, fault) as (source, schema):
-        _check_whole(file, source.metadata.num_rows, schema, columns, fault)
-
-
-def _check_whole(
-    file: Path, rows: int, schema: pa.Schema, columns: Sequence[str] | None, fault: Fault
-) -> None:
-    kinds = [plain_kind(schema.field(name).type) for name in columns or schema.names]
-    # Of a text its place takes four bytes; how long it is, the footer does not say.
-    width = sum(
-        4 if is_text(kind) or pa.types.is_null(kind) else -(-kind.bit_width // 8) for kind in kinds
-    )
-    check_held(str(file), rows * width, _most(file), fault)
 
 
 def _most(*files: Path) -> int:
@@ -167,38 +135,15 @@ def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
             )
 
 
-def _check_texts(column: pa.ChunkedArray, name: str, file: Path, fault: Fault) -> None:
-    """Refuse texts that are too long, each or all together, before they are written out."""
-    longest = total = 0
-    for chunk in column.chunks:
-        lengths = pc.binary_length(chunk.dictionary)
-        longest = max(longest, pc.max(lengths).as_py() or 0)
-        total += pc.sum(lengths.take(chunk.indices).cast(pa.int64())).as_py() or 0
-    if longest > MAX_TEXT:
-        raise fault(
-            f"{file}: column {name!r}: texts must be at most {MAX_TEXT} bytes long, got {longest}"
-        )
-    most = max(MAX_TABLE, MAX_MEAN_TEXT * len(column))
-    if total > most:
-        raise fault(
-            f"{file}: column {name!r}: the texts of {len(column)} rows must be at most {most} "
-            f"bytes long together, got {total}"
-        )
-
-
 def _plain(table: pa.Table, schema: pa.Schema, file: Path, fault: Fault) -> pa.Table:
     """Return a table with texts written out and without metadata, every value sound."""
     with named(str(file), fault, also=(pa.ArrowException,)):
         for place, field in enumerate(table.schema):
             column = table.column(place)
             column.validate(full=True)
-            if not pa.types.is_dictionary(field.type):
-                continue
-            if is_text(field.type):
-                _check_texts(column, field.name, file, fault)
-            table = table.set_column(
-                place, field.name, column.cast(plain_kind(schema.field(field.name).type))
-            )
+            if pa.types.is_dictionary(field.type):
+                kind = plain_kind(schema.field(field.name).type)
+                table = table.set_column(place, field.name, column.cast(kind))
         return table.replace_schema_metadata(None)
 
 
@@ -228,7 +173,11 @@ def read_table(file: Path, columns: Kinds | None = None, fault: Fault = DataErro
         wanted = None if columns is None else list(columns)
         if wanted is None:
             _check_flat(schema, file, fault)
-        _check_whole(file, source.metadata.num_rows, schema, wanted, fault)
+        kinds = [plain_kind(schema.field(name).type) for name in wanted or schema.names]
+        # Of a text its place takes four bytes; how long it is, the footer does not say.
+        short = [is_text(kind) or pa.types.is_null(kind) for kind in kinds]
+        width = sum(4 if s else -(-k.bit_width // 8) for s, k in zip(short, kinds, strict=True))
+        check_held(str(file), source.metadata.num_rows * width, _most(file), fault)
         return _plain(source.read(columns=wanted), schema, file, fault)
 
 

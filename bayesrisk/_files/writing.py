@@ -260,7 +260,13 @@ def whole_folder(
             made.mkdir(_PRIVATE_FOLDER if private else _FOLDER)
         with _told_as(shown, made), explained(shown):
             yield made
-            _finish(made, target, private=private)
+            for inner in (made, *made.rglob("*")):
+                if private:
+                    inner.chmod(_PRIVATE_FOLDER if inner.is_dir() else _PRIVATE_FILE)
+                elif (before := _permissions(target / inner.relative_to(made))) is not None:
+                    inner.chmod(before)
+                if inner.is_dir():
+                    _settle(inner)
             check(shown)
             _swap(made, target)
             _settle(target.parent)
@@ -342,17 +348,6 @@ def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def _finish(folder: Path, target: Path, *, private: bool) -> None:
-    """Give a new folder its permissions, and bring its names to the disk."""
-    for path in (folder, *folder.rglob("*")):
-        if private:
-            path.chmod(_PRIVATE_FOLDER if path.is_dir() else _PRIVATE_FILE)
-        elif (before := _permissions(target / path.relative_to(folder))) is not None:
-            path.chmod(before)
-        if path.is_dir():
-            _settle(path)
 
 
 def _settle(folder: Path) -> None:

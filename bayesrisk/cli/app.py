@@ -33,7 +33,6 @@ from bayesrisk.cli.release import release, verify_release
 from bayesrisk.cli.risk import (
     convert,
     hierarchy,
-    hierarchy_table,
     measurements,
     report,
     risk,
@@ -143,42 +142,20 @@ def _records() -> None:
     from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.system import system_of
     from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
-    from bayesrisk.tables import (
-        Attribute,
-        Geography,
-        Records,
-        Schema,
-        Table,
-        Workload,
-        tabulate,
-    )
+    from bayesrisk.tables import Records, Schema, Workload, tabulate
 
-    schema = Schema(
-        "town",
-        (Attribute("sex", 2), Attribute("age", 2)),
-        Geography("blocks", ("block",), (1,)),
-    )
-    one_way = {
-        ("block", a): Table(a, ("0", "1"), {a: np.eye(2, dtype=np.int64)}) for a in ("sex", "age")
-    }
-    people = pd.DataFrame({"block": list("77777"), "sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
-    tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
+    people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
+    schema = Schema.from_frame(people)
+    work = Workload.of(schema, ["sex", "age"])
+    tables = tabulate(Records.from_frame(people, schema=schema), work)
     young = RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
     noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
-    about: Any = {"level": "block", "place": "7", "prior": RecordPrior.uniform_data_sets(schema)}
+    about: Any = {"level": "all", "place": "", "prior": RecordPrior.uniform_data_sets(schema)}
+    few: Any = {"rng": 1, "draws": 4, "chains": 2, "doublings": 0}
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
         release = Release(MechanismSpec("example", others=others), tables)
-        microdata_posterior(
-            release,
-            [young],
-            **about,
-            engine=engine,
-            rng=1,
-            draws=4,
-            chains=2,
-            doublings=0,
-        )
+        microdata_posterior(release, [young], **about, engine=engine, **few)
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
@@ -315,9 +292,6 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
 }
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
 
@@ -343,8 +317,6 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         risk: "--rho 0.1 --prior 1/10 -- 3 -1",
         measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
         hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
-        "--n-siblings 2 --prior 1/10",
-        hierarchy_table: "releases.csv -o posteriors.csv --rho-block 1/2 --rho-group 1/2 "
         "--n-siblings 2 --prior 1/10",
         sweep: "sample:dare-county-sweep -o out --workers 2",
         report: "out",

@@ -32,7 +32,6 @@ from bayesrisk.cli.base import (
     data_path,
     listed,
     names,
-    number,
     optional_number,
     print_json,
     print_shards,
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     columns: Annotated[
         list[str] | None,
         typer.Option(help="Columns of claims; repeat, or separate by commas [all]."),
@@ -90,13 +89,13 @@ def claims(
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
-    summary = how.run(study, output, "claims")
+    summary = runner.run(study, output, "claims")
     said = (
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
         f"record, in {output}; blocks: {listed(summary.statuses)}"
     )
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
-    how.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
+    runner.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
 
 
 # -----------------------------------------------------------------------------
@@ -114,7 +113,7 @@ def reconstruct(
     scope: Annotated[
         str, typer.Option(help="block: each block alone; tract: with its tract's tables.")
     ],
-    how: RunOptions,
+    runner: RunOptions,
     variability: Annotated[
         str | None,
         typer.Option(help="Also bound the solution variability: block, tract-bounds, tract-joint."),
@@ -144,39 +143,31 @@ def reconstruct(
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
 
     joint = (variability or "").endswith("-joint")
+    seconds = _limit(time_limit, JOINT_SECONDS if joint else None)
+    nodes = _limit(node_limit, JOINT_NODES if joint and solver == "highs" else None)
+    if nodes is not None and not nodes.isdecimal():
+        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(nodes)}")
     study = ReconstructionStudy(
         data_path(tables, TABLES),
         scope=scope,
         variability=variability,
         solver=solver,
-        time_limit=_seconds(time_limit, joint=joint),
-        node_limit=_nodes(node_limit, joint=joint and solver == "highs"),
+        time_limit=optional_number(seconds, "time_limit"),
+        node_limit=None if nodes is None else int(nodes),
         nearest=nearest,
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
-    summary = how.run(study, output, "reconstruct")
+    summary = runner.run(study, output, "reconstruct")
     said = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
     said += "; published counts are read as ranges" * summary.coarsened
-    how.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
+    runner.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
-def _seconds(text: str | None, *, joint: bool) -> float | None:
-    """Return the limit that was asked for, or that of what takes long; None without one."""
-    if text is None:
-        return JOINT_SECONDS if joint else None
-    return None if text == "none" else number(text, "time_limit")
-
-
-def _nodes(text: str | None, *, joint: bool) -> int | None:
-    """Return the limit of nodes that was asked for, or that of what takes long."""
-    if text is None:
-        return JOINT_NODES if joint else None
-    if text == "none":
-        return None
-    if not text.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(text)}")
-    return int(text)
+def _limit(text: str | None, usual: int | None) -> str | None:
+    """Return the limit that was asked for, or the usual one of what takes long; None for none."""
+    given = usual if text is None else text
+    return None if given in (None, "none") else str(given)
 
 
 # -----------------------------------------------------------------------------
@@ -186,7 +177,7 @@ def _nodes(text: str | None, *, joint: bool) -> int | None:
 def bounds(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     scope: Annotated[
         str | None,
         typer.Option(help="Level whose tables are taken together, with those below [the finest]."),
@@ -212,8 +203,8 @@ def bounds(
         time_limit=optional_number(time_limit, "time_limit"),
         node_limit=_nodes(node_limit, joint=False),
     )
-    summary = how.run(study, output, "bounds")
-    how.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
+    summary = runner.run(study, output, "bounds")
+    runner.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
 
 
 # -----------------------------------------------------------------------------
@@ -295,9 +286,6 @@ def _line(row: Mapping[Any, Any]) -> str:
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Most synthetic populations of a study; every one has a part on disk for each protection.
 MAX_SEEDS = 10_000
 SEEDS = 6
@@ -355,8 +343,8 @@ class StudyOptions:
 
 def study(
     output: OutputOption,
-    what: StudyOptions,
-    how: RunOptions,
+    options: StudyOptions,
+    runner: RunOptions,
     households: Annotated[
         Path | None,
         typer.Argument(
@@ -374,31 +362,31 @@ def study(
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
 
-    settings = what.synthetic()
+    settings = options.synthetic()
     if households is not None and settings:
         raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
     seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
-    if what.protection:
-        settings["protections"] = tuple(what.protection)
+    if options.protection:
+        settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     given = source if source is None or Partitions.there(source) else read_households(source)
     made = OccupancyStudy(
-        seeds=tuple(range(what.seed, what.seed + (seeds if households is None else 1))),
-        solutions=what.solutions,
-        noisy_solutions=what.noisy_solutions,
-        swap_rate=what.swap_rate,
-        rho=what.rho,
-        hud=what.hud,
-        open_end=not what.closed,
-        time_limit=optional_number(what.time_limit, "time_limit"),
+        seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
+        solutions=options.solutions,
+        noisy_solutions=options.noisy_solutions,
+        swap_rate=options.swap_rate,
+        rho=options.rho,
+        hud=options.hud,
+        open_end=not options.closed,
+        time_limit=optional_number(options.time_limit, "time_limit"),
         households=given,
         sample=None if public is None else read_sample(public),
         **settings,
     )
-    summary = how.run(made, output, "occupancy")
+    summary = runner.run(made, output, "occupancy")
     if figures and summary.results is not None:
         write_occupancy_report(summary.results, output)
-    _print(summary, output, as_json=how.as_json)
+    _print(summary, output, as_json=runner.as_json)
 
 
 @dataclass(frozen=True)
@@ -428,8 +416,8 @@ def attack(
         ),
     ],
     output: OutputOption,
-    what: AttackOptions,
-    how: RunOptions,
+    options: AttackOptions,
+    runner: RunOptions,
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
@@ -438,21 +426,21 @@ def attack(
     study = OccupancyAttackStudy(
         data_path(blocks, "published statistics"),
         sample=_households(sample),
-        level=what.level,
-        hud=what.hud,
-        open_end=not what.closed,
-        error=what.error,
-        solutions=what.solutions,
-        seed=what.seed,
-        time_limit=optional_number(what.time_limit, "time_limit"),
-        taken_as_true=what.taken_as_true,
-        known_rule=not what.no_rule,
+        level=options.level,
+        hud=options.hud,
+        open_end=not options.closed,
+        error=options.error,
+        solutions=options.solutions,
+        seed=options.seed,
+        time_limit=optional_number(options.time_limit, "time_limit"),
+        taken_as_true=options.taken_as_true,
+        known_rule=not options.no_rule,
     )
-    summary = how.run(study, output, "occupancy")
+    summary = runner.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"
     said = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
     conflicts = (f"  no households fit block {at}: {text}" for at, text in summary.conflicts)
-    how.show(summary, [said], conflicts)
+    runner.show(summary, [said], conflicts)
 
 
 def _households(given: Path | None) -> Path | None:
@@ -598,11 +586,11 @@ def audit(
         ),
     ],
     output: OutputOption,
-    what: AuditOptions,
-    how: RunOptions,
+    options: AuditOptions,
+    runner: RunOptions,
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
-    document = {k: v for k, v in dataclasses.asdict(what).items() if v is not None}
+    document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [audit_settings_path(one) for one in population]
     given: Any = population
     if any(files):
@@ -616,12 +604,15 @@ def audit(
         given = settings.pop("population")
         document = settings | document
     populations = _populations(given)
-    _check_schema(populations, document.get("schema"))
-    study = _study(populations, document, quiet=how.quiet)
-    summary = how.run(study, output, "audit")
+    sources = populations.values() if isinstance(populations, dict) else [populations]
+    # Where no population is a file all name their own schema.
+    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
+        check_folder_names_its_own(document.get("schema"), None)
+    study = _study(populations, document, quiet=runner.quiet)
+    summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
-    how.show(summary, summary.brief, after)
+    runner.show(summary, summary.brief, after)
 
 
 def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
@@ -663,13 +654,6 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
         return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
 
 
-def _check_schema(populations: Path | dict[str, Any], schema: str | None) -> None:
-    """Refuse a schema where no population is a file: all others name their own."""
-    sources = populations.values() if isinstance(populations, dict) else [populations]
-    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
-        check_folder_names_its_own(schema, None)
-
-
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
 ) -> "AuditStudy":
@@ -702,16 +686,12 @@ def _study(
         targets=document.get("targets"),
         releases=document.get("releases", 20),
         half_width=document.get("half_width", 0.5) / 100.0,
-        prior_from=_public(document.get("prior_from")),
+        prior_from=record_path(Path(public)) if (public := document.get("prior_from")) else None,
         concentration=optional_number(document.get("concentration"), "concentration"),
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
     )
-
-
-def _public(given: str | Path | None) -> Path | None:
-    return None if given is None else record_path(Path(given))
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":

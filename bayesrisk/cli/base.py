@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrisk import _interrupts
-from bayesrisk._files.text import IN_PIECES, shown
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
 
 if TYPE_CHECKING:
@@ -574,9 +574,6 @@ def called(name: str, option: str) -> Iterator[None]:
         raise type(error)(option + text.removeprefix(name)) from error
 
 
-# -----------------------------------------------------------------------------
-
-
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 #: What to do about records that are too many, in a file and in a folder.
@@ -629,15 +626,14 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 
 @contextmanager
-def held_whole(instead: str) -> Iterator[None]:
-    """Put advice into the error of records that are too many to be held whole."""
+def reworded(said: str, instead: str) -> Iterator[None]:
+    """Put other words into an error about data where it says these."""
     try:
         yield
     except DataError as error:
-        text = str(error)
-        if IN_PIECES not in text:
+        if said not in str(error):
             raise
-        raise type(error)(text.replace(IN_PIECES, instead)) from error
+        raise type(error)(str(error).replace(said, instead)) from error
 
 
 def _is_microdata(folder: Path) -> bool:
@@ -679,7 +675,7 @@ def record_pieces(
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
     from bayesrisk.readers import iter_record_form
-    from bayesrisk.readers.dialects import coding_of_file
+    from bayesrisk.readers.record_form import coding_of_file
     from bayesrisk.tables import Schema
     from bayesrisk.tables.records import CHUNK, iter_records
 

@@ -98,6 +98,7 @@ def _schema(
     sources: Sequence[Any], document: dict[str, Any], own: Mapping[str, Any], *, quiet: bool
 ) -> "Schema | None":
     """Return the schema of records that are not census; None for others."""
+    from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
     from bayesrisk.tables import Microdata, Schema
 
     if document.get("schema"):
@@ -108,8 +109,10 @@ def _schema(
         return None
     files = [one for one in sources if isinstance(one, Path) and not one.is_dir()]
     if len(files) == len(sources):
-        if any(is_census(file) for file in files):
-            return None
+        # A file may say that it is of persons of the census, or look so.
+        for file in files:
+            if said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS):
+                return None
         document["schema"] = schema = own_schema(files, own, quiet=quiet)
         return schema
     folder = sources[0]
@@ -121,13 +124,6 @@ def _schema(
         return None
     held = Microdata.read(folder).persons
     return None if held is None or held.schema.name in Schema.available() else held.schema
-
-
-def is_census(file: Path) -> bool:
-    """Return whether a file of records says that it is of persons of the census, or looks so."""
-    from bayesrisk.readers.dialects import columns_of, missing_columns, said_by_file
-
-    return said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS)
 
 
 def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) -> "Schema":
@@ -222,22 +218,12 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def read_frame(file: Path) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
-    import pyarrow as pa
-
-    from bayesrisk._files.delimited import header_fields, open_text, text_tables
-    from bayesrisk._files.parquet import check_whole, read_table
-    from bayesrisk._files.text import all_of, check_held, named
+    from bayesrisk._files.delimited import text_frame
+    from bayesrisk._files.parquet import read_table
 
     if file.suffix.lower() == ".parquet":
-        check_whole(file)
         held: pd.DataFrame = read_table(file).to_pandas()
         return held
     if file.suffix.lower() != ".csv":
         raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
-    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
-        check_held(str(file), file.stat().st_size)
-        columns = header_fields(lines.readline(), str(file))
-        found = all_of(text_tables(lines, columns), lambda table: int(table.nbytes), str(file))
-        empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
-        held = pa.concat_tables([empty, *found]).to_pandas()
-        return held
+    return text_frame(file)

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from bayesrisk import _files
-from bayesrisk._files.text import MISSING, shown
+from bayesrisk._files.text import IN_PIECES, MISSING, shown
 from bayesrisk.cli.base import (
     FOLDER_BY_PLACE,
     DialectOption,
@@ -24,7 +24,6 @@ from bayesrisk.cli.base import (
     called,
     check_folder_names_its_own,
     data_path,
-    held_whole,
     listed,
     names,
     number,
@@ -33,6 +32,7 @@ from bayesrisk.cli.base import (
     progress,
     record_path,
     record_pieces,
+    reworded,
     rows_done,
     schema_of,
     split_records,
@@ -324,7 +324,7 @@ def _source(
 
     if path.is_dir():
         check_folder_names_its_own(name, dialect)
-        with held_whole(FOLDER_BY_PLACE):
+        with reworded(IN_PIECES, FOLDER_BY_PLACE):
             read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
@@ -385,7 +385,7 @@ def first_look(
 
     source = record_path(records)
     held: pd.DataFrame | Records
-    with held_whole(_PLACES):
+    with reworded(IN_PIECES, _PLACES):
         if keys is None:
             held, chosen, sensitive = _own(source, schema, own, sensitive)
         else:
@@ -442,9 +442,6 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
     if schema is not None:
         return Records.read(path, schema=schema_of(schema))
     return read_frame(path)
-
-
-# -----------------------------------------------------------------------------
 
 
 class Form(StrEnum):
@@ -520,13 +517,16 @@ def convert_file(
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
     rows_read = progress(quiet=silent, title="convert-file", unit="rows")
-    with _option_named(), rows_read as bar, warnings_as_lines() as said:
+    named = reworded(MISSING, "--on-error missing")
+    with named, rows_read as bar, warnings_as_lines() as said:
         advance = rows_done(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)
             options = {"codebook": codebook, "state": state, "dataset": dataset}
             options |= {"on_error": on_error or "refuse"}
-            rows = _write_tables(_tables(source, form, chosen, options, advance), output)
+            made = _tables(source, form, chosen, options, advance)
+            made.write(output, replace=False)
+            rows = sum(len(places) for places in made.geoids.values())
         else:
             pieces = _frames(source, form, codebook, state, level, dialect, on_error)
             rows = _write_parquet(pieces, output, advance)
@@ -540,17 +540,6 @@ def convert_file(
         print_json({"output": str(output), "rows": rows, "missing": missing})
     else:
         typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
-
-
-@contextmanager
-def _option_named() -> Iterator[None]:
-    """Say the option that reads a file in spite of values that cannot be."""
-    try:
-        yield
-    except DataError as error:
-        if MISSING not in str(error):
-            raise
-        raise DataError(str(error).replace(MISSING, "--on-error missing")) from error
 
 
 def _converted_workload(
@@ -579,7 +568,7 @@ def _frames(
     import pyarrow as pa
 
     from bayesrisk import readers
-    from bayesrisk.readers.dialects import METADATA
+    from bayesrisk.readers.record_form import METADATA
 
     if form is Form.HUD:
         if not level or len(level) != 1:
@@ -631,12 +620,6 @@ def _tables(
             yield piece
 
     return combined(counted(), chosen, source)
-
-
-def _write_tables(tables: "PublishedTables", output: Path) -> int:
-    """Write a folder that takes its name once it is whole; return the number of places."""
-    tables.write(output, replace=False)
-    return sum(len(places) for places in tables.geoids.values())
 
 
 def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrisk import _files
-from bayesrisk._files.text import shown
+from bayesrisk._files.text import IN_PIECES, shown
 from bayesrisk.cli.base import (
     FILE_BY_PLACE,
     FOLDER_BY_PLACE,
@@ -23,13 +23,13 @@ from bayesrisk.cli.base import (
     called,
     check_folder_names_its_own,
     data_path,
-    held_whole,
     listed,
     names,
     print_json,
     progress,
     record_path,
     record_pieces,
+    reworded,
     rows_done,
     split_records,
     steps_done,
@@ -141,8 +141,8 @@ def release(
         typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    what: WhatOptions,
-    how: RunOptions,
+    options: WhatOptions,
+    runner: RunOptions,
     simulation_seed: Annotated[
         int | None,
         typer.Option(
@@ -168,22 +168,22 @@ def release(
     """
     from bayesrisk.tables.exchange import Partitions
 
-    document = what.document()
+    document = options.document()
     source = record_path(records)
-    if what.from_audit is None:
-        workload = usual_tables([source], document, quiet=how.quiet)
-        protection = _mechanism(what, document, workload, source)
+    if options.from_audit is None:
+        workload = usual_tables([source], document, quiet=runner.quiet)
+        protection = _mechanism(options, document, workload, source)
     else:
-        workload, protection = _audited(what, document, source)
+        workload, protection = _audited(options, document, source)
     places = _listed(document.get("places"), workload)
-    asked = _Asked(document, workload, protection, simulation_seed, places, output, how)
+    asked = _Asked(document, workload, protection, simulation_seed, places, output, runner)
     there = Partitions.there(source)
     if whole and not there:
         raise ArgumentError("--whole goes with microdata by place, which are released by place")
     if by is not None and there:
         raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
     if by is None and (whole or not there):
-        how.refuse("goes with --by, or with microdata by place")
+        runner.refuse("goes with --by, or with microdata by place")
         _whole(asked, source)
     elif there:
         check_folder_names_its_own(document.get("schema"), document.get("dialect"))
@@ -207,13 +207,13 @@ class _Asked:
     seed: int | None
     places: Any
     output: Path
-    how: RunOptions
+    runner: RunOptions
 
 
 def _whole(asked: _Asked, source: Path) -> None:
     """Release all records at once."""
-    output, how = asked.output, asked.how
-    quiet = how.quiet or how.as_json
+    output, runner = asked.output, asked.runner
+    quiet = runner.quiet or runner.as_json
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         done = steps_done(advance, 3)
         people = _read(source, asked.document, asked.workload)
@@ -224,7 +224,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         done()
         made.write(output)
         done()
-    report = _report(output, how)
+    report = _report(output, runner)
     _warn(made.simulation)
     summary: dict[str, Any] = {
         "output": str(output),
@@ -236,7 +236,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         "diagnostics": dict(made.diagnostics),
         "report": report,
     }
-    if how.as_json:
+    if runner.as_json:
         print_json(summary)
         return
     places = listed(summary["places"], " at ")
@@ -248,14 +248,14 @@ def _whole(asked: _Asked, source: Path) -> None:
     typer.echo(f"report: {report}")
 
 
-def _report(output: Path, how: RunOptions) -> str:
+def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
     from bayesrisk._version import __version__
-    from bayesrisk.experiments.findings import release_page
+    from bayesrisk.experiments.runs.page import release_page
 
     file = output.with_name(f"{output.name}-report.html")
     _files.write_bytes(file, release_page(_about(output, lambda _: None), __version__))
-    how.embed(file)
+    runner.embed(file)
     return str(file)
 
 
@@ -263,11 +263,11 @@ def _by_place(asked: _Asked, source: Path) -> None:
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import ReleaseStudy
 
-    output, how = asked.output, asked.how
+    output, runner = asked.output, asked.runner
     said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
     study = ReleaseStudy(source, asked.workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
-        done = how.run(study, output, "release")
+        done = runner.run(study, output, "release")
     _warn(done.simulation)
     lines = []
     if done.complete:
@@ -277,8 +277,8 @@ def _by_place(asked: _Asked, source: Path) -> None:
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
         lines += [_EXACTLY] if said else []
-        lines.append(f"report: {_report(output, how)}")
-    how.show(done, [*lines, *_measured(done.diagnostics)])
+        lines.append(f"report: {_report(output, runner)}")
+    runner.show(done, [*lines, *_measured(done.diagnostics)])
 
 
 def _warn(simulation: bool) -> None:
@@ -291,7 +291,7 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    what: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
+    options: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -301,10 +301,12 @@ def _mechanism(
         with_settings,
     )
 
-    named_by = "--mechanism" if what.mechanism else f"{what.config}: mechanism"
+    named_by = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
     with called("name of the mechanism", named_by), called("protection", named_by):
         name, given = read_recipe(document["mechanism"])
-        given = with_settings(given | document.get("parameters", {}), what.settings or [], "--set")
+        given = with_settings(
+            given | document.get("parameters", {}), options.settings or [], "--set"
+        )
         try:
             given = usual_parameters(name, workload, households=_households(source), **given)
             return make_mechanism(name, **given)
@@ -323,14 +325,14 @@ def _households(source: Path) -> bool:
 
 
 def _audited(
-    what: WhatOptions, document: dict[str, Any], source: Path
+    options: WhatOptions, document: dict[str, Any], source: Path
 ) -> tuple["Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit.populations import source_digest
     from bayesrisk.experiments.audit.study import audited_protection
     from bayesrisk.mechanisms import make_mechanism
 
-    folder, name = str(what.from_audit), str(what.protection)
+    folder, name = str(options.from_audit), str(options.protection)
     with called("protection", "--protection"):
         digest = source_digest(source)
         protection, workload, schema, same = audited_protection(folder, name, digest=digest)
@@ -370,7 +372,7 @@ def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Mic
     found = _pieces(path, document, workload)
     if isinstance(found, Microdata):
         return found
-    with held_whole(FILE_BY_PLACE):
+    with reworded(IN_PIECES, FILE_BY_PLACE):
         return joined(found, path)
 
 
@@ -385,7 +387,7 @@ def _pieces(
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
         by_place = "leave out --whole, which holds one place at a time"
-        with held_whole(by_place if Partitions.there(path) else FOLDER_BY_PLACE):
+        with reworded(IN_PIECES, by_place if Partitions.there(path) else FOLDER_BY_PLACE):
             return Microdata.read(path)
     return record_pieces(path, workload.schema, schema, dialect)
 

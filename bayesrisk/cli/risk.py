@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,6 @@ from bayesrisk.cli.base import (
     print_shards,
     print_table,
     progress,
-    rows_done,
     sensitivity_of,
     table_lines,
     warnings_as_lines,
@@ -112,13 +110,6 @@ def risk(
 # ``bayesrisk convert``: one budget in every way of saying it.
 
 
-class Method(StrEnum):
-    """Conversions between zCDP and approximate differential privacy."""
-
-    TIGHT = "tight"
-    BUN_STEINKE = "bun-steinke"
-
-
 @dataclass(frozen=True)
 class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
@@ -163,7 +154,9 @@ def convert(
     epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
     delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
     sensitivity: SensitivityOption = "1",
-    method: Annotated[Method, typer.Option(help="Conversion between zCDP and DP.")] = Method.TIGHT,
+    method: Annotated[
+        str, typer.Option(help="Conversion between zCDP and DP: tight or bun-steinke.")
+    ] = "tight",
     as_json: JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
@@ -185,15 +178,15 @@ def convert(
     if scale is not None:
         budget = float(accounting.rho_from_sigma2(scale, change))
     elif target is not None and failure is not None:
-        budget = float(accounting.epsilon_to_rho(target, failure, method.value))
+        budget = float(accounting.epsilon_to_rho(target, failure, method))
     elif largest is not None:
         budget = largest
     spent = check.scalar(budget, "rho", lower=0.0, bounds="()")
     scale = float(accounting.sigma2_from_rho(spent, change))
     if target is None and failure is not None:
-        target = float(accounting.rho_to_epsilon(spent, failure, method.value))
+        target = float(accounting.rho_to_epsilon(spent, failure, method))
     elif failure is None and target is not None:
-        failure = float(accounting.rho_to_delta(spent, target, method.value))
+        failure = float(accounting.rho_to_delta(spent, target, method))
     row = {"rho": spent, "sensitivity": change, "sigma2": scale}
     if largest is not None:  # one noise, and what it costs by what a neighbour is
         by_neighbour = {name: 0.5 * delta**2 / scale for name, delta in SENSITIVITIES.items()}
@@ -201,9 +194,9 @@ def convert(
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
     if as_json:
-        print_json({**row, "method": method.value})
+        print_json({**row, "method": method})
     else:
-        print_table([row], f"Conversion ({method.value})")
+        print_table([row], f"Conversion ({method})")
 
 
 # -----------------------------------------------------------------------------
@@ -213,7 +206,7 @@ def convert(
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
     output: OutputOption,
-    how: RunOptions,
+    runner: RunOptions,
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
@@ -221,10 +214,10 @@ def sweep(
 
     data_path(Path(config), SWEEPS)
     study = load_config(config, seed=seed)
-    summary = how.run(study, output, study.title)
+    summary = runner.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
-    how.embed(output / "report.html")
-    if how.as_json:
+    runner.embed(output / "report.html")
+    if runner.as_json:
         print_json({**summary.to_dict(), "report": page})
         return
     print_shards(summary)
@@ -253,25 +246,11 @@ def report(
 
 
 # -----------------------------------------------------------------------------
-# ``bayesrisk hierarchy`` and ``hierarchy-table``: releases of two levels.
+# ``bayesrisk hierarchy``: a release of two levels.
 
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24
-
-
-class Conditionals(StrEnum):
-    """Which conditionals the posterior belongs to."""
-
-    COHERENT = "coherent"
-    AS_PUBLISHED = "as-published"
-
-
-class SiblingNoise(StrEnum):
-    """Law of the noise in the siblings' total."""
-
-    APPROXIMATE = "approximate"
-    EXACT = "exact"
 
 
 def _group_prior(text: str) -> "FiniteLaw | None":
@@ -348,27 +327,11 @@ class ModelOptions:
     ] = None
     sensitivity: SensitivityOption = "1"
     conditionals: Annotated[
-        Conditionals, typer.Option(help="as-published only to reproduce printed numbers.")
-    ] = Conditionals.COHERENT
+        str, typer.Option(help="coherent, or as-published to reproduce printed numbers.")
+    ] = "coherent"
     sibling_noise: Annotated[
-        SiblingNoise, typer.Option(help="Law of the noise in the siblings' total.")
-    ] = SiblingNoise.APPROXIMATE
-
-    def compute(self, *counts: Any, **settings: Any) -> Any:
-        """Return the posterior of releases."""
-        from bayesrisk.inference import hierarchical_posterior
-
-        return hierarchical_posterior(
-            *counts,
-            rho_block=number(self.rho_block, "rho_block"),
-            rho_group=number(self.rho_group, "rho_group"),
-            group_prior=_group_prior(self.group_prior),
-            known_total=self.known_total,
-            sensitivity=sensitivity_of(self.sensitivity),
-            conditionals=self.conditionals.value,
-            sibling_noise=self.sibling_noise.value,
-            **settings,
-        )
+        str, typer.Option(help="Law of the noise in the siblings' total: approximate or exact.")
+    ] = "approximate"
 
 
 def hierarchy(
@@ -382,56 +345,29 @@ def hierarchy(
     as_json: JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
+    from bayesrisk.inference import hierarchical_posterior
+
     with warnings_as_lines():
-        result = model.compute(
+        result = hierarchical_posterior(
             block,
             group,
             siblings,
             n_siblings=n_siblings,
             prior=number(prior, "prior"),
             known_count=known_count,
+            rho_block=number(model.rho_block, "rho_block"),
+            rho_group=number(model.rho_group, "rho_group"),
+            group_prior=_group_prior(model.group_prior),
+            known_total=model.known_total,
+            sensitivity=sensitivity_of(model.sensitivity),
+            conditionals=model.conditionals,
+            sibling_noise=model.sibling_noise,
         )
         document = _document(result)
     if as_json:
         print_json(document)
     else:
         _print_document(document)
-
-
-def hierarchy_table(
-    releases: Annotated[
-        Path, typer.Argument(help="CSV or Parquet table with columns block, group, siblings.")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV or Parquet file for the table.")
-    ],
-    model: ModelOptions,
-    n_siblings: Annotated[int | None, typer.Option(help="Number of the other blocks.")] = None,
-    prior: Annotated[str | None, typer.Option(help="Prior of the target, 0.2 or 1/864.")] = None,
-    known_count: Annotated[
-        int | None, typer.Option(help="Others in the block known to count; 0 if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Add the posterior of every release to a table of them."""
-    from bayesrisk.experiments.hierarchy import add_columns
-
-    settings = {
-        "n_siblings": n_siblings,
-        "prior": optional_number(prior, "prior"),
-        "known_count": known_count,
-    }
-    source, silent = data_path(releases, "hierarchies"), quiet or as_json
-    with (
-        progress(quiet=silent, title="hierarchy-table", unit="rows", patient=True) as bar,
-        warnings_as_lines(),
-    ):
-        rows, bound = add_columns(source, output, model.compute, settings, rows_done(bar))
-    if as_json:
-        print_json({"output": str(output), "rows": rows, "truncation_bound": bound})
-    else:
-        typer.echo(f"{rows} releases in {output}; truncation error at most {bound:.3g}")
 
 
 # -----------------------------------------------------------------------------
@@ -478,51 +414,46 @@ def measurements(
     output: OutputOption,
     which: WhichOptions,
     risk: RiskOptions,
-    how: RunOptions,
+    runner: RunOptions,
     top: Annotated[
         str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
     ] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
+    from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
+    from bayesrisk.experiments.runs.page import measurement_sentences
 
-    check.choice(which.posterior, "posterior", _POSTERIORS)
+    counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
         raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
-    with measurement_folder(folder) as place:
-        if which.posterior == "counts":
-            _counts(place, output, which, risk, how, top)
-        else:
-            _risk(place, output, which, risk, how, top)
-
-
-def _risk(
-    place: Path,
-    output: Path,
-    which: WhichOptions,
-    risk: RiskOptions,
-    how: RunOptions,
-    top: str | None,
-) -> None:
-    from bayesrisk.experiments import MeasurementsStudy
-    from bayesrisk.experiments.findings import measurement_sentences
-
-    if risk.prior is None:
+    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
+    for name, value in given.items():
+        if counts and value is not None:
+            raise ArgumentError(f"--{name} belongs to --posterior risk")
+    if not counts and risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
-    if top is not None:
+    if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
-    study = MeasurementsStudy(
-        place,
-        prior=number(risk.prior, "prior"),
-        known_count=0 if risk.known_count is None else risk.known_count,
-        level=which.level,
-        query=which.query,
-        exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
-        budget=which.budget,
-    )
-    summary = how.run(study, output, "noisy measurements")
+    same: dict[str, Any] = {"level": which.level, "budget": which.budget}
+    with measurement_folder(folder) as place:
+        if counts:
+            query, coarsest = which.query or "total", top or "State"
+            study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
+            summary = runner.run(study, output, "counts")
+            runner.show(summary, _lines_of_counts(summary, output))
+            return
+        risks = MeasurementsStudy(
+            place,
+            prior=number(str(risk.prior), "prior"),
+            known_count=risk.known_count or 0,
+            query=which.query,
+            exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            **same,
+        )
+        summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
-    if how.as_json:
+    if runner.as_json:
         document = summary.to_dict()
         document["figures"] = [str(file) for file in figures]
         print_json({name: value for name, value in document.items() if name != _CURVE})
@@ -532,31 +463,6 @@ def _risk(
     if figures:
         typer.echo(f"figure: {figures[0]}")
     print_shards(summary)
-
-
-def _counts(
-    place: Path,
-    output: Path,
-    which: WhichOptions,
-    risk: RiskOptions,
-    how: RunOptions,
-    top: str | None,
-) -> None:
-    from bayesrisk.experiments import MeasurementCountsStudy
-
-    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
-    for name, value in given.items():
-        if value is not None:
-            raise ArgumentError(f"--{name} belongs to --posterior risk")
-    study = MeasurementCountsStudy(
-        place,
-        query="total" if which.query is None else which.query,
-        level=which.level,
-        top="State" if top is None else top,
-        budget=which.budget,
-    )
-    summary = how.run(study, output, "counts")
-    how.show(summary, _lines_of_counts(summary, output))
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:

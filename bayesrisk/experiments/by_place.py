@@ -410,6 +410,7 @@ class TabulationStudy(Study):
     workload: Workload
 
     caches: ClassVar = (open_index,)
+    store: ClassVar[type[RunFolder]] = PlaceFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -442,10 +443,6 @@ class TabulationStudy(Study):
     def layout(self) -> Layout:  # type: ignore[override]
         """Small files of a part: its rows of the index, and of tables of coarser levels."""
         return replace(PLACES, kinds=(*(["above"] if self._coarse else []), "index"))
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the tables."""
-        return PlaceFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the tables of a part, and what it adds to those of coarser levels."""
@@ -521,10 +518,8 @@ class ReleaseStudy(TabulationStudy):
 
     Parameters
     ----------
-    records : path-like
-        Microdata by place, as :class:`NationStudy` or :func:`split_by_place` makes it.
-    workload : Workload
-        Tables to publish.  Those of levels coarser than the parts are sums over the parts.
+    records, workload
+        As for :class:`TabulationStudy`.
     mechanism : Mechanism
         The protection.  Its ``acts_within`` must name the level of the parts or a finer one.
     seed : int, optional
@@ -554,6 +549,8 @@ class ReleaseStudy(TabulationStudy):
     mechanism: Mechanism
     seed: int | None = None
     places: Literal["occupied"] | None = None
+
+    store: ClassVar = _ReleaseFolder
 
     @functools.cached_property
     def published(self) -> Workload:
@@ -585,10 +582,6 @@ class ReleaseStudy(TabulationStudy):
         """Small files as of tables, and the description of each part."""
         kinds = (*(["above"] if self._coarse else []), "release", "index")
         return Layout("release by place", kinds=kinds, listing="run.json")
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the release."""
-        return _ReleaseFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return the release of a part, and what it adds to the tables of coarser levels."""
@@ -679,23 +672,18 @@ class _NationFolder(PlaceFolder):
 class NationStudy(Study):
     """A synthetic nation by county, for :func:`~bayesrisk.run`.
 
-    A complete run is microdata by place, which :class:`TabulationStudy` counts part by part and
-    :meth:`Microdata.read` reads as a whole.  The summary has ``population``, a
-    :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.
-    Memory: one county in every worker.
-
-    Parameters
-    ----------
-    nation : Nation
-        How many blocks, and how they are drawn.
-    seed : int
-        The same seed gives the same bytes, however the run is done.
+    ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
+    which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
+    whole.  The summary has ``population``, a
+    :class:`~bayesrisk.population.summary.PopulationSummary` beside the published figures.  Memory:
+    one county in every worker.
     """
 
     nation: Nation
     seed: int
 
     layout = replace(PLACES, kinds=("sums", "index"))
+    store: ClassVar = _NationFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -709,10 +697,6 @@ class NationStudy(Study):
             "shards": self.nation.counties,
             "version": __version__,
         }
-
-    def open(self, folder: str | Path) -> PlaceFolder:
-        """Return the folder of the microdata."""
-        return _NationFolder(folder, self.config, self.layout)
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return a county, and what it adds to the figures of the nation."""

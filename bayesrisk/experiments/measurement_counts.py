@@ -25,14 +25,14 @@ from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.findings import counts_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.page import counts_page
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
-from bayesrisk.readers.nmf.bounds import (
+from bayesrisk.readers.nmf.reader import (
     Atoms,
     CellBounds,
     QueryRows,
@@ -364,12 +364,6 @@ def measurement_posterior(
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
         Belief about each count of the finest level before the release, as for
         :func:`tree_posterior`.
-
-    Returns
-    -------
-    TreePosterior
-        Posterior of every unit, by geocode; all units add up, and keep within exact totals and
-        bounds.
 
     Notes
     -----

@@ -26,12 +26,12 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.findings import measurements_page
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.page import measurements_page
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
-from bayesrisk.readers.nmf.bounds import (
+from bayesrisk.readers.nmf.reader import (
     CellBounds,
     place_of,
     rows_between,

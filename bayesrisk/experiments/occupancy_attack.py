@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.reconstruction import forget_tables, open_tables
+from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.reconstruction import (
@@ -92,7 +92,19 @@ def _columns(path: str | Path) -> list[str]:
         return list(columns.names)
 
 
-# -----------------------------------------------------------------------------
+def _digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file."""
+    with named(str(path)):
+        return _files.digest(path)
+
+
+@functools.lru_cache(maxsize=1)
+def _statistics(path: str, digest: str) -> OccupancyStatistics:
+    """Return the statistics of a file, once for each process; refuse one that has changed."""
+    statistics = OccupancyStatistics.from_frame(read_frame(Path(path)), source=path)
+    if _digest(path) != digest:
+        raise DataError(f"{path}: must not change while it is read")
+    return statistics
 
 
 @dataclass(frozen=True)
@@ -117,19 +129,13 @@ class OccupancyAttackStudy(Study):
         ``weight``: also reconstruct the households of blocks with a violation.
     level, hud, taken_as_true, known_rule : object
         As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
-    open_end : bool, default True
-        As for :func:`~bayesrisk.reconstruction.detect_occupancy`.
-    error : {"none", "absolute", "squared"}, default "none"
-        As for :func:`~bayesrisk.reconstruct_occupancy`; ``absolute`` or ``squared`` for noisy
-        statistics.
+    open_end, error, smoothing, time_limit : object
+        As for :func:`~bayesrisk.reconstruction.detect_occupancy`,
+        :func:`~bayesrisk.reconstruct_occupancy` and :meth:`HouseholdLaw.from_sample`.
     solutions : int, default 100
         Reconstructions of a block: the best one, or those of perturbed objectives.
-    smoothing : float, default 0.5
-        As for :meth:`HouseholdLaw.from_sample`.
     seed : int, default 1
         Of the perturbations, and of ties.
-    time_limit : float, optional
-        Seconds for a program of detection, and for the reconstructions of a block.
     blocks_per_shard : int, default 250
         Blocks of a shard; the perturbations depend on it.  Of tables at a level that is not their
         finest, a shard is of whole places of the level with about so many of the finest.
@@ -150,6 +156,8 @@ class OccupancyAttackStudy(Study):
     taken_as_true: bool = False
     known_rule: bool = True
 
+    caches: ClassVar = (kept_tables, _statistics)
+
     @functools.cached_property
     def config(self) -> Mapping[str, Any]:
         """Checked settings, and the digests of statistics and sample."""
@@ -157,9 +165,7 @@ class OccupancyAttackStudy(Study):
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
         check.choice(self.error, "error", ("none", "absolute", "squared"))
         check.flag(self.taken_as_true, "taken_as_true")
-        limit = self.time_limit
-        if limit is not None:
-            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
         smoothing = check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         if Path(self.blocks).is_dir():
             source = open_tables(self.blocks)
@@ -282,11 +288,6 @@ class OccupancyAttackStudy(Study):
             "taken_as_true": self.taken_as_true,
         }
 
-    def close(self) -> None:
-        """Forget the statistics."""
-        _statistics.cache_clear()
-        forget_tables()
-
 
 def mean_violations(made: OccupancyReconstruction) -> FloatArray:
     """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
@@ -294,18 +295,3 @@ def mean_violations(made: OccupancyReconstruction) -> FloatArray:
     mean: FloatArray = np.full(total.shape, np.nan)
     np.divide(total, made.solutions, out=mean, where=made.solutions > 0)
     return mean
-
-
-def _digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file."""
-    with named(str(path)):
-        return _files.digest(path)
-
-
-@functools.lru_cache(maxsize=1)
-def _statistics(path: str, digest: str) -> OccupancyStatistics:
-    """Return the statistics of a file, once for each process; refuse one that has changed."""
-    statistics = OccupancyStatistics.from_frame(read_frame(Path(path)), source=path)
-    if _digest(path) != digest:
-        raise DataError(f"{path}: must not change while it is read")
-    return statistics

@@ -222,24 +222,15 @@ def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
 class OccupancyResults:
     """Results of a study, as frames.
 
-    Attributes
-    ----------
-    config : dict
-        Settings, digests of the inputs, and number of ``parts``.
-    table, seeds : pandas.DataFrame
-        A row for each protection and reading of blocks without reconstruction: block counts,
-        precision and recall with intervals and blind guesses, of all populations and of each.
-    blocks : pandas.DataFrame
-        Every block: status, violations, and mean violations of its reconstructions.
-    curves, ends : pandas.DataFrame
-        Precision, recall and match rate along k, by protection, match key, and all households or
-        uniques, and at the largest k; ``sampling`` is the baseline that knows a sample of the
-        truth.
-    variability : pandas.DataFrame
-        Solution variability of blocks without protection, full and binned attributes.
+    ``table`` and ``seeds`` have a row for each protection and reading of blocks without
+    reconstruction: block counts, precision and recall with intervals and blind guesses, of all
+    populations and of each.  ``blocks`` has every block: status, violations, and mean violations of
+    its reconstructions.  ``curves`` and ``ends`` have precision, recall and match rate along k and
+    at the largest k, by protection (``sampling`` knows a sample of the truth), match key, and all
+    households or uniques.  ``variability`` is that of solutions of blocks without protection.
     """
 
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # settings, digests of the inputs, and number of ``parts``
     table: pd.DataFrame
     seeds: pd.DataFrame
     blocks: pd.DataFrame
@@ -469,8 +460,7 @@ class OccupancyStudy(Study):
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
             raise ArgumentError(f"swap_rate must be in [0, 1], got {shown(self.swap_rate)}")
         check.choice(self.hud, "hud", ("counts", "percentages"))
-        if self.time_limit is not None:
-            check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
         for name in self.protections:
             self.mechanism(name)
         if not isinstance(self.households, Records | str | Path | None):

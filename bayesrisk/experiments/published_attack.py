@@ -61,11 +61,6 @@ def write_attack(
         Seconds for each component, or for all claims; what it leaves open says so.
     progress : callable, optional
         Called with the steps done, and all of them.
-
-    Returns
-    -------
-    dict
-        ``report``, its ``sentences``, and numbers of what was found.
     """
     tables, target = PublishedTables(*layouts.confirmed()), check.path(folder, "folder")
     tell = progress or (lambda done, steps: None)

@@ -29,9 +29,9 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
-from bayesrisk.experiments.findings import claims_page, reconstruction_page
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
 from bayesrisk.reconstruction import (
     Claims,
     Reconstruction,
@@ -182,15 +182,10 @@ def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
     if digest is None:
         about = _index_of(folder)
         digest = _files.digest_folder(folder) if about is None else about.digest
-    return _open(folder, digest)
+    return kept_tables(folder, digest)
 
 
-def forget_tables() -> None:
-    """Forget what this process keeps of tables."""
-    _open.cache_clear()
-
-
-_open = functools.lru_cache(maxsize=1)(TableSource)
+kept_tables = functools.lru_cache(maxsize=1)(TableSource)
 
 
 def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
@@ -358,28 +353,17 @@ class ReconstructionStudy(Study):
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
         as :class:`TabulationStudy` does.
-    scope : str
-        The finest level of the tables, or a larger one whose tables are used too.
     variability : str, optional
         ``block``, ``tract-bounds``, ``tract-joint``: also bound the solution variability, as
         the ``scope`` of :func:`solution_variability` says.
-    solver : str, default "highs"
-        See :func:`~bayesrisk.reconstruction.solvers.model.make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
     node_limit : int, optional
         Nodes that the solver may look at for the variability of a component, which must be asked
         for; none by default.
-    nearest : bool, default False
-        Whether blocks that no records fit get those of the least total deviation.
+    scope, solver, time_limit, nearest, taken_as_true, known_rule : object
+        As for :func:`~bayesrisk.reconstruct`.
     blocks_per_shard : int, optional
         Blocks after which a shard ends; places that are solved together stay together.  By
         default enough for about 64 shards, and at most 250.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true are read as if they were.  Without it
-        rounded ones and ranges are read as all counts that they allow, noisy ones refused.
-    known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
     """
 
     tables: str | Path
@@ -394,21 +378,23 @@ class ReconstructionStudy(Study):
     taken_as_true: bool = False
     known_rule: bool = True
 
-    caches: ClassVar = (_open,)
+    caches: ClassVar = (kept_tables,)
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The checked fields, the digest of the tables, and the level that keeps together."""
         source, size = _checked_source(self)
         make_solver(self.solver)
-        limit, nodes = self.time_limit, checked_nodes(self.node_limit, self.solver)
-        if limit is not None:
-            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        nodes = checked_nodes(self.node_limit, self.solver)
         if nodes is not None and self.variability is None:
             raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
         levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
-        unit = self._unit(levels)
+        unit = self.scope  # the level whose places stay together in a shard
+        if self.variability is not None:
+            level, _ = variability_scope(self.variability, levels, "variability")
+            unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         return {
@@ -428,13 +414,6 @@ class ReconstructionStudy(Study):
             ),
             "known_rule": check.flag(self.known_rule, "known_rule"),
         }
-
-    def _unit(self, levels: tuple[str, ...]) -> str:
-        """Return the level whose places stay together in a shard."""
-        if self.variability is None:
-            return self.scope
-        level, _ = variability_scope(self.variability, levels, "variability")
-        return levels[min(levels.index(self.scope), levels.index(level))]
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -521,7 +500,7 @@ class BoundsStudy(Study):
     node_limit: int | None = None
     blocks_per_shard: int | None = None
 
-    caches: ClassVar = (_open,)
+    caches: ClassVar = (kept_tables,)
     layout = Layout("run of bounds", kinds=("facts", "conflicts", "bounds"))
 
     @functools.cached_property
@@ -529,9 +508,8 @@ class BoundsStudy(Study):
         """The checked fields and the digest of the tables."""
         source, size = _checked_source(self)
         make_solver(self.solver)
-        limit, levels = self.time_limit, source.workload.levels
-        if limit is not None:
-            limit = check.scalar(limit, "time_limit", lower=0.0, bounds="(]")
+        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        levels = source.workload.levels
         scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
@@ -619,10 +597,8 @@ class ClaimsStudy(Study):
     tables : path-like
         Folder of tables, as ``PublishedTables.write`` and ``Release.write`` make it, or by place,
         as :class:`TabulationStudy` does.
-    columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true : object
+    columns, max_columns, structural_rules, tenure, solver, time_limit, taken_as_true, known_rule
         As for :func:`find_claims`; the time limit is for each block.
-    known_rule : bool, default True
-        As for :func:`find_claims`.
     blocks_per_shard : int, optional
         Blocks of a shard; by default enough for about 64 shards, and at most 250.
     """
@@ -639,7 +615,7 @@ class ClaimsStudy(Study):
     taken_as_true: bool = False
     known_rule: bool = True
 
-    caches: ClassVar = (_open,)
+    caches: ClassVar = (kept_tables,)
     summary: ClassVar = True
     layout = Layout(
         "run of claims",

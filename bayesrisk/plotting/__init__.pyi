@@ -18,12 +18,12 @@ from .audit import plot_statements as plot_statements
 from .audit import plot_tradeoff as plot_tradeoff
 from .counts import plot_correct_decision as plot_correct_decision
 from .counts import plot_decision_accuracy as plot_decision_accuracy
+from .counts import plot_decision_map as plot_decision_map
+from .counts import plot_group as plot_group
 from .counts import plot_mechanisms as plot_mechanisms
+from .counts import plot_noisy_measurements as plot_noisy_measurements
 from .counts import plot_postprocessing as plot_postprocessing
 from .counts import plot_risk as plot_risk
-from .hierarchy import plot_decision_map as plot_decision_map
-from .hierarchy import plot_group as plot_group
-from .hierarchy import plot_noisy_measurements as plot_noisy_measurements
 
 Axes = _canvas.Axes
 Panels = _canvas.Panels

@@ -103,17 +103,12 @@ Drawn: TypeAlias = Axes | Panels | Figure
 
 
 def figure_of(drawn: Drawn) -> Figure:
-    """Return the Matplotlib figure of what a plot function returned.
+    """Return the Matplotlib figure of what a plot function returned, for titles, sizes and files.
 
     Parameters
     ----------
     drawn : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
         What a plot function returned; a figure is returned as it is.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The whole figure, for titles, sizes and files of other formats.
     """
     return _whole(drawn, "drawn")
 
@@ -333,7 +328,7 @@ def legend(axes: Axes, *, smallest_first: bool = False) -> None:
 
 
 def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> list[Path]:
-    """Write a figure as PNG (200 dpi) and SVG, the same bytes for the same figure.
+    """Return the PNG (200 dpi) and SVG files of a figure, the same bytes for the same figure.
 
     Parameters
     ----------
@@ -343,11 +338,6 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
         Path without its ending; the folder must exist.
     private : bool, default False
         Whether only the owner may read the files.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The two files.
     """
     whole, start = _whole(figure, "figure"), check.path(stem, "stem")
     check.flag(private, "private")

@@ -60,7 +60,11 @@ def plot_bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 def plot_claims(
     coverage: pd.DataFrame, priors: Mapping[str, pd.DataFrame], *, ax: Where = None
 ) -> Panels:
-    """Draw the places with a verified claim, and the prior probabilities, by number of columns.
+    """Return panels of places with a verified claim, and of their priors, by number of columns.
+
+    Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then a
+    panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance, points lie
+    beyond (Figures 2b, 2c, 3b and 3c).
 
     Parameters
     ----------
@@ -71,13 +75,6 @@ def plot_claims(
         From :func:`claim_priors`, by the name of the prior: columns ``n_columns`` and ``prior``.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Left the number of places with at least one claim (Figures 2a and 3a of Liu et al.), then
-        a panel for each prior: boxes are quartiles, whiskers reach 1.5 times their distance,
-        points lie beyond (Figures 2b, 2c, 3b and 3c).
     """
     coverage = canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
@@ -155,7 +152,9 @@ def _name(protection: str) -> str:
 
 @canvas.styled
 def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw precision and recall of blocks said to hold a violation, by protection.
+    """Return panels of precision and recall of blocks said to hold a violation, by protection.
+
+    Bars are intervals; the short lines are blind guesses of as many blocks.
 
     Parameters
     ----------
@@ -163,11 +162,6 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
         ``table`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Bars are intervals; the short lines are blind guesses of as many blocks.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
     frame = canvas.require(frame, ("protection", "infeasible_as", *wanted))
@@ -209,7 +203,9 @@ def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) 
 def plot_occupancy_linkage(
     frame: pd.DataFrame, *, key: str, unique: bool, against: str = "recall", ax: Where = None
 ) -> Panels:
-    """Draw precision and match rate of households linked, by protection.
+    """Return panels of precision and match rate of households linked, by protection.
+
+    Left precision, with the rate of violations (a blind guess); right the match rate.
 
     Parameters
     ----------
@@ -223,11 +219,6 @@ def plot_occupancy_linkage(
         What lies along the axis of precision.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Left precision, with the rate of violations (a blind guess); right the match rate.
     """
     frame = canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(frame["key"].unique()))
@@ -256,7 +247,9 @@ def plot_occupancy_linkage(
 
 @canvas.styled
 def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | None = None) -> Axes:
-    """Draw reconstructed against true violations of every block.
+    """Return a panel of reconstructed against true violations of every block.
+
+    One point for each block said to hold a violation; the line is equality.
 
     Parameters
     ----------
@@ -266,11 +259,6 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
         One of those in the frame.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One point for each block said to hold a violation; the line is equality.
     """
     frame = canvas.require(frame, ("protection", "violations", "reconstructed"))
     check.choice(protection, "protection", tuple(frame["protection"].unique()))
@@ -291,7 +279,9 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
 
 @canvas.styled
 def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw the distribution of solution variability over blocks and over households.
+    """Return panels of the distribution of solution variability over blocks and over households.
+
+    Cumulative shares, left of blocks, right of households, for each set of attributes.
 
     Parameters
     ----------
@@ -299,11 +289,6 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
         ``variability`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Cumulative shares, left of blocks, right of households, for each set of attributes.
     """
     frame = canvas.require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
@@ -332,9 +317,6 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     return both
 
 
-# -----------------------------------------------------------------------------
-
-
 _GUESSERS = ("MDG", "PRG")
 _RATES = (
     *("attacker", "source", "block_size", "putative"),
@@ -343,14 +325,12 @@ _RATES = (
 _RATIO = ("left_out_ratio", "left_out_ratio_lower", "left_out_ratio_upper")
 
 
-def _guesser(i: int) -> dict[str, Any]:
-    """Return the look of a baseline: grey, so that the attacks stand out."""
-    return {"color": "0.4", "linestyle": ("--", ":")[i % 2], "marker": ("x", "+")[i % 2]}
-
-
 @canvas.styled
 def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw the precision of re-identification by block size, guessers in grey.
+    """Return panels of the precision of re-identification by block size, guessers in grey.
+
+    Precision with its intervals on the left; on the right its ratio to what a guesser reaches
+    without the target's record (``left_out_ratio``), with its interval.
 
     Parameters
     ----------
@@ -358,12 +338,6 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         Result of :meth:`Reidentification.to_frame` with its rows by size, for one attacker.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Precision with its intervals on the left; on the right its ratio to what a
-        guesser reaches without the target's record (``left_out_ratio``), with its interval.
     """
     rates = canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
@@ -380,7 +354,9 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         rows = shown[shown["source"] == name]
         is_guess = name in _GUESSERS
         number = (_GUESSERS if is_guess else attacks).index(name)
-        own = _guesser(number) if is_guess else canvas.look(number, marked=True)
+        own = canvas.look(number, marked=True)
+        if is_guess:  # grey, so that the attacks stand out
+            own = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
         # Side by side, so that intervals do not hide each other.
         # A source without a link has no row, and no number to add to.
         at = np.array([float(position[size]) for size in rows["block_size"]])
@@ -407,7 +383,10 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
 
 @canvas.styled
 def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw the precision of majority inference over records, a panel for each threshold.
+    """Return the precision of majority inference over records, a panel for each threshold.
+
+    Precision against the share of records inferred with that precision or a higher one, a line for
+    each release.
 
     Parameters
     ----------
@@ -415,12 +394,6 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
         Results of :meth:`MajorityInference.curve`, those of several thresholds one under another.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Precision against the share of records inferred with that precision or a higher one, a line
-        for each release.
     """
     curves = canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
@@ -449,7 +422,10 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
 
 @canvas.styled
 def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw quantiles of solution variability over the population.
+    """Return a panel of quantiles of solution variability over the population.
+
+    Variability in percent against the cumulative percentage of people; where lower and upper bounds
+    differ, the band between them.
 
     Parameters
     ----------
@@ -457,12 +433,6 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
         Result of :func:`variability_quantiles`; a column ``scope`` draws a line for each value.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Variability in percent against the cumulative percentage of people; where lower and upper
-        bounds differ, the band between them.
     """
     canvas.require(
         quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles"

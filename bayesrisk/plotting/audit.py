@@ -34,7 +34,10 @@ def plot_audit(
     *,
     ax: Where = None,
 ) -> Panels:
-    """Draw what adversaries gain from people's own records against the error of the tables.
+    """Return panels of what adversaries gain from people's own records against the tables' error.
+
+    A panel for each adversary, a point with its interval for each protection and reading.  A band
+    is what 95 in 100 single releases of a randomised protection would show.
 
     Parameters
     ----------
@@ -47,12 +50,6 @@ def plot_audit(
         order was told and no third one lies between them; without comparisons nothing is joined.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each adversary, a point with its interval for each protection and reading.  A
-        band is what 95 in 100 single releases of a randomised protection would show.
     """
     gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
     measures = canvas.require(measures, (*_KEYS, *gains), "measures")
@@ -128,7 +125,9 @@ def _join(
 
 @canvas.styled
 def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
-    """Draw the beliefs in the truth: before, without the target's record, and after.
+    """Return panels of beliefs in the truth: before, without the target's record, and after.
+
+    A panel for each adversary, a line for each protection and reading.
 
     Parameters
     ----------
@@ -136,11 +135,6 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
         Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each adversary; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each adversary, a line for each protection and reading.
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
     who = measures["adversary"].unique().tolist()
@@ -186,7 +180,9 @@ _RATES = ("false_positive_rate", "true_positive_rate")
 
 @canvas.styled
 def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
-    """Draw the true positive rate of the best test against its false positive rate.
+    """Return a panel of the true positive rate of the best test against its false positive rate.
+
+    A line for each curve, and the diagonal, on which a test does no better than chance.
 
     Parameters
     ----------
@@ -194,11 +190,6 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
         By what the legend says; each as :meth:`TradeOffCurve.to_frame` returns it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A line for each curve, and the diagonal, on which a test does no better than chance.
     """
     if not check.mapping(curves, "curves"):
         raise ArgumentError("curves must be at least one, got none")
@@ -231,7 +222,11 @@ def plot_statements(
     comparable: Mapping[str, bool] | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Draw the share of statements whose ratio of posterior to prior is at least so large.
+    """Return panels of the share of statements whose ratio to the prior is at least so large.
+
+    A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
+    statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is the
+    share at the right edge.
 
     Parameters
     ----------
@@ -245,13 +240,6 @@ def plot_statements(
         people under each protection (see :func:`statements_about_people`).
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each attack; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
-        statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is
-        the share at the right edge.
     """
     statements = canvas.require(
         statements, ("attack", "protection", "status", "ratio"), "statements"

@@ -1,12 +1,14 @@
 """Figures of the risk of counts, and of several protections against the error of the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -32,7 +34,9 @@ def plot_risk(
     budgets: Mapping[str, float] | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Draw posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
+    """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
+
+    Two panels, one line for each prior.
 
     Parameters
     ----------
@@ -46,11 +50,6 @@ def plot_risk(
         Budgets to mark, by name, where the axis is that of budgets.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior.
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
@@ -79,11 +78,13 @@ def plot_risk(
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
+    """Return the chance of being found, if in the cell, by rho (Figure 3 of Kazan and Reiter).
 
     It is not how often the adversary is right: see :func:`plot_decision_accuracy`.  The curves are
     jagged: between two rises the decision threshold stands still while the noise shrinks, so that
     the releases which would convince the adversary become rarer.
+
+    One panel, one line for each prior, rho on a logarithmic axis.
 
     Parameters
     ----------
@@ -93,11 +94,6 @@ def plot_correct_decision(
         Budgets to mark, by name.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        One panel, one line for each prior, rho on a logarithmic axis.
     """
     frame = canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
     axes = canvas.panel(ax, 5.2, 3.3)
@@ -117,7 +113,10 @@ def plot_correct_decision(
 def plot_decision_accuracy(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
 ) -> Panels:
-    """Draw how often the best guess is right against rho, beside what is right without a release.
+    """Return how often the best guess is right by rho, beside what is right without a release.
+
+    Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its baseline
+    as a dotted line of the same colour; and what it is above the baseline.
 
     Parameters
     ----------
@@ -127,12 +126,6 @@ def plot_decision_accuracy(
         Budgets to mark, by name.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its
-        baseline as a dotted line of the same colour; and what it is above the baseline.
     """
     frame = canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
@@ -185,18 +178,13 @@ def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) 
     axes.legend([*handles, *bound], [*names, "not processed"], title=title, **where)
 
 
-def _headroom(axes: Axes) -> None:
-    """Make room for a legend above the lines."""
-    low, high = axes.get_ylim()
-    top = high * (high / low) ** 0.5 if axes.get_yscale() == "log" else high + 0.5 * (high - low)
-    axes.set_ylim(low, top)
-
-
 @canvas.styled
 def plot_postprocessing(
     by_rho: pd.DataFrame, by_group_count: pd.DataFrame, *, ax: Where = None
 ) -> Panels:
-    """Draw the marginal risk after post-processing, and its bound (Figure 12 of Kazan and Reiter).
+    """Return the marginal risk after post-processing, and its bound (Kazan and Reiter, Figure 12).
+
+    Two panels; thin dotted lines are the same noisy counts not processed.
 
     Parameters
     ----------
@@ -208,11 +196,6 @@ def plot_postprocessing(
         Right panel, against the group's count, one line for each ``rho``; the same columns.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Two panels; thin dotted lines are the same noisy counts not processed.
     """
     by_rho = canvas.require(by_rho, _COLUMNS, "by_rho")
     by_group_count = canvas.require(by_group_count, _COLUMNS, "by_group_count")
@@ -232,12 +215,11 @@ def plot_postprocessing(
         axes.set_ylabel("marginal posterior / prior")
         canvas.ratio_axis(axes, pd.concat([frame["risk_before"], frame["risk_after"]]))
     _legend(left, by_rho, "group_count", "$N$")
-    _headroom(right)
+    low, high = right.get_ylim()  # room for a legend above the lines
+    log = right.get_yscale() == "log"
+    right.set_ylim(low, high * (high / low) ** 0.5 if log else high + 0.5 * (high - low))
     _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
     return both
-
-
-# -----------------------------------------------------------------------------
 
 
 _RISK = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
@@ -301,7 +283,9 @@ def _against_utility(axes: Axes, frame: pd.DataFrame, names: list[str], utility:
 def plot_mechanisms(
     frame: pd.DataFrame, *, utility: str = "mean_absolute_error", ax: Where = None
 ) -> Panels:
-    """Draw the risk ratio of several protections, by target and against the error of the tables.
+    """Return the risk ratio of protections, by target and against the error of the tables.
+
+    Left every target, right the mean over targets; bars are intervals.
 
     Parameters
     ----------
@@ -312,11 +296,6 @@ def plot_mechanisms(
         What the right panel shows along the axis.
     ax : sequence of matplotlib.axes.Axes, optional
         Where to draw, one Axes for each panel; by default in a new figure.
-
-    Returns
-    -------
-    array of matplotlib.axes.Axes
-        Left every target, right the mean over targets; bars are intervals.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     frame = canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
@@ -330,3 +309,270 @@ def plot_mechanisms(
         _certain(axes, frame["prior"])
     right.set_ylim(left.get_ylim())
     return both
+
+
+# Figures of two levels and of files of noisy measurements.
+
+_MAP = ("block", "group", "siblings", "decision", "decision_without", "change")
+_MAX_PANELS = 8
+# Okabe and Ito's orange-red and green for what changes, greys for what does not; hatched for print.
+_KINDS: dict[str, dict[str, Any]] = {
+    "without": {"facecolor": "#F2F2F2", "label": "target taken not to be there, with or without"},
+    "with": {"facecolor": "#BDBDBD", "label": "target taken to be there, with or without"},
+    "gain": {"facecolor": "#009E73", "hatch": "////", "label": "set right by the hierarchy"},
+    "loss": {"facecolor": "#D55E00", "hatch": "....", "label": "spoilt by the hierarchy"},
+    "tie": {"facecolor": "#56B4E9", "hatch": "xxxx", "label": "a tie: a coin decides"},
+}
+_FOUND = "probability of being found, if in the cell"
+_NOTHING = canvas.GREY | {"linestyle": (0, (6, 3))}
+
+
+def _kinds(rows: pd.DataFrame) -> pd.Series:
+    """Return the kind of each release, by which it is coloured."""
+    included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
+    same = np.where(included, "with", "without")
+    kinds = pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
+    other = kinds[~kinds.isin(list(_KINDS))]
+    if len(other):
+        raise ArgumentError(
+            f"maps must have a change of none, gain, loss or tie, got {shown(other.iloc[0])}"
+        )
+    return kinds
+
+
+def _tiles(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw one panel: siblings across, group up, each run of equal tiles as one bar."""
+    table = rows.pivot(index="group", columns="siblings", values="_kind")
+    totals = table.columns.to_numpy()
+    for n, kinds in zip(table.index, table.to_numpy(), strict=True):
+        starts = np.flatnonzero(np.append(True, kinds[1:] != kinds[:-1]))
+        ends = np.append(starts[1:], kinds.size) - 1
+        for first, last in zip(starts, ends, strict=True):
+            width = totals[last] - totals[first] + 1
+            axes.barh(n, width, 1.0, totals[first] - 0.5, **_tile_style(kinds[first]))
+    axes.set(xlim=(totals[0] - 0.5, totals[-1] + 0.5))
+    axes.set(ylim=(table.index[0] - 0.5, table.index[-1] + 0.5))
+    axes.grid(visible=False)
+
+
+def _tile_style(kind: str) -> dict[str, Any]:
+    """Return the look of a kind of tile; hatches are drawn in the colour of the edge."""
+    look = {name: value for name, value in _KINDS[kind].items() if name != "label"}
+    return {**look, "edgecolor": "white" if "hatch" in look else look["facecolor"], "linewidth": 0}
+
+
+@canvas.styled
+def plot_decision_map(
+    maps: pd.DataFrame | Mapping[str, pd.DataFrame], *, ax: Where = None
+) -> Panels:
+    """Return panels of the decision for every release (Figures 4, 10 and 11 of Kazan and Reiter).
+
+    A panel for each noisy block count, the noisy total of the siblings across and the noisy group
+    count up.
+
+    Parameters
+    ----------
+    maps : pandas.DataFrame or mapping of str to pandas.DataFrame
+        What :meth:`HierarchicalGain.decision_map` returns, over whole ranges; or several of them
+        by name, such as one for each prior, one below the other.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+    """
+    named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
+    if not named:
+        raise ArgumentError("maps must hold at least one frame, got none")
+    named = {name: canvas.require(frame, _MAP, "maps") for name, frame in named.items()}
+    rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
+    blocks = sorted(rows["block"].unique())
+    if len(blocks) > _MAX_PANELS:
+        raise ArgumentError(
+            f"maps must have at most {_MAX_PANELS} values of block, got {len(blocks)}"
+        )
+    rows["_kind"] = _kinds(rows)
+    size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))
+    every = canvas.panels(
+        ax, len(named) * len(blocks), size, columns=len(blocks), sharex=True, sharey=True
+    )
+    grid = every.reshape(len(named), len(blocks))
+    for line, name in zip(grid, named, strict=True):
+        for axes, block in zip(line, blocks, strict=True):
+            _tiles(axes, rows[(rows["_map"] == name) & (rows["block"] == block)])
+        line[0].set_ylabel(f"{canvas.as_text(name)}\n$n$ (group)" if name else "$n$ (group)")
+        line[0].locator_params(integer=True)
+    for axes, block in zip(grid[0], blocks, strict=True):
+        axes.set_title(f"$y$ = {block}", fontsize=9.0)
+    for axes in grid[-1]:
+        axes.set_xlabel("$S$ (siblings)")
+    handles = [
+        grid[0, 0].fill([], [], label=look["label"], **_tile_style(kind))[0]
+        for kind, look in _KINDS.items()
+        if (rows["_kind"] == kind).any()
+    ]
+    canvas.legend_outside(every, handles, [handle.get_label() for handle in handles], ncols=2)
+    return every
+
+
+def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> None:
+    """Name the lines that ``lines`` drew, below the panels, the smallest value first."""
+    axes = within[0]
+    values = sorted(frame[by].unique().tolist())
+    handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
+    names = [f"{value:.4g}" for value in values]
+    baseline = axes.plot([], [], **canvas.DOTTED)
+    if "baseline" in frame:
+        baseline += axes.plot([], [], **_NOTHING)
+    canvas.legend_outside(
+        within,
+        [*handles, *baseline],
+        [*names, "block alone", *(["no release"] if "baseline" in frame else [])],
+        title=title,
+        ncols=len(values) + len(baseline),
+    )
+
+
+@canvas.styled
+def plot_group(
+    frame: pd.DataFrame,
+    *,
+    against: str = "group_count",
+    budgets: Mapping[str, float] | None = None,
+    quantity: str = _FOUND,
+    ax: Where = None,
+) -> Panels:
+    """Return an average of decisions by a group's count or budget (Kazan and Reiter, Figs. 5, 6).
+
+    One or more panels, the adversary without hierarchy as a dotted line.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``group_count``, ``value`` and ``without_hierarchy``, as in
+        :meth:`HierarchicalRisk.to_frame`, and ``rho_group`` (> 0) to draw against it; with a column
+        ``conditionals``, a panel for each.  Where ``standard_error`` is positive, bars of two of
+        them against counts.  With a column ``baseline``, a line for it: the same without a release.
+    against : {"group_count", "rho_group"}, default "group_count"
+        What lies along the axis: the true count of the group, or its budget on a logarithmic scale
+        with one line for each count.
+    budgets : mapping of str to float, optional
+        Budgets to mark, by name.
+    quantity : str, default "probability of being found, if in the cell"
+        What ``value`` is, for the vertical axis.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one Axes for each panel; by default in a new figure.
+    """
+    by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
+    frame = canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
+    check.text(quantity, "quantity")
+    groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
+    width, height = (3.0, 3.1) if by_count else (3.2, 3.6)
+    every = canvas.panels(ax, len(groups), (1.6 + width * len(groups), height), sharey=True)
+    every[0].set_ylabel(quantity)
+    for axes, (name, rows) in zip(every, groups.items(), strict=True):
+        if by_count:
+            _errors(axes, rows.sort_values("group_count"))
+        else:
+            canvas.lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
+        once = rows.drop_duplicates(against).sort_values(against)
+        axes.plot(once[against], once["without_hierarchy"], label="block alone", **canvas.DOTTED)
+        if "baseline" in rows:
+            axes.plot(once[against], once["baseline"], label="no release", **_NOTHING)
+        axes.set_title(str(name))
+        if by_count:
+            axes.set_xlabel("true count of the group")
+            axes.legend()
+        else:
+            axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
+            canvas.mark(axes, budgets)
+    if not by_count:
+        _name_lines(every, frame, "group_count", "true count of the group")
+    return every
+
+
+def _errors(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw values with bars of two standard errors where these are positive."""
+    error = rows.get("standard_error", pd.Series(0.0, index=rows.index))
+    axes.errorbar(
+        rows["group_count"],
+        rows["value"],
+        yerr=2.0 * error if error.any() else None,
+        color="#0072B2",
+        marker="o",
+        markersize=4.0,
+        label="block, group and siblings",
+    )
+
+
+# -----------------------------------------------------------------------------
+# Figure of how many cells of a noisy measurement file exceed a risk ratio.
+
+
+Dash = tuple[int, tuple[float, ...]]
+_EXPECTED = ("expected_known", "error_known", "expected_one_more", "error_one_more")
+_LEAST = 0.5  # of a cell: below the axis
+_LAWS: tuple[tuple[str, str, str, Dash], ...] = (
+    ("one_more", "noise alone, every true count $k + 1$", "#D55E00", (0, (6, 2))),
+    ("known", "noise alone, every true count $k$", "#0072B2", (0, (3, 1.5))),
+)
+
+
+def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, dash: Dash) -> None:
+    """Draw an expected number with a band of two standard deviations."""
+    mean = frame[f"expected_{name}"].to_numpy(dtype=float)
+    error = frame[f"error_{name}"].to_numpy(dtype=float)
+    ratio = frame["risk_ratio"].to_numpy(dtype=float)
+    low = np.maximum(mean - 2.0 * error, _LEAST / 10.0)
+    axes.fill_between(ratio, low, mean + 2.0 * error, color=colour, alpha=0.18, step="post", lw=0)
+    axes.step(
+        ratio, np.where(mean > 0.0, mean, np.nan), where="post", color=colour, ls=dash, label=text
+    )
+
+
+@canvas.styled
+def plot_noisy_measurements(
+    curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
+) -> Axes:
+    """Return how many cells exceed a risk ratio, beside what the noise alone would give.
+
+    One panel, both axes logarithmic; bands are two standard deviations over the noise.
+
+    Parameters
+    ----------
+    curve : pandas.DataFrame
+        Columns ``risk_ratio``, ``cells``, ``expected_known``, ``error_known``,
+        ``expected_one_more`` and ``error_one_more``: the fact ``curve`` of a run of
+        :class:`MeasurementsStudy`.
+    thresholds : iterable of float, optional
+        Risk ratios to mark.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure.
+    """
+    curve = canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
+    given = check.items(thresholds, "thresholds")
+    limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
+    frame = curve.sort_values("risk_ratio")
+    axes = canvas.panel(ax, 5.4, 3.6)
+    for law in _LAWS:
+        _law(axes, frame, *law)
+    cells = frame["cells"].to_numpy(dtype=float)
+    axes.step(
+        frame["risk_ratio"],
+        np.where(cells > 0.0, cells, np.nan),
+        where="post",
+        color="black",
+        label="this file",
+    )
+    for value in limits:
+        axes.axvline(value, zorder=0, **canvas.DOTTED)
+    axes.set(
+        yscale="log",
+        xlabel="risk ratio $r$ (posterior / prior)",
+        ylabel="cells with a ratio above $r$",
+    )
+    ratios = frame["risk_ratio"]
+    axes.set_xlim(ratios.min(), ratios.max())
+    tops = frame[["cells", "expected_known", "expected_one_more"]].to_numpy(dtype=float)
+    axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
+    canvas.logarithmic(axes, ratios)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], loc="upper right")
+    return axes

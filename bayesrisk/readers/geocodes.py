@@ -107,17 +107,12 @@ def _codes(values: object, name: str, level: str, *, width: int | None = None) -
     return array
 
 
-def _cut(codes: NDArray[np.str_], *parts: slice) -> NDArray[np.str_]:
-    points = _characters(codes, codes.dtype.itemsize // 4)
-    kept = np.ascontiguousarray(np.concatenate([points[:, part] for part in parts], axis=1))
-    strings: NDArray[np.str_] = kept.view(f"U{kept.shape[1]}").reshape(-1)
-    return strings
-
-
 def block_geoid(
     geocodes: Sequence[str] | NDArray[np.str_], *, water_blocks: str = "measured"
 ) -> NDArray[np.str_]:
     """Return the published 15-digit numbers of blocks.
+
+    State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
 
     Parameters
     ----------
@@ -128,11 +123,6 @@ def block_geoid(
         Where the few respondents of blocks of water are: where they were measured, or in the
         block to which they were moved after the measurement (``WATER_BLOCKS_2020``), which
         then occurs twice.
-
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        State 2, county 3, tract 6, block 4: the key of published tables and of block maps.
 
     Examples
     --------
@@ -146,7 +136,9 @@ def block_geoid(
     width = max(len(str(found[0])), SPINE_WIDTHS["State"] + _SUFFIX)
     codes = _codes(found, "geocodes", "Block", width=width)
     group = width - _SUFFIX
-    geoids = _cut(codes, slice(group, group + _GROUP_DIGIT), slice(group + _BLOCK_DIGIT, width))
+    points = _characters(codes, codes.dtype.itemsize // 4)
+    kept = np.delete(points[:, group:width], _GROUP_DIGIT, axis=1)
+    geoids: NDArray[np.str_] = np.ascontiguousarray(kept).view("U15").reshape(-1)
     if water_blocks == "published":
         for water, land in WATER_BLOCKS_2020.items():
             geoids[geoids == water] = land
@@ -197,11 +189,6 @@ def spine_ancestor(
     widths : mapping of str to int, default SPINE_WIDTHS
         Characters of a geocode by level; ``NoisyMeasurements.widths`` has those of a file.
 
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        Geocodes of that level.
-
     Examples
     --------
     >>> spine_ancestor(["057100011000101"], "County").tolist()
@@ -230,11 +217,6 @@ def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
     ----------
     geocodes : array_like of str, shape (n,)
         Geocodes of any level below the nation.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where the first character is 1.
 
     Examples
     --------

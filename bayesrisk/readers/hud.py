@@ -23,7 +23,6 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning
 from bayesrisk.readers.text.source import (
     Source,
-    check_length,
     first_lines,
     one_source,
     sheet_rows,
@@ -250,7 +249,15 @@ _ABOVE = 20  # rows among which the header is
 def iter_hud(
     path: str | Path, *, level: str, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    r"""Read HUD's Picture of Subsidized Households, a piece at a time.
+    r"""Yield HUD's Picture of Subsidized Households, a piece at a time.
+
+    The columns of the file in lower case and the order of the published files: text, or numbers
+    (``Float64``, missing where the file has one of its codes) each followed by ``<name>_reason``
+    where a value is missing.  A code of a place that is not known, such as ``01XXX``, is missing.
+    A share of the reported households is followed by ``<name>_low`` and ``<name>_high``
+    (``Int64``), the least and largest whole count that rounds to it; where none does, both are
+    missing and the reason is ``no whole count``.  Columns that no known vintage has follow as they
+    are, text.
 
     Parameters
     ----------
@@ -267,17 +274,6 @@ def iter_hud(
         code of its place is refused always.
     chunk : int, optional
         Rows in memory at a time.
-
-    Yields
-    ------
-    pandas.DataFrame
-        The columns of the file in lower case and the order of the published files: text, or
-        numbers (``Float64``, missing where the file has one of its codes) each followed by
-        ``<name>_reason`` where a value is missing.  A code of a place that is not known, such as
-        ``01XXX``, is missing.  A share of the reported households is followed by ``<name>_low`` and
-        ``<name>_high`` (``Int64``), the least and largest whole count that rounds to it; where
-        none does, both are missing and the reason is ``no whole count``.  Columns that no known
-        vintage has follow as they are, text.
 
     Warns
     -----
@@ -299,12 +295,6 @@ def iter_hud(
     A share of p percent among n households, rounded either way at a half, is of a count c with
     :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
     may be at most :math:`10^{12}`.
-
-    Examples
-    --------
-    >>> next(iter_hud("TRACT_2020.csv", level="tract"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: TRACT_2020.csv: no such file
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
@@ -348,17 +338,12 @@ def iter_hud(
 
 
 def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.DataFrame:
-    r"""Read a whole file of HUD's Picture of Subsidized Households into memory.
+    r"""Return all rows of a file of HUD's Picture of Subsidized Households, see :func:`iter_hud`.
 
     Parameters
     ----------
     path, level, on_error
         As for :func:`iter_hud`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`iter_hud` yields.
 
     Examples
     --------
@@ -374,7 +359,6 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    check_length(path)
     frames = all_of(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
     return pd.concat(frames, ignore_index=True)
 

@@ -1,7 +1,6 @@
 """Extracts of IPUMS by their codebooks, and persons of the 1940 Census from IPUMS USA."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -178,7 +177,13 @@ _NOTHING = ("n/a", "niu", "not in universe", "missing", "unknown", "not reported
 
 
 def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
-    """Read an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
+    """Return an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
+
+    A row for each record, of a hierarchical extract for each person, with the variables of the
+    household.  A variable most of whose values have labels is categorical, in the order of its
+    codes, a value without a label being called ``code 7``.  Any other, or one whose labels mostly
+    say the value itself (an age), is a number, missing where the label begins with such as "N/A",
+    "NIU", "Missing" or "Unknown"; or text.
 
     Parameters
     ----------
@@ -186,15 +191,6 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
         The extract: fixed-width or CSV, rectangular or hierarchical; also gzip or ZIP.
     ddi : path-like
         Its DDI codebook (XML).
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each record, of a hierarchical extract for each person, with the variables of the
-        household.  A variable most of whose values have labels is categorical, in the order of its
-        codes, a value without a label being called ``code 7``.  Any other, or one whose labels
-        mostly say the value itself (an age), is a number, missing where the label begins with such
-        as "N/A", "NIU", "Missing" or "Unknown"; or text.
 
     Examples
     --------
@@ -225,16 +221,17 @@ def _text_of_lines(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"
     """Yield the columns of a fixed-width file as text, missing where a line has none."""
     import pandas as pd
 
-    fields = {name: (v.start, v.stop) for name, v in book.variables.items()}
-    for lines in line_pieces(source, fields, _BYTES):
-        kinds = _stripped(lines.text(book.kind)) if book.hierarchical else None
-        held = {}
+    for lines in line_pieces(source, _BYTES):
+        held, every, kinds = {}, np.arange(lines.starts.size), None
+        if book.hierarchical:
+            kind = book.variables[book.kind]
+            kinds = _stripped(lines.text(kind.start, kind.stop, every))
         for name, variable in book.variables.items():
-            rows = np.arange(len(lines))
+            rows = every
             if kinds is not None and variable.records:
                 rows = np.flatnonzero(np.isin(kinds, variable.records))
-            column = np.full(len(lines), None, dtype=object)
-            column[rows] = _stripped(lines.take(rows).text(name))
+            column = np.full(every.size, None, dtype=object)
+            column[rows] = _stripped(lines.text(variable.start, variable.stop, rows))
             held[name] = column
         yield pd.DataFrame(held)
 
@@ -370,7 +367,11 @@ EXTRACT = MappingProxyType(
 def iter_ipums_1940(
     path: str | Path, *, ddi: str | Path | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
+    """Yield persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
+
+    Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
+    male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
+    COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
 
     Parameters
     ----------
@@ -382,19 +383,6 @@ def iter_ipums_1940(
         as ``EXT1940USCB.dat``.
     chunk : int, optional
         Rows in memory at a time, about.
-
-    Yields
-    ------
-    Records
-        Schema ``census-1940`` with columns ``household`` (SERIAL), ``person`` (PERNUM), ``sex`` (0
-        male, 1 female) and ``age`` besides.  An extract must hold YEAR, SERIAL, PERNUM, STATEFIP,
-        COUNTYICP, SUPDIST, ENUMDIST, GQ, GQTYPE, SEX, AGE, RACE and HISPAN.
-
-    Examples
-    --------
-    >>> next(iter_ipums_1940("EXT1940USCB.dat"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: EXT1940USCB.dat: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:
@@ -414,17 +402,12 @@ def iter_ipums_1940(
 
 
 def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Records:
-    r"""Read all persons of the 1940 Census in a file of IPUMS USA into memory.
+    r"""Return all persons of the 1940 Census in a file of IPUMS USA, of schema ``census-1940``.
 
     Parameters
     ----------
     path, ddi
         As for :func:`iter_ipums_1940`.
-
-    Returns
-    -------
-    Records
-        Schema ``census-1940``.
 
     Examples
     --------
@@ -441,7 +424,7 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     return joined(iter_ipums_1940(path, ddi=ddi), path)
 
 
-def _from_columns(piece: Piece | Lines, names: Mapping[str, str]) -> Records:
+def _from_columns(piece: Piece, names: Mapping[str, str]) -> Records:
     """Return records from the columns of an extract, by what the file calls them."""
     values = {name: piece.whole(names[name], *bounds) for name, bounds in EXTRACT.items()}
     piece.check(names["STATEFIP"], known_states(digit_matrix(values["STATEFIP"], 2)), "a state")
@@ -472,10 +455,10 @@ def _from_fixed(
     source: Source, variables: dict[str, Variable], ddi: str, chunk: int
 ) -> Iterator[Records]:
     _check_variables(variables, ddi)
-    fields = {name: (v.start, v.stop) for name, v in variables.items()}
-    width = max(stop for _, stop in fields.values()) + 1
-    for lines in line_pieces(source, fields, min(chunk * width, _BYTES)):
-        yield _from_columns(lines, {name: name for name in fields})
+    fields = {name: (variables[name].start, variables[name].stop) for name in EXTRACT}
+    width = max(v.stop for v in variables.values()) + 1
+    for lines in line_pieces(source, min(chunk * width, _BYTES)):
+        yield _from_columns(lines.piece(fields), {name: name for name in fields})
 
 
 class _Households:
@@ -486,7 +469,7 @@ class _Households:
         self.serial = self.hhgq = self.persons = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.int64)
 
-    def follow(self, houses: Lines) -> None:
+    def follow(self, houses: Piece) -> None:
         """Keep the last household and add those of the next piece."""
         fields = [houses.matrix(n, w) for n, w in zip(_PLACE, WIDTHS, strict=True)]
         houses.check("STATEFIP", known_states(fields[0]), "a state")
@@ -517,7 +500,7 @@ class _Households:
 def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
     households = _Households()
     empty = True
-    for lines in line_pieces(source, {"RECTYPE": (0, 1)}, min(chunk * _LINE, _BYTES)):
+    for lines in line_pieces(source, min(chunk * _LINE, _BYTES)):
         empty = False
         yield _persons(lines, households)
     if empty:
@@ -526,19 +509,20 @@ def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
 
 
 def _persons(lines: Lines, households: _Households) -> Records:
-    kind = lines.text("RECTYPE")[:, 0]
-    lines.check("RECTYPE", (kind == _H) | (kind == _P), "H or P")
+    kinds = lines.piece({"RECTYPE": (0, 1)})
+    kind = kinds.text("RECTYPE", 1, "H or P")[:, 0]
+    kinds.check("RECTYPE", (kind == _H) | (kind == _P), "H or P")
     house_rows, person_rows = np.flatnonzero(kind == _H), np.flatnonzero(kind == _P)
     carried = int(households.serial.size > 0)
-    households.follow(replace(lines, fields=HOUSEHOLD).take(house_rows))
-    persons = replace(lines, fields=PERSON).take(person_rows)
+    households.follow(lines.piece(HOUSEHOLD, house_rows))
+    needed = ("PERNUM", "SEX", "AGE", "RACE", "HISPAN")
+    persons = lines.piece({name: PERSON[name] for name in ("SERIAL", *needed)}, person_rows)
     owner = np.searchsorted(house_rows, person_rows) - 1 + carried
     persons.check("SERIAL", owner >= 0, "after the line of its household")
     serial = persons.whole("SERIAL", 1, 10**8 - 1)
     persons.check("SERIAL", serial == households.serial[owner], "that of its household")
     households.seen += np.bincount(owner, minlength=households.seen.size)
     households.check_complete(lines.name, last=False)
-    needed = ("PERNUM", "SEX", "AGE", "RACE", "HISPAN")
     columns = {name: persons.whole(name, *EXTRACT[name]) for name in needed}
     persons.check("HISPAN", np.isin(columns["HISPAN"], HISPANIC), _CODES["HISPAN"][1])
     columns |= {"SERIAL": serial, "hhgq": households.hhgq[owner]}

@@ -210,16 +210,6 @@ def code_pieces(
         yield changed
 
 
-def geography_columns(geoids: NDArray[np.str_]) -> dict[str, pa.Array]:
-    """Return the columns of state, county, tract, block group and block of 15-digit codes."""
-    codes = pa.array(geoids, pa.string())
-    cuts = ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15))
-    return {
-        name: pc.utf8_slice_codeunits(codes, start, stop)
-        for name, (start, stop) in zip(GEOGRAPHY, cuts, strict=True)
-    }
-
-
 # Forms of records: what columns hold, and how they are written again.
 
 _OLDEST = 110  # age 110 and over is one code of the published tables
@@ -240,27 +230,30 @@ def _check_quarters(piece: Piece, names: Names, quarters: IntArray, column: str)
     piece.check(column, same, "0 where RTYPE is 3, and only there")
 
 
+#: Columns of the redistricting data: the file's name, its least and its largest code.
+_PL94_CODES = {
+    "hhgq": ("GQTYPE_PL", 0, 7),
+    "votingage": ("VOTING_AGE", 1, 2),
+    "hispanic": ("CENHISP", 1, 2),
+    "cenrace": ("CENRACE", 1, 63),
+}
+
+
 def _pl94(piece: Piece, names: Names, state: str | None) -> Columns:
-    quarters = piece.whole(names["GQTYPE_PL"], 0, 7)
-    _check_quarters(piece, names, quarters, names["GQTYPE_PL"])
-    return {
-        "block": _blocks(piece, names, state),
-        "hhgq": quarters,
-        "votingage": piece.whole(names["VOTING_AGE"], 1, 2) - 1,
-        "hispanic": piece.whole(names["CENHISP"], 1, 2) - 1,
-        "cenrace": piece.whole(names["CENRACE"], 1, 63) - 1,
+    codes = {
+        own: piece.whole(names[name], least, most) - least
+        for own, (name, least, most) in _PL94_CODES.items()
     }
+    _check_quarters(piece, names, codes["hhgq"], names["GQTYPE_PL"])
+    return {"block": _blocks(piece, names, state), **codes}
 
 
 def _pl94_rows(records: Records) -> Columns:
-    quarters = records.codes("hhgq")
-    return {
-        "RTYPE": np.where(quarters > 0, _IN_QUARTERS, _IN_HOUSEHOLD),
-        "GQTYPE_PL": quarters,
-        "VOTING_AGE": records.codes("votingage") + 1,
-        "CENHISP": records.codes("hispanic") + 1,
-        "CENRACE": TWO_DIGITS[records.codes("cenrace") + 1],
+    columns: Columns = {
+        name: records.codes(own) + least for own, (name, least, _) in _PL94_CODES.items()
     }
+    kind = np.where(records.codes("hhgq") > 0, _IN_QUARTERS, _IN_HOUSEHOLD)
+    return columns | {"RTYPE": kind, "CENRACE": TWO_DIGITS[columns["CENRACE"]]}
 
 
 def _persons(piece: Piece, names: Names, state: str | None) -> Columns:
@@ -379,7 +372,10 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
     constants["SCHEMA_TYPE_CODE"] = "MUD" if kind == "unit" else "MPD"
 
     def table(piece: Records) -> pa.Table:
-        columns = geography_columns(piece.geoids) | FORMS[layout.schema][1](piece)
+        codes = pa.array(piece.geoids, pa.string())
+        cuts = zip(GEOGRAPHY, ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15)), strict=True)
+        columns = {name: pc.utf8_slice_codeunits(codes, *cut) for name, cut in cuts}
+        columns |= FORMS[layout.schema][1](piece)
         found = {}
         for name in layout.columns:
             values = columns.get(_usual(name), columns.get(name))
@@ -396,7 +392,10 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
 def iter_ppmf(
     path: str | Path, *, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read persons of a privacy-protected microdata file, a piece at a time.
+    """Yield persons of a privacy-protected microdata file, a piece at a time.
+
+    Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110 and
+    a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
 
     Parameters
     ----------
@@ -411,52 +410,35 @@ def iter_ppmf(
     chunk : int, optional
         Rows in memory at a time.
 
-    Yields
-    ------
-    Records
-        Schema ``pl94`` from 2010 demonstration data, else ``sf1-person`` with ages over 110 as 110
-        and a column ``gq`` (0 to 7, the kinds of group quarters of ``pl94``).
-
     Notes
     -----
     Layouts after the specification of the microdata detail file in the Census Bureau's published
     programs (2010 demonstrations of 2021 and its internal form; 2020 production of August 2024).
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import pandas as pd
-    >>> from bayesrisk.readers import iter_ppmf, write_ppmf
-    >>> from bayesrisk.tables import Records, Schema
-    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
-    ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
-    >>> with TemporaryDirectory() as folder:
-    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
-    ...                vintage="2010-demonstration")
-    ...     [len(piece) for piece in iter_ppmf(folder + "/vt.csv", chunk=2)]
-    [2, 1]
     """
     yield from _iterate("person", path, state, chunk)
 
 
 def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
-    """Read all persons of a privacy-protected microdata file into memory.
+    """Return all persons of a privacy-protected microdata file, as :func:`iter_ppmf` yields them.
 
     Parameters
     ----------
     path, state
         As for :func:`iter_ppmf`.
 
-    Returns
-    -------
-    Records
-        Schema ``pl94`` or ``sf1-person``.
-
     Examples
     --------
-    >>> read_ppmf("2020_ppmf_person_VT.csv")
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: 2020_ppmf_person_VT.csv: no such file
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from bayesrisk.readers import read_ppmf, write_ppmf
+    >>> from bayesrisk.tables import Records, Schema
+    >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
+    ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
+    >>> with TemporaryDirectory() as folder:
+    ...     write_ppmf(Records.from_frame(frame, schema=Schema.named("pl94")), folder + "/vt.csv",
+    ...                vintage="2010-demonstration")
+    ...     len(read_ppmf(folder + "/vt.csv"))
+    3
     """
     return joined(iter_ppmf(path, state=state), path)
 
@@ -486,9 +468,11 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
 def iter_ppmf_units(
     path: str | Path, *, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
-    """Read housing units of a privacy-protected microdata file, a piece at a time.
+    """Yield housing units of a privacy-protected microdata file, a piece at a time.
 
     Group quarters are left out, because they are not housing units.
+
+    Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
 
     Parameters
     ----------
@@ -497,33 +481,17 @@ def iter_ppmf_units(
         the 2020 file, or the internal forms of either.
     state, chunk
         As for :func:`iter_ppmf`.
-
-    Yields
-    ------
-    Records
-        Schema ``pl94-units`` from 2010 demonstration data, else ``household-dhc``.
-
-    Examples
-    --------
-    >>> next(iter_ppmf_units("2020_ppmf_unit_VT.csv"))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: 2020_ppmf_unit_VT.csv: no such file
     """
     yield from _iterate("unit", path, state, chunk)
 
 
 def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
-    """Read all housing units of a privacy-protected microdata file into memory.
+    """Return all housing units of a privacy-protected microdata file, see :func:`iter_ppmf_units`.
 
     Parameters
     ----------
     path, state
         As for :func:`iter_ppmf_units`.
-
-    Returns
-    -------
-    Records
-        Schema ``pl94-units`` or ``household-dhc``.
 
     Examples
     --------

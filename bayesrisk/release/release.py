@@ -116,9 +116,6 @@ class ReleaseIndex:
         return cls(partitions, document, releases, _files.digest(file))
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class Release:
@@ -186,14 +183,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return the release that :meth:`write` wrote, of all parts if by place.
-
-        Raises
-        ------
-        DataError
-            If a file is missing, truncated or breaks its format, or the description is of other
-            tables.
-        """
+        """Return the release that :meth:`write` wrote, of all parts if by place."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
         if Partitions.there(source):
@@ -222,15 +212,12 @@ class Release:
         Chance of each has no part in another, so that the likelihood of all is the product of those
         of each.  Tables and places are those of :meth:`PublishedTables.combine`.
 
+        Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
+
         Parameters
         ----------
         releases : mapping of str to Release, or sequence of them
             Releases of one schema by name; those of a sequence are called by their numbers.
-
-        Returns
-        -------
-        Release
-            Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
         """
         given = by_release(releases, Release)
         tables = PublishedTables.combine({name: part.tables for name, part in given.items()})

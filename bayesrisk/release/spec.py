@@ -150,13 +150,7 @@ class MechanismSpec:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec document") -> Self:
-        """Return the spec that :meth:`to_dict` wrote; messages call it ``source``.
-
-        Raises
-        ------
-        DataError
-            If a key is missing, unknown or of the wrong type.
-        """
+        """Return the spec that :meth:`to_dict` wrote; messages call it ``source``."""
         check.text(source, "source")
         same_keys(document, _KEYS, source)
         try:

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from bayesrisk import _validation as check
-from bayesrisk._files.limits import Bound, Section, Several, as_config_error, refuse, whole
+from bayesrisk._files.limits import Section, Several, as_config_error, refuse
 from bayesrisk._files.text import read_toml, shown
 from bayesrisk.exceptions import DataError
 
@@ -27,40 +27,21 @@ _CODE = re.compile(r"[+-]?[0-9]{1,18}")
 _File = TypeVar("_File", bound=Section)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
-        raise refuse(f"text of 1 to {_LONGEST} characters", indexed=True)
-    return value
-
-
-_TEXT = Bound(f"text of 1 to {_LONGEST} characters", _text, {"type": "string"})
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise refuse("a list of attributes")
-    return value
-
-
-_ANY = Bound("given", lambda value: value, {})
-_LIST = Bound("a list of attributes", _list, {"type": "array"})
-_SIZE = whole(1, 2**31 - 1)
-_FIRST = whole(-(2**31), 2**31 - 1)
-_WIDTH = whole(0, 1000)
-_Texts = Annotated[list[Annotated[str, _TEXT]], Several()]
+_Text = Annotated[str, Field(min_length=1, max_length=_LONGEST, pattern=r"\S", strict=True)]
+_Texts = Annotated[list[_Text], Several()]
 
 
 class _Place(Section):
     """A hierarchy of places, coarse to fine, with the digits of their codes."""
 
-    name: Annotated[str, _TEXT] = "own"
+    name: _Text = "own"
     levels: _Texts
-    widths: Annotated[list[Annotated[int, _WIDTH]], Several()]
+    widths: Annotated[list[Annotated[int, Field(ge=0, le=1000, strict=True)]], Several()]
     names: dict[str, str] = Field(default_factory=dict)
 
 
 _Geography = Annotated[
-    Annotated[str, _TEXT, Tag("<name>")] | Annotated[_Place, Tag("<place>")],
+    Annotated[_Text, Tag("<name>")] | Annotated[_Place, Tag("<place>")],
     Discriminator(lambda value: "<name>" if isinstance(value, str) else "<place>"),
 ]
 
@@ -68,9 +49,9 @@ _Geography = Annotated[
 class _Attribute(Section):
     """A coded column: labels, or a number of codes, or both."""
 
-    name: Annotated[str, _TEXT]
-    size: Annotated[int, _SIZE] | None = None
-    first: Annotated[int, _FIRST] = 0
+    name: _Text
+    size: Annotated[int, Field(ge=1, lt=2**31, strict=True)] | None = None
+    first: Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)] = 0
     labels: _Texts | None = None
     cuts: list[float] | None = None
 
@@ -103,7 +84,7 @@ class _Attribute(Section):
 class _SchemaFile(Section):
     """A schema: the attributes of a record, and its geography."""
 
-    name: Annotated[str, _TEXT]
+    name: _Text
     geography: _Geography | None = None
     attributes: Annotated[list[_Attribute], Several()]
 
@@ -111,13 +92,13 @@ class _SchemaFile(Section):
 class _TableEntry(Section):
     """A table in the grammar of :mod:`bayesrisk.tables._grammar`, which checks it."""
 
-    name: Annotated[str, _TEXT] | None = None
+    name: _Text | None = None
     levels: _Texts | None = None
-    cross: Annotated[list[Any], _LIST] = Field(default_factory=list)
-    where: Annotated[Any, _ANY] = None
-    weight: Annotated[Any, _ANY] = None
-    cells: Annotated[Any, _ANY] = None
-    parts: Annotated[Any, _ANY] = None
+    cross: list[Any] = Field(default_factory=list)
+    where: Any = None
+    weight: Any = None
+    cells: Any = None
+    parts: Any = None
 
     @model_validator(mode="after")
     def _is_named(self) -> Self:
@@ -130,9 +111,9 @@ class _TableEntry(Section):
 class _WorkloadFile(Section):
     """A workload: the tables that are counted."""
 
-    schema_: Annotated[str, _TEXT] | None = Field(None, alias="schema")
+    schema_: _Text | None = Field(None, alias="schema")
     levels: _Texts | None = None
-    recodes: Annotated[Any, _ANY] = None
+    recodes: Any = None
     tables: Annotated[list[_TableEntry], Several()]
 
 
@@ -193,9 +174,7 @@ def frame_places(
 ) -> tuple[tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...]]:
     """Return levels, widths and names of the places that columns name, coarse to fine."""
     for name in columns:
-        if (missing := frame[name].isna().to_numpy()).any():
-            row = int(missing.argmax()) + 1
-            raise DataError(f"frame: row {row}, column {name!r}: must be a place, got none")
+        check.refuse_row(frame[name].isna(), frame[name], "frame", name, "be a place")
     told = frame[list(columns)].astype(str).drop_duplicates().sort_values(list(columns))
     twice = told[told[columns[-1]].duplicated()]
     if len(twice):

@@ -455,23 +455,23 @@ def distinct_tables(tables: Mapping[Key, Table]) -> list[tuple[Table, list[str]]
     return found
 
 
-def described(about: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
+def described(schema: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
     """Return the tables in the grammar, each once with its levels."""
     entries = []
     for table, levels in distinct_tables(tables):
-        parts = table.parts or _parts_of(table, about)
-        grammars = [part_to_dict(part, about) for part in parts]
+        parts = table.parts or _parts_of(table, schema)
+        grammars = [part_to_dict(part, schema) for part in parts]
         entries.append({"name": table.name, "levels": levels, "parts": grammars})
     return entries
 
 
 def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
-    about = Schema.from_dict(values["schema"])
+    schema = Schema.from_dict(values["schema"])
     recodes = values.get("recodes", {})
     tables: dict[Key, Table] = {}
     weights = 0
     for entry in values["tables"]:
-        for table in _expanded(entry, about, recodes, values.get("iterations", {})):
+        for table in _expanded(entry, schema, recodes, values.get("iterations", {})):
             weights += sum(factor.size for factor in table.factors.values())
             if weights > MOST_WEIGHTS:
                 raise ArgumentError(
@@ -482,12 +482,12 @@ def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
                 if (level, table.name) in tables:
                     raise ArgumentError(f"table {table.name!r} must be defined once at {level!r}")
                 tables[level, table.name] = table
-    return about, tables
+    return schema, tables
 
 
 def _expanded(
     entry: Mapping[str, Any],
-    about: Schema,
+    schema: Schema,
     recodes: Mapping[str, Any],
     iterations: Mapping[str, Any],
 ) -> Iterable[Table]:
@@ -497,29 +497,29 @@ def _expanded(
     if "parts" in entry and rest:
         raise ArgumentError(f"table {entry['name']!r} must have parts or {sorted(rest)[0]!r}")
     if "iterate" not in entry:
-        yield _table(entry["name"], parts, about, recodes)
+        yield _table(entry["name"], parts, schema, recodes)
         return
     for key, where in iterations[entry["iterate"]].items():
         own = [
             {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **where}}
             for p in parts
         ]
-        yield _table(entry["name"].replace("*", key), own, about, recodes)
+        yield _table(entry["name"].replace("*", key), own, schema, recodes)
 
 
-def _table(name: str, entries: Iterable[Any], about: Schema, recodes: Mapping[str, Any]) -> Table:
-    parts = tuple(parse_part(entry, about, recodes, name) for entry in entries)
+def _table(name: str, entries: Iterable[Any], schema: Schema, recodes: Mapping[str, Any]) -> Table:
+    parts = tuple(parse_part(entry, schema, recodes, name) for entry in entries)
     cells = tuple(cell for part in parts for cell in part.cells)
-    return Table(name, cells, factors_of(parts, about), parts)
+    return Table(name, cells, factors_of(parts, schema), parts)
 
 
-def _parts_of(table: Table, about: Schema) -> tuple[Part, ...]:
+def _parts_of(table: Table, schema: Schema) -> tuple[Part, ...]:
     """Return parts of one cell each, for a table that was made from factors."""
     parts = []
     for row, cell in enumerate(table.cells):
         where, weight = [], []
         for name, values in table.factors.items():
-            codes = np.flatnonzero(values[row]) + about.attribute(name).first
+            codes = np.flatnonzero(values[row]) + schema.attribute(name).first
             if np.all((values[row] == 0) | (values[row] == 1)) and len(codes):
                 where.append((name, tuple(codes.tolist())))
             else:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files
+from bayesrisk import _validation as check
 from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
@@ -362,21 +363,17 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
         order = np.ones(len(part), dtype=bool)
         order[1:] = part[1:] > part[:-1]
         checks = {
-            "level": (levels[start:stop] != level, f"must be {level!r}"),
+            "level": (levels[start:stop] != level, f"be {level!r}"),
             "geoid": (
                 (np.strings.str_len(part) != width) | ~digits,
-                f"must be a place of {width} digits",
+                f"be a place of {width} digits",
             ),
-            "geoid ": (~order, "must be sorted, each place once"),
+            "geoid ": (~order, "be sorted, each place once"),
         }
-        for name, (bad, message) in checks.items():
-            if bad.any():
-                row = start + int(bad.argmax())
-                value = (levels if name == "level" else geoids)[row]
-                raise DataError(
-                    f"{file}: row {row + 1}, column {name.strip()!r}: {message}, "
-                    f"got {shown(str(value))}"
-                )
+        for name, (bad, must) in checks.items():
+            wrong = np.pad(bad, (start, 0))
+            values = levels if name == "level" else geoids
+            check.refuse_row(wrong, values, file, name.strip(), must)
         found[level] = part
         start = stop
     return found
@@ -464,9 +461,6 @@ def _positions(
         )
     positions: IntArray = found.to_numpy().astype(np.int64)
     return positions
-
-
-# -----------------------------------------------------------------------------
 
 
 _PART_ROWS = 2**22

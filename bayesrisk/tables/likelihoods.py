@@ -34,24 +34,7 @@ UNBOUNDED = 2**52
 class Likelihood:
     """The likelihood of a published count given the true one; each kind derives from it.
 
-    Attributes
-    ----------
-    kind : str
-        Name of the kind in ``_release.json``.
-    exact : bool
-        Whether a count that is published is the true one.
-    random : bool
-        Whether another release of the same records may publish another count.
-    bounded : bool
-        Whether every published count bounds the true one from above.
-    limiting : bool
-        Whether published counts exclude some true ones for certain.
-    independent : bool
-        Whether the probability of several published counts is the product of those of each.
-    closed : bool
-        Whether that probability has a closed form.
-    withheld : (int, int)
-        Smallest and largest count that a withheld cell may have; ``UNBOUNDED`` without a limit.
+    ``kind`` is its name in ``_release.json``.
     """
 
     kind: ClassVar[str] = ""
@@ -63,7 +46,7 @@ class Likelihood:
 
     @property
     def random(self) -> bool:
-        """Whether chance has a part in what is published."""
+        """Whether another release of the same records may publish another count."""
         return not self.exact
 
     @property
@@ -78,7 +61,7 @@ class Likelihood:
 
     @property
     def independent(self) -> bool:
-        """Whether counts of several cells are independent given the true ones."""
+        """Whether the probability of several published counts is the product of those of each."""
         return True
 
     @property
@@ -88,7 +71,7 @@ class Likelihood:
 
     @property
     def withheld(self) -> tuple[int, int]:
-        """Smallest and largest count that a withheld cell may have."""
+        """Smallest and largest count of a withheld cell; ``UNBOUNDED`` without a limit."""
         return 0, UNBOUNDED
 
     @property
@@ -109,16 +92,8 @@ class Likelihood:
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that may be published as a number.
 
-        Parameters
-        ----------
-        released : array_like of int
-            Published counts.
-
-        Returns
-        -------
-        tuple of ndarray of int64
-            Both ends, exact; ``UNBOUNDED`` where there is no largest count, and a lower end above
-            the upper one for a number that is never published.
+        Both are exact; ``UNBOUNDED`` where there is no largest one, and a lower end above the
+        upper one for a number that is never published.
         """
         out = check.count_array(released, "released")
         if self.exact:
@@ -126,35 +101,18 @@ class Likelihood:
         return np.zeros_like(out), np.full_like(out, UNBOUNDED)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray | None:
-        """Return P(released | true count) of one cell, where it has a closed form.
+        """Return P(released | true count) of one cell; None where there is only simulation.
 
-        Parameters
-        ----------
-        released, true_count : array_like of int
-            Released and possible true counts; they broadcast.
-
-        Returns
-        -------
-        ndarray of float or None
-            Probabilities in the broadcast shape; None where there is only simulation.
+        The counts are whole numbers that broadcast.
         """
         _two_counts(released, true_count)
         return None
 
     def releases(self, low: int, high: int, *, tail: float) -> IntArray:
-        """Return the counts that may be published for true counts between two numbers.
+        """Return, in order, what may be published for true counts from ``low`` to ``high``.
 
-        Parameters
-        ----------
-        low, high : int
-            Smallest and largest true count.
-        tail : float
-            Probability that may be left out on each side, in (0, 1).
-
-        Returns
-        -------
-        ndarray of int64
-            In increasing order; without a closed form, the true counts themselves.
+        ``tail`` in (0, 1) is the probability that may be left out on each side; without a closed
+        form the answer is the true counts themselves.
         """
         return np.arange(low, high + 1, dtype=np.int64)
 
@@ -176,11 +134,7 @@ class TrueCounts(Likelihood):
     """
 
     kind: ClassVar[str] = "true-counts"
-
-    @property
-    def exact(self) -> bool:
-        """True."""
-        return True
+    exact = True
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
         """Return 1 where the counts are equal, and 0 elsewhere."""
@@ -209,6 +163,7 @@ class SuppressedCounts(Likelihood):
     """
 
     kind: ClassVar[str] = "suppressed"
+    exact = True
 
     low: int = 0
     high: int | None = None
@@ -221,11 +176,6 @@ class SuppressedCounts(Likelihood):
             object.__setattr__(self, "high", high)
 
     @property
-    def exact(self) -> bool:
-        """True: what is published is true."""
-        return True
-
-    @property
     def withheld(self) -> tuple[int, int]:
         """Smallest and largest count that a withheld cell may have by the rule."""
         return self.low, UNBOUNDED if self.high is None else self.high
@@ -235,10 +185,7 @@ class SuppressedCounts(Likelihood):
 class SimulationOnly(Likelihood):
     """The likelihood is not known in closed form: it is found by running the mechanism.
 
-    Attributes
-    ----------
-    drawn : bool, default True
-        Whether chance has a part in what is published.
+    ``drawn`` says whether chance has a part in what is published.
     """
 
     kind: ClassVar[str] = "simulation"
@@ -273,6 +220,7 @@ class NoiseSpec(Likelihood):
     """
 
     kind: ClassVar[str] = "noise"
+    closed = True
 
     law: str
     scale: Fraction
@@ -283,11 +231,6 @@ class NoiseSpec(Likelihood):
         if scale <= 0:
             raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
         object.__setattr__(self, "scale", scale)
-
-    @property
-    def closed(self) -> bool:
-        """True."""
-        return True
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""
@@ -324,6 +267,7 @@ class RoundingSpec(Likelihood):
     """
 
     kind: ClassVar[str] = "rounding"
+    bounded = True
 
     base: int
     method: str
@@ -342,11 +286,6 @@ class RoundingSpec(Likelihood):
     def random(self) -> bool:
         """Whether a count may be rounded up or down by chance."""
         return self.method == "random" and self.base > 1
-
-    @property
-    def bounded(self) -> bool:
-        """True."""
-        return True
 
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest count that may be rounded to a number."""
@@ -397,6 +336,8 @@ class RangeSpec(Likelihood):
     """
 
     kind: ClassVar[str] = "ranges"
+    random = False
+    limiting = True
 
     edges: tuple[int, ...]
     values: tuple[int, ...]
@@ -426,19 +367,9 @@ class RangeSpec(Likelihood):
         return self.step == 1 and self.edges == stated and self.values == stated
 
     @property
-    def random(self) -> bool:
-        """False."""
-        return False
-
-    @property
     def bounded(self) -> bool:
         """Whether no range is open above."""
         return self.step is not None
-
-    @property
-    def limiting(self) -> bool:
-        """True."""
-        return True
 
     def publish(self, counts: ArrayLike) -> IntArray:
         """Return the numbers that are published for true counts >= 0, in their shape."""
@@ -507,6 +438,7 @@ class CellKeySpec(Likelihood):
     """
 
     kind: ClassVar[str] = "cell-key"
+    bounded = True  # changes are finite
 
     ptable: tuple[str, ...]
     repeat: int = 1
@@ -533,11 +465,6 @@ class CellKeySpec(Likelihood):
     def exact(self) -> bool:
         """Whether no count changes."""
         return not self._matrix[0].any()
-
-    @property
-    def bounded(self) -> bool:
-        """True: changes are finite."""
-        return True
 
     @property
     def independent(self) -> bool:
@@ -663,11 +590,6 @@ def rounding_probability(
         Base b, >= 1.
     method : {"nearest", "random"}
         How counts are rounded.
-
-    Returns
-    -------
-    ndarray of float
-        Probabilities, exact to rounding, in the broadcast shape.
 
     Examples
     --------

@@ -248,31 +248,18 @@ def _checked_blocks(given: object, source: str) -> pd.DataFrame:
     if named not in ({"block"}, {"block", "x", "y"}):
         raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
     coordinates = [name for name in ("x", "y") if name in named]
-    absent = blocks["block"].isna().to_numpy()
-    if absent.any():
-        row = int(absent.argmax())
-        raise DataError(f"{source}: row {row + 1}, column 'block': must be a place, got none")
+    check.refuse_row(blocks["block"].isna(), blocks["block"], source, "block", "be a place")
     frame: pd.DataFrame = blocks.reset_index(drop=True).assign(
         block=blocks["block"].to_numpy(dtype="U")
     )
-    twice = frame["block"].duplicated()
-    if twice.any():
-        row = int(twice.to_numpy().argmax())
-        raise DataError(
-            f"{source}: row {row + 1}, column 'block': must be each place once, "
-            f"got {shown(frame['block'].iloc[row])} again"
-        )
+    codes = frame["block"]
+    check.refuse_row(codes.duplicated(), codes, source, "block", "be each place once", " again")
     for name in coordinates:
         try:
             bad = ~np.isfinite(frame[name].to_numpy(dtype=float))
         except (TypeError, ValueError) as error:
             raise DataError(f"{source}: column {name!r}: must be numbers: {error}") from error
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError(
-                f"{source}: row {row + 1}, column {name!r}: must be a finite number, "
-                f"got {shown(frame[name].iloc[row])}"
-            )
+        check.refuse_row(bad, frame[name], source, name, "be a finite number")
     return frame
 
 

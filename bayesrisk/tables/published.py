@@ -25,7 +25,7 @@ from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.microdata import Microdata
-from bayesrisk.tables.records import Records
+from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
@@ -72,7 +72,7 @@ class Histogram:
         Pieces of records never need to be in memory together: memory grows with the different
         (place, cell) pairs.
         """
-        pieces = _pieces_of(records)
+        pieces = record_pieces(records)
         first = next(pieces, None)
         if first is None:
             raise ArgumentError("records must have at least one piece, got none")
@@ -119,18 +119,6 @@ def _merged(pairs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]
     distinct, at = np.unique(keys, return_inverse=True)
     # Sums below 2**53 are exact.
     return distinct, np.bincount(at, counts).astype(np.int64)
-
-
-def _pieces_of(records: Records | Iterable[Records]) -> Iterator[Records]:
-    """Yield records given at once or in pieces, each checked to be records."""
-    try:
-        pieces = iter([records] if isinstance(records, Records) else records)
-    except TypeError as error:
-        raise ArgumentTypeError(
-            f"records must be Records or pieces of them, got {shown(records)}"
-        ) from error
-    for piece in pieces:
-        yield check.instance(piece, Records, "records")
 
 
 def _checked_matrix(
@@ -291,19 +279,9 @@ class PublishedTables(Tabular):
     ) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest true count that each published cell allows.
 
-        Parameters
-        ----------
-        level, table : str
-            Which table.
-        rows : ndarray of int, optional
-            Positions of places, all by default.
-        known_rule : bool, default True
-            Whether the rule by which counts are withheld is used.
-
-        Returns
-        -------
-        tuple of ndarray of int64
-            Both of shape (rows, cells); 2**52 stands for no upper end.
+        ``rows`` are positions of places, all by default; ``known_rule`` says whether the rule by
+        which counts are withheld is used.  Both ends have shape (rows, cells); 2**52 stands for no
+        upper one.
         """
         key = self._key(level, table)
         chosen = np.arange(len(self.geoids[level])) if rows is None else rows
@@ -341,12 +319,8 @@ class PublishedTables(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and
-            ``count`` (``Int64``; missing where suppressed), in the order of levels, tables, places
-            and cells.
+        Columns ``level``, ``geoid`` (code or name of the place), ``table``, ``cell`` and ``count``
+        (``Int64``; missing where suppressed), in the order of levels, tables, places and cells.
         """
         content = self.content
         pieces = [exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
@@ -437,24 +411,17 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
 
+        Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that another
+        one repeats, in counts, places and a law without chance, is there once.  The places are
+        those of all releases, and finest places must be all in which anybody lives; what a release
+        says nothing about is withheld.  Two that state different counts of one cell under the same
+        law without chance are refused.
+
         Parameters
         ----------
         releases : mapping of str to PublishedTables, or sequence of them
             Tables of one schema by the name of their release, which is the number of the release
             in a sequence.
-
-        Returns
-        -------
-        PublishedTables
-            Table ``t`` of release ``r`` is called ``"r: t"`` and keeps its law.  A table that
-            another one repeats, in counts, places and a law without chance, is there once.  The
-            places are those of all releases, and finest places must be all in which anybody lives;
-            what a release says nothing about is withheld.
-
-        Raises
-        ------
-        DataError
-            If two releases state different counts of one cell under the same law without chance.
 
         Examples
         --------
@@ -661,7 +628,7 @@ def tabulate(
     *,
     geoids: ArrayLike | None = None,
 ) -> PublishedTables:
-    """Return the tables of records, counted exactly.
+    """Return the tables of records at every level of a workload, counted exactly.
 
     Parameters
     ----------
@@ -673,11 +640,6 @@ def tabulate(
         All places of the finest level, or of another that is no coarser than the tables', also
         those without a record; by default those of the blocks of microdata, else those with a
         record.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every level of the workload.
 
     Notes
     -----
@@ -722,6 +684,6 @@ def tabulate(
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:
-    for piece in _pieces_of(records):
+    for piece in record_pieces(records):
         _check_same(workload.schema, piece.schema)
         yield piece

@@ -1,6 +1,6 @@
 """Records: checked columns of codes and places, backed by Arrow."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import all_of, check_held, named, shown
+from bayesrisk._files.text import all_of, named, shown
 from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
@@ -94,15 +94,6 @@ def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, done: i
     where = f"column {a.name!r}: must be a number or one of {_listed(a.labels)}"
     refuse_first(pa.array(codes < 0), column, source, done, where)
     return pa.array(codes + a.first)
-
-
-def check_whole(file: Path) -> None:
-    """Refuse a CSV or Parquet file that is too long to be held whole."""
-    if file.suffix.lower() == ".parquet":
-        _parquet.check_whole(file)
-    else:
-        with named(str(file)):
-            check_held(str(file), file.stat().st_size)
 
 
 def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
@@ -187,9 +178,6 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, w
         )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
 CHUNK = 2**17
 
@@ -210,12 +198,6 @@ class Records(Tabular):
         How messages call the table.
     first_row : int, default 0
         Rows before this table in its source, for messages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value is missing or out of range: the message names the
-        source, the row (the first is 1), the column and the value.
     """
 
     def __init__(
@@ -263,14 +245,7 @@ class Records(Tabular):
             yields pieces.
         schema : Schema
             What the columns mean.
-
-        Raises
-        ------
-        DataError
-            If the file is too large to be held, truncated, lacks a column or has a bad value: file,
-            row and column are named.
         """
-        check_whole(_record_file(path))
         found = all_of(
             (records.table for records in iter_records(path, schema=schema)),
             lambda table: int(table.nbytes),
@@ -289,13 +264,9 @@ class Records(Tabular):
             pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return all columns as a data frame.
+        """Return all columns as a data frame, one row for each record.
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each record: codes, but labels of groups of numbers, which would be taken
-            for numbers.
+        Codes, but labels of groups of numbers, which would be taken for numbers.
         """
         frame: pd.DataFrame = self.table.to_pandas()
         for a in self.schema.attributes:
@@ -378,8 +349,20 @@ class Records(Tabular):
         return Records(self.schema, table)
 
 
+def record_pieces(records: "Records | Iterable[Records]") -> Iterator[Records]:
+    """Yield records given at once or in pieces, each checked to be records."""
+    try:
+        pieces = iter([records] if isinstance(records, Records) else records)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"records must be Records or pieces of them, got {shown(records)}"
+        ) from error
+    for piece in pieces:
+        yield check.instance(piece, Records, "records")
+
+
 def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Iterator[Records]:
-    """Yield the records of a file in pieces, for files larger than memory.
+    """Yield the records of a file in pieces, at least one, for files larger than memory.
 
     Parameters
     ----------
@@ -390,17 +373,6 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
         What the columns mean.
     chunk : int, default 2**17
         Records in a piece, at most.
-
-    Returns
-    -------
-    iterator of Records
-        At least one piece, which may be empty.
-
-    Raises
-    ------
-    DataError
-        If the file is truncated, lacks a column or has a bad value: file, row and column are
-        named.
 
     Examples
     --------
@@ -579,10 +551,6 @@ def _further_column(records: Records, name: str, low: int, high: int | None) -> 
         raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")
     values: IntArray = column.to_numpy().astype(np.int64)
     bad = (values < low) | (False if high is None else values > high)
-    if bad.any():
-        row = int(bad.argmax())
-        bounds = f">= {low}" if high is None else f"in [{low}, {high}]"
-        raise DataError(
-            f"records: row {row + 1}, column {name!r}: must be {bounds}, got {values[row]}"
-        )
+    bounds = f"be >= {low}" if high is None else f"be in [{low}, {high}]"
+    check.refuse_row(bad, values, "records", name, bounds)
     return values

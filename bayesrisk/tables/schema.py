@@ -211,9 +211,6 @@ def _geography(name: str) -> Geography:
     return known[check.choice(name, "geography", tuple(sorted(known)))]
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class Schema:
@@ -306,11 +303,6 @@ class Schema:
             Codes, in columns named after attributes: ``to_frame()`` of records, of a reconstruction
             or of claims.  Other columns, attributes without labels and missing values are kept.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A copy; :meth:`Records.from_frame` reads it back.
-
         Examples
         --------
         >>> import pandas as pd
@@ -383,18 +375,6 @@ class Schema:
             (coarse to fine) and ``widths`` (digits of a code at each); without it there is one
             place.
 
-        Returns
-        -------
-        Schema
-            What it says.
-
-        Raises
-        ------
-        ConfigError
-            If the file cannot be read, or a key is unknown, missing or out of range: file, key,
-            bound and value are named.  A label that is a number must be the code itself, because
-            a number in a file of records is a code.
-
         Examples
         --------
         >>> import tempfile
@@ -449,17 +429,6 @@ class Schema:
             places get codes in the order of their names.
         cuts : mapping of str to sequence of float, optional
             Numbers at which the groups of a column begin, such as ``{"age": [18, 40, 65]}``.
-
-        Returns
-        -------
-        Schema
-            For :meth:`Records.from_frame` and :meth:`Workload.of`.
-
-        Raises
-        ------
-        DataError
-            If a column is missing, has more than 10,000 codes, or values that are neither numbers
-            nor text.
 
         Notes
         -----

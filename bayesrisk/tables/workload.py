@@ -214,9 +214,6 @@ class _Search:
             self._descend(depth + 1, deeper)
 
 
-# -----------------------------------------------------------------------------
-
-
 Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 
@@ -341,7 +338,7 @@ class Workload:
         return Workload(self.schema, kept)
 
     def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
-        """Return the largest change of all counts together that one record can make.
+        """Return the largest change of all counts that one record can make, exact, or an L2 root.
 
         Parameters
         ----------
@@ -350,11 +347,6 @@ class Workload:
             record, of another place too; ``"change-in-place"``: its codes change, not its place.
         norm : int
             1 for the sum of absolute changes, 2 for the root of the sum of their squares.
-
-        Returns
-        -------
-        Fraction or float
-            The exact L1 sensitivity, or the L2 one, the root of a whole number, rounded once.
         """
         change = self.largest_change(kind, norm=norm)
         return Fraction(change) if norm == 1 else float(change) ** 0.5
@@ -388,6 +380,10 @@ class Workload:
     ) -> "Workload":
         """Return the workload of margins: each counts records by some of the attributes.
 
+        A table for each margin, named after its attributes (``"region * age"``, ``"total"``); its
+        cells are named by labels, or by codes where there are none (``"North, 34"``), in the order
+        of the cross, the last attribute fastest.
+
         Parameters
         ----------
         schema : Schema
@@ -397,13 +393,6 @@ class Workload:
             total, every attribute, and every two of them.
         levels : sequence of str, optional
             Levels of the geography at which all are published; by default the finest.
-
-        Returns
-        -------
-        Workload
-            A table for each margin, named after its attributes (``"region * age"``, ``"total"``);
-            its cells are named by labels, or by codes where there are none (``"North, 34"``), in
-            the order of the cross, the last attribute fastest.
 
         Examples
         --------
@@ -451,17 +440,6 @@ class Workload:
             What the records are, instead of what the file says.
         levels : sequence of str, optional
             Levels at which every table is published, instead of those in the file.
-
-        Returns
-        -------
-        Workload
-            Its tables.  Names that are left out are those of :meth:`of`.
-
-        Raises
-        ------
-        ConfigError
-            If a file cannot be read, or a key is unknown, missing or out of range: file, key,
-            bound and value are named.
 
         Examples
         --------

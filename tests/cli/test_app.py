@@ -266,20 +266,13 @@ def test_messages_name_the_option_that_was_given(run, population, tmp_path, argu
             "3 of 3 steps",
         ),
         ("tabulate {pop} -o {out} --tables pl94", "records"),
-        (
-            "hierarchy-table {table} -o {out}.csv --rho-block 1/2 --rho-group 1/2 --n-siblings 2 "
-            "--prior 1/10",
-            "rows",
-        ),
     ],
 )
 def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
     """A run that takes a while says how far it is; here every run takes one."""
     monkeypatch.setattr("bayesrisk.cli.base._SECONDS", 0.0)
-    table = tmp_path / "releases.csv"
-    table.write_text("block,group,siblings\n2,5,3\n")
     for i, more in enumerate(((), ("-q",), ("--json",))):
-        words = arguments.format(pop=population, out=tmp_path / str(i), table=table).split()
+        words = arguments.format(pop=population, out=tmp_path / str(i)).split()
         status, out, err = run(*words, *more)
         assert status == 0
         assert out

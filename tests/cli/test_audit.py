@@ -1,7 +1,6 @@
 """``bayesrisk audit``: options, the TOML file, JSON, and refusals with their exit status."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,13 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.cli.attacks import AuditOptions
-from bayesrisk.cli.recipes import audit_schema
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
 from bayesrisk.population import population_spec, simulate_population
 
-STORED = Path(__file__).parents[2] / "docs" / "reference" / "audit.schema.json"
 SCHEMA = """
 name = "people"
 
@@ -130,8 +126,8 @@ parameters = {{base = 5, method = "nearest"}}
         ("targets = 5", "population must be given"),
         ("population = 'p'\ntargets = 0", "targets"),
         ("population = 'p'\ncolour = 1", "colour"),
-        ("population = 3", "population must be a text, got 3"),
-        ("[[population]]\nrecords = 'p'", "population[0].name must be a text"),
+        ("population = 3", "population must be of type str, got 3"),
+        ("[[population]]\nrecords = 'p'", "population[0].name must be given"),
         ("[[population]]\nname = 'a'\ncolour = 1", "unknown key population[0].colour"),
         (
             "[[population]]\nname = 'a'\nrecords = 'p'\nsimulate = 'tract'",
@@ -154,14 +150,6 @@ def test_faults_of_a_file_are_named(tmp_path, text, words):
     assert isinstance(done.exception, BayesRiskError)
     assert "audit.toml" in str(done.exception)
     assert words in str(done.exception)
-
-
-def test_the_stored_schema_is_current():
-    assert STORED.read_text(encoding="utf-8") == audit_schema(AuditOptions), (
-        'python -c "from bayesrisk.cli.attacks import AuditOptions; '
-        "from bayesrisk.cli.recipes import audit_schema; "
-        f"print(audit_schema(AuditOptions), end='')\" > docs/reference/{STORED.name}"
-    )
 
 
 def test_methods_are_rows_of_the_same_tables(inputs, tmp_path):

@@ -1,17 +1,14 @@
 """``bayesrisk release`` as a user runs it."""
 
 import json
-import tomllib
-from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from oracles.readers import person_records
 
 from bayesrisk import Release, make_mechanism, simulate_population
-from bayesrisk.cli.recipes import read_release_file, release_schema
+from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import WhatOptions
 from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.experiments.by_place import split_by_place
@@ -137,9 +134,9 @@ def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mechanism = 3", "mechanism must be a text, got 3"),
+        ("mechanism = 3", "mechanism must be of type str, got 3"),
         ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
-        ("levels = [1]", "levels[0] must be a text, got 1"),
+        ("levels = [1]", "levels[0] must be of type str, got 1"),
         ("seed = 1", "unknown key seed; known: place, columns, cuts, mechanism, tables"),
         ("mechanism", "cannot be read as TOML"),
     ],
@@ -221,22 +218,8 @@ def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_pa
     assert "'name'" in err
 
 
-RELEASE_SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
-WRITE = (
-    "from bayesrisk.cli.recipes import release_schema; "
-    "from bayesrisk.cli.release import WhatOptions; print(release_schema(WhatOptions), end='')"
-)
-
-
-def test_the_stored_schema_is_current_and_of_one_mind_with_the_reader(tmp_path):
-    stored = RELEASE_SCHEMA.read_text(encoding="utf-8")
-    assert stored == release_schema(WhatOptions), (
-        f'python -c "{WRITE}" > docs/reference/{RELEASE_SCHEMA.name}'
-    )
-    check = jsonschema.Draft202012Validator(json.loads(stored))
-    assert not list(check.iter_errors(tomllib.loads(SWAPPING)))
+def test_faults_of_settings_are_named(tmp_path):
     for text in ("mechanism = 3", "tables = []", "levels = [1]", "parameters = 1", "seed = 1"):
-        assert list(check.iter_errors(tomllib.loads(text)))
         (tmp_path / "f.toml").write_text(text)
         with pytest.raises(ConfigError, match=r"f\.toml: "):
             read_release_file(tmp_path / "f.toml", WhatOptions)

@@ -9,7 +9,7 @@ from studies import contents, run_reconstruction
 
 from bayesrisk import run
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import linked_counties
+from bayesrisk.experiments import reidentification as linked_counties
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy, split_by_place
 from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
 from bayesrisk.experiments.reidentification import write_reidentification

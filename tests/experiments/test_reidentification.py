@@ -12,9 +12,13 @@ from audits import contents
 from studies import run_reconstruction
 
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
-from bayesrisk.experiments.linked_counties import PersonFile, link_counties, proved_blocks
 from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
-from bayesrisk.experiments.reidentification import write_reidentification
+from bayesrisk.experiments.reidentification import (
+    PersonFile,
+    link_counties,
+    proved_blocks,
+    write_reidentification,
+)
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates

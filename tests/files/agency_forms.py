@@ -254,6 +254,28 @@ _WORDS = (
 )
 
 
+# First table and first code of each run of the 2010 block data set: codes count A to Z and then 0
+# to 9 in their last place.
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_RUNS = (
+    ("H7V", [f"P{i}" for i in range(1, 29)]),
+    ("H9A", [f"P12{letter}" for letter in "ABCDEFGHI"]),
+    ("H9S", [f"P16{letter}" for letter in "ABCDEFGH"]),
+    ("IAJ", [f"P28{letter}" for letter in "ABCDEFGH"]),
+    ("IFC", [f"H{i}" for i in range(1, 16)]),
+)
+
+
+def nhgis_codes():
+    """Return the NHGIS code of tables of the 2010 block data set."""
+    found = {}
+    for code, tables in _RUNS:
+        start = 36 * _DIGITS.index(code[1]) + _DIGITS.index(code[2])
+        for place, table in enumerate(tables, start):
+            found[table] = code[0] + _DIGITS[place // 36] + _DIGITS[place % 36]
+    return found
+
+
 def write_nhgis(tables, path, *, described=False, dataset="2010_SF1a"):
     """Write exact tables of one level; tables whose code is not known get one in ``ZZ``.
 
@@ -263,7 +285,7 @@ def write_nhgis(tables, path, *, described=False, dataset="2010_SF1a"):
     product = names[dataset]
     product.check_workload(tables.workload)
     (level,) = tables.workload.levels
-    known = nhgis.built_in_columns() if product is segments.SF1 else {}
+    known = nhgis_codes() if product is segments.SF1 else {}
     extra = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
     codes = {n: known.get(n) or "ZZ" + next(extra) for n in tables.workload.at(level)}
     place = "blck_grp" if level == "block_group" else level

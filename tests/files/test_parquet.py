@@ -31,7 +31,6 @@ def test_rows_and_columns_that_are_asked_for(tmp_path):
     [
         ({"MAX_VALUES": 999, "MAX_PER_BYTE": 0}, "at most 999 values, by its size, got 1000"),
         ({"MAX_TABLE": 99, "MAX_BYTES_PER_BYTE": 0}, "at most 99 bytes long unpacked, got"),
-        ({"MAX_TEXT": 3}, "texts must be at most 3 bytes long, got 4"),
     ],
 )
 def test_what_becomes_too_long_is_refused(limits, words, tmp_path, monkeypatch):

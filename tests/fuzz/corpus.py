@@ -22,12 +22,12 @@ import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import WhatOptions
 from bayesrisk.experiments import load_config, read_results
-from bayesrisk.experiments.hierarchy import add_columns
-from bayesrisk.experiments.linked_counties import read_persons as read_known
 from bayesrisk.experiments.reconstruction import read_reconstruction
+from bayesrisk.experiments.reidentification import read_persons as read_known
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
+from bayesrisk.readers.nmf.reader import rows_between
 from bayesrisk.release import Release
 from bayesrisk.tables import (
     Microdata,
@@ -174,11 +174,10 @@ def nmf(folder):
 
     def read():
         source = NoisyMeasurements.open(made)
-        source.n_rows("Block")
         for query in source.queries("Block"):
             assert all(len(batch.values) for batch in source.iter_values("Block", query))
-        for query in source.constraints("Block"):
-            assert all(len(batch.values) for batch in source.iter_constraints("Block", query))
+        stated = rows_between(source, "Block", "Constraint", "", "").values()
+        assert all(len(rows.values) for rows in stated)
         source.units("Block")
 
     return Example(files, read)
@@ -316,32 +315,8 @@ def release_toml(folder):
     return Example([file], lambda: read_release_file(file, WhatOptions))
 
 
-Posterior = namedtuple("Posterior", "target_probability risk_ratio truncation_bound")
-
-
-def _posterior(**columns):
-    half = np.full(len(columns["block"]), 0.5)
-    return Posterior(half, half, half)
-
-
 def _written(frame, file):
     return frame.to_csv(file, index=False) if file.suffix == ".csv" else frame.to_parquet(file)
-
-
-def releases(ending):
-    def make(folder):
-        file, output = folder / f"releases.{ending}", folder / f"out.{ending}"
-        numbers = {"block": [1, 2, 3], "group": [5, 6, 7], "siblings": 4, "n_siblings": 2}
-        _written(pd.DataFrame({"code": ["001", "002", "003"], **numbers, "prior": "1/3"}), file)
-        settings = {"n_siblings": None, "prior": None, "known_count": None}
-
-        def read():
-            output.unlink(missing_ok=True)
-            add_columns(file, output, _posterior, settings)
-
-        return Example([file], read)
-
-    return make
 
 
 def known(ending):
@@ -406,8 +381,6 @@ KINDS = {
     "release-json": release,
     "release-json-by-hand": by_hand(release),
     "release-toml": release_toml,
-    "releases-csv": releases("csv"),
-    "releases-parquet": releases("parquet"),
     "own-tables": own_tables,
     "sweep-toml": sweep_toml,
     "known-csv": known("csv"),

@@ -5,8 +5,8 @@ import unittest.mock
 
 from writing_cases import quick_figures
 
-from bayesrisk.experiments import linked_counties as linkage_counties
 from bayesrisk.experiments import occupancy_study as occupancy_run
+from bayesrisk.experiments import reidentification as linkage_counties
 from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 

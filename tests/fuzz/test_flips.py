@@ -21,8 +21,8 @@ from fuzz.quick import of_county, quick_results
 from writing_cases import SWEEP, commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments import linked_counties as linkage_counties
 from bayesrisk.experiments import read_results, reidentification
+from bayesrisk.experiments import reidentification as linkage_counties
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables

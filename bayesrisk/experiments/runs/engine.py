@@ -59,23 +59,14 @@ REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor,
 class RunSummary:
     """The shards that a run computed, and the facts that a study found in all that are finished.
 
-    Attributes
-    ----------
-    folder : str
-        The output folder.
-    shards, computed, resumed : int
-        Shards in all, those computed by this run, and those found finished.
-    complete : bool
-        Whether every shard is there.
-    facts : dict
-        Results of the study by name, which are attributes, too.
+    Facts, the results of the study by name, are attributes, too.
     """
 
     folder: str
-    shards: int
-    computed: int
-    resumed: int
-    complete: bool
+    shards: int  # in all
+    computed: int  # by this run
+    resumed: int  # found finished
+    complete: bool  # whether every shard is there
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
@@ -107,6 +98,8 @@ class Study(ABC):
 
     #: Files of a run: a class attribute, or a property where it depends on the fields.
     layout: Layout
+    #: The folder of a run.
+    store: ClassVar[type[RunFolder]] = RunFolder
     #: Functions with a cache that this process keeps between shards, emptied after a run.
     caches: ClassVar[Sequence[Any]] = ()
     #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
@@ -132,7 +125,7 @@ class Study(ABC):
 
     def open(self, folder: str | Path) -> RunFolder:
         """Return the folder of a run of this study."""
-        return RunFolder(folder, self.config, self.layout)
+        return self.store(folder, self.config, self.layout)
 
     @abstractmethod
     def compute(self, shard: int) -> Mapping[str, Any]:
@@ -170,7 +163,10 @@ def run(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> RunSummary:
-    """Run a study into a folder.
+    """Return a summary of a study that is run into a folder.
+
+    The shards that were computed and the study's facts; its ``complete`` says whether every shard
+    is there.
 
     Parameters
     ----------
@@ -194,12 +190,6 @@ def run(
         Whether finished shards in the folder are kept and the rest computed.
     progress : callable, optional
         Called with the finished and the total number of shards of this run, after each.
-
-    Returns
-    -------
-    RunSummary
-        The shards that were computed and the study's facts; its ``complete`` says whether every
-        shard is there.
 
     Raises
     ------

@@ -329,11 +329,15 @@ class RunFolder:
         """
         self._begun = bool(self.finished())
         try:
-            staged = self._staged(work, executor, todo, stages or (range(self.shards),))
-            for count, _ in enumerate(staged, start=1):
-                self._begun = True
-                if progress is not None:
-                    progress(count, len(todo))
+            count = 0
+            for stage in stages or (range(self.shards),):
+                mine = [shard for shard in todo if shard in stage]
+                if mine and stage.start and any(n < stage.start for n in self.missing()):
+                    break  # another machine's, or set aside
+                for _ in as_finished(executor, work, mine, self._set_aside):
+                    self._begun, count = True, count + 1
+                    if progress is not None:
+                        progress(count, len(todo))
         except BaseException:
             with suppress(OutputError):  # what stopped the work is to be told
                 self._write_manifest()
@@ -352,20 +356,6 @@ class RunFolder:
             files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
         self._write_manifest(files)
         return True
-
-    def _staged(
-        self,
-        work: Callable[[int], int],
-        executor: Executor,
-        todo: Sequence[int],
-        stages: Sequence[range],
-    ) -> Iterator[int]:
-        """Yield shards as they are finished, stage after stage."""
-        for stage in stages:
-            mine = [shard for shard in todo if shard in stage]
-            if mine and stage.start and any(n < stage.start for n in self.missing()):
-                return  # another machine's, or set aside
-            yield from as_finished(executor, work, mine, self._set_aside)
 
     def _merge(self, kind: str) -> dict[str, Any]:
         """Write one file from the parts, some of them at a time; return its rows and checksum."""

@@ -1,7 +1,8 @@
 """The TOML file of a sweep: its keys with their bounds, and the study that it describes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainValidator,
     Tag,
     ValidationError,
     model_validator,
@@ -24,8 +26,8 @@ from pydantic_core import PydanticCustomError
 
 from bayesrisk import _validation as check
 from bayesrisk import datasets as samples
-from bayesrisk._files.delimited import open_text
-from bayesrisk._files.limits import Bound, Several, as_config_error, choice, refuse, schema_text
+from bayesrisk._files.delimited import text_frame
+from bayesrisk._files.limits import Several, as_config_error, choice, refuse
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml, shown
 from bayesrisk.accounting import census_2020_budget
@@ -50,27 +52,21 @@ _LARGEST = 10**9  # difference of a released count
 # Numbers and names that stand for budgets, priors and sensitivities.
 
 
-def _number(low: float, high: float, *, open_: bool = False, **details: Any) -> Bound:
-    """Return the bound of a number or fraction, which is read exactly."""
+def _number(low: float, high: float, *, open_: bool = False, **details: Any) -> Any:
+    """Return the check of a number or fraction, which is read exactly."""
     brackets = "()" if open_ else "[]"
-    words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
 
     def exact_value(value: object) -> Fraction:
-        try:
+        with suppress(ArgumentError):
             exact = exact_number(value)
-        except ArgumentError:
-            raise refuse(words, **details) from None
-        if not (low < exact < high if open_ else low <= exact <= high):
-            raise refuse(words, **details)
-        return exact
+            if low < exact < high if open_ else low <= exact <= high:
+                return exact
+        raise refuse(f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}", **details)
 
-    ends = ("exclusiveMinimum", "exclusiveMaximum") if open_ else ("minimum", "maximum")
-    drawn = [{"type": "number", ends[0]: low, ends[1]: high}, {"type": "string"}]
-    return Bound(words, exact_value, {"anyOf": drawn})
+    return exact_value
 
 
 _RHO = (1e-12, 1e6)
-_AMOUNT = _number(*_RHO).drawn
 _NORM = _number(1e-3, 1e3, key=f" ({', '.join(SENSITIVITIES)})")
 
 
@@ -95,13 +91,13 @@ def _census(value: str, total: object) -> Fraction:
 def _budget(value: object, name: str = "", total: object = None) -> Budget:
     """Return the budget that a number, a fraction or a name of the 2020 Census stands for."""
     census = isinstance(value, str) and value.split("/")[0] in ("pl94", "dhc")
-    exact = _number(*_RHO, value=value).check(_census(str(value), total) if census else value)
+    exact = _number(*_RHO, value=value)(_census(str(value), total) if census else value)
     return Budget(name, float(exact), census=census)
 
 
 def _prior(value: object) -> Budget:
     """Return a prior under the text that it was written with."""
-    exact = _number(0.0, 1.0, open_=True).check(value)
+    exact = _number(0.0, 1.0, open_=True)(value)
     if not 0.0 < float(exact) < 1.0:
         raise refuse("strictly between 0 and 1 as a double", indexed=False)
     return Budget(str(value), float(exact))
@@ -111,7 +107,7 @@ def _sensitivity(value: object) -> Budget:
     """Return a sensitivity by its name or its number."""
     if isinstance(value, str) and value in SENSITIVITIES:
         return Budget(value, SENSITIVITIES[value])
-    return Budget(str(value), float(_NORM.check(value)))
+    return Budget(str(value), float(_NORM(value)))
 
 
 # -----------------------------------------------------------------------------
@@ -126,29 +122,19 @@ _T = TypeVar("_T")
 _Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
 _Count = Annotated[int, Field(ge=1, le=10**6)]
 _Several = Annotated[list[_T], Field(min_length=1)]
-_Amount = Annotated[Any, Bound("", lambda value: value, _AMOUNT)]  # checked with the keys beside it
 _FORMS = ("value", "budget", "log", "linear")
 
 
 class Entry(_Keys):
     """One budget, with a name that figures and tables mark, or a range of budgets."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": [form]} for form in _FORMS],
-            "dependentRequired": {"log": ["points"], "linear": ["points"], "total": ["budget"]},
-        }
-    )
-
     name: Annotated[str, Field(max_length=200)] = ""
-    value: _Amount = None
-    budget: _Amount = None
-    total: _Amount = Field(None, description="Rescales the whole allocation of the 2020 Census.")
-    log: _Several[_Amount] | None = Field(None, description="Ends of values at equal ratios.")
-    linear: _Several[_Amount] | None = Field(None, description="Ends of values at equal distances.")
-    points: Annotated[int, Field(ge=2, le=_MAX_POINTS)] | None = Field(
-        None, description="Values of a range, both ends included."
-    )
+    value: Any = None
+    budget: Any = None
+    total: Any = None  # rescales the whole allocation of the 2020 Census
+    log: _Several[Any] | None = None  # ends of values at equal ratios
+    linear: _Several[Any] | None = None  # ends of values at equal distances
+    points: Annotated[int, Field(ge=2, le=_MAX_POINTS)] | None = None  # both ends included
 
     @model_validator(mode="after")
     def _check_form(self) -> Self:
@@ -170,14 +156,14 @@ class Entry(_Keys):
             return [_budget(given, self.name, self.total)]
         name, spaced = ("log", np.geomspace) if self.log else ("linear", np.linspace)
         ends = self.log or self.linear or []
-        numbers = [float(_number(*_RHO, key=f".{name}", value=e).check(e)) for e in ends]
+        numbers = [float(_number(*_RHO, key=f".{name}", value=e)(e)) for e in ends]
         if len(numbers) != 2 or not numbers[0] < numbers[1]:
             raise refuse("two increasing numbers", key=f".{name}", value=ends)
         first, last = numbers
         return [Budget("", float(value)) for value in spaced(first, last, self.points)]
 
 
-_BUDGET = Bound(_number(*_RHO).words, lambda value: [Budget("", _budget(value).value)], _AMOUNT)
+_BUDGET = PlainValidator(lambda value: [Budget("", _budget(value).value)])
 _Entry = Annotated[
     Annotated[list[Budget], _BUDGET, Tag("<number>")] | Annotated[Entry, Tag("<table>")],
     Discriminator(lambda entry: "<table>" if isinstance(entry, Mapping) else "<number>"),
@@ -211,14 +197,18 @@ _Ordered = AfterValidator(lambda values: tuple(sorted(set(values))))
 _Budgets = Annotated[
     list[Budget],
     Several(read=Annotated[list[_Entry], AfterValidator(_sorted)]),
-    BeforeValidator(
-        lambda value: value if isinstance(value, list) else [value],
-        json_schema_input_type=_Entry | _Several[_Entry],
-    ),
+    BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
 ]
+
+
+def _names_of(options: Iterable[str]) -> Several:
+    """Return the check of a list of some of several names, each kept once."""
+    return Several(read=Annotated[list[Annotated[str, choice(options)]], _Once])
+
+
 _Released = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)]
-_Prior = Annotated[Budget, Bound("", _prior, _number(0.0, 1.0, open_=True).drawn)]
-_Sensitivity = Annotated[Budget, Bound("", _sensitivity, _NORM.drawn)]
+_Prior = Annotated[Budget, PlainValidator(_prior)]
+_Sensitivity = Annotated[Budget, PlainValidator(_sensitivity)]
 
 
 class Span(_Keys):
@@ -242,40 +232,29 @@ class Span(_Keys):
 class TableKeys(_Keys):
     """The table whose cells hold the targets."""
 
-    path: str = Field(
-        description="CSV or Parquet file, relative to the configuration, or sample:NAME."
-    )
-    count: str = Field("count", description="Column of counts; the others name the cell.")
-    targets: Literal["unique", "all"] = Field(
-        "unique", description="Cells with one person, or all cells with anyone."
-    )
+    path: str  # CSV or Parquet file, relative to the configuration, or sample:NAME
+    count: str = "count"  # column of counts; the others name the cell
+    targets: Literal["unique", "all"] = "unique"  # cells with one person, or with anyone
 
 
 class GridKeys(_Keys):
     """The settings: every combination of them."""
 
-    rho: _Budgets = Field(description="zCDP budgets: numbers, ranges, names.")
-    prior: Annotated[_Several[_Prior], AfterValidator(_distinct)] = Field(
-        description="Numbers or fractions in (0, 1)."
-    )
+    rho: _Budgets
+    prior: Annotated[_Several[_Prior], AfterValidator(_distinct)]
     sensitivity: Annotated[
         tuple[Budget, ...],
         Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)]),
-    ] = Field(
-        (Budget("add-remove", SENSITIVITIES["add-remove"]),),
-        description="Numbers, add-remove (1) or change-one (the square root of 2).",
-    )
-    noise: Annotated[
-        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(NOISES)]], _Once])
-    ] = Field(NOISES[:1], description="Noise laws.")
-    released: (
+    ] = (Budget("add-remove", SENSITIVITIES["add-remove"]),)
+    noise: Annotated[tuple[str, ...], _names_of(NOISES)] = NOISES[:1]
+    released: (  # released count minus the count of the others
         Annotated[
             Annotated[Span, AfterValidator(Span.numbers), Tag("<span>")]
             | Annotated[_Several[_Released], _Ordered, Tag("<list>")],
             Discriminator(lambda value: "<span>" if isinstance(value, Mapping) else "<list>"),
         ]
         | None
-    ) = Field(None, description="Released count minus the count of the others.")
+    ) = None
 
 
 class LevelKeys(_Keys):
@@ -295,63 +274,39 @@ class LevelKeys(_Keys):
 class GroupKeys(_Keys):
     """The adversary who also reads a group's count and those of the siblings."""
 
-    rho_group: _Budgets = Field(description="Budgets of the count of the group.")
-    group_count: Annotated[_Several[_Count], _Ordered] = Field(
-        description="True counts of the group, the target included."
-    )
-    n_siblings: Annotated[_Several[_Count], _Ordered] = Field(
-        description="Numbers of other blocks in the group."
-    )
-    conditionals: Annotated[
-        tuple[str, ...], Several(read=Annotated[list[Annotated[str, choice(CONDITIONALS)]], _Once])
-    ] = Field(CONDITIONALS[:1], description="Conditionals of the blocks given the group.")
+    rho_group: _Budgets
+    group_count: Annotated[_Several[_Count], _Ordered]  # true ones, the target included
+    n_siblings: Annotated[_Several[_Count], _Ordered]
+    conditionals: Annotated[tuple[str, ...], _names_of(CONDITIONALS)] = CONDITIONALS[:1]
 
 
 class AccountingKeys(_Keys):
     """Settings of the quantity epsilon."""
 
-    delta: Annotated[Fraction, _number(1e-300, 1.0, open_=True)] = Field(
-        description="Probability of failure."
-    )
+    delta: Annotated[Fraction, PlainValidator(_number(1e-300, 1.0, open_=True))]
 
 
 class SimulationKeys(_Keys):
     """An independent check by simulated releases."""
 
-    releases: Annotated[int, Field(ge=2, le=10**9)] = Field(
-        description="Releases for each setting."
-    )
+    releases: Annotated[int, Field(ge=2, le=10**9)]  # for each setting
 
 
 class Document(_Keys):
     """Configuration of a sweep of bayesrisk."""
 
     title: _Text = "Disclosure risk over rho"
-    scenario: Annotated[str, choice(SCENARIOS)] = Field(
-        "characteristics", description="What the adversary wants to know."
-    )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="Seed of the simulation.")
-    settings_per_shard: _Count = Field(
-        16, description="Settings (noise, sensitivity, rho) computed and stored together."
-    )
-    quantities: (
-        Annotated[
-            tuple[str, ...],
-            Several(read=Annotated[list[Annotated[str, choice(QUANTITIES)]], _Once]),
-        ]
-        | None
-    ) = Field(None, description="What is computed; all that the file allows where left out.")
+    scenario: Annotated[str, choice(SCENARIOS)] = "characteristics"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    settings_per_shard: _Count = 16  # settings (noise, sensitivity, rho) computed together
+    #: All that the file allows where they are left out.
+    quantities: Annotated[tuple[str, ...], _names_of(QUANTITIES)] | None = None
     table: TableKeys | None = None
     grid: GridKeys
     levels: LevelKeys | None = None
     hierarchy: GroupKeys | None = None
     accounting: AccountingKeys | None = None
     simulation: SimulationKeys | None = None
-
-
-def json_schema() -> str:
-    """Return the JSON Schema of the document, which an editor can use."""
-    return schema_text(Document, "Sweep of bayesrisk")
 
 
 # -----------------------------------------------------------------------------
@@ -458,12 +413,7 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
         raise DataError(f"{name}: has no column {column!r}; columns: {known}")
     counts = pd.to_numeric(frame[column], errors="coerce")
     bad = counts.isna() | (counts < 0) | (counts != counts.round()) | (counts > 2**52)
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        raise DataError(
-            f"{name}: row {row + 1}, column {column!r}: must be a whole number "
-            f"in [0, 2**52], got {shown(frame[column].iloc[row])}"
-        )
+    check.refuse_row(bad, frame[column], name, column, "be a whole number in [0, 2**52]")
     chosen = counts == 1 if section.targets == "unique" else counts > 0
     others = frame.drop(columns=column).astype(object)
     others = others.where(others.notna(), "").astype(str)
@@ -487,5 +437,4 @@ def _read(name: str, source: str, folder: Path) -> pd.DataFrame:
         raise DataError(f"{name}: must have at most {_MAX_BYTES} bytes")
     if file.suffix == ".parquet":
         return read_frame(file)
-    with open_text(file, name) as lines, named(name, also=(OverflowError,)):
-        return pd.read_csv(lines, dtype=str, keep_default_na=False, compression=None)
+    return text_frame(file, name=name)

@@ -202,7 +202,7 @@ _TWO_LEVELS = (
 
 
 def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
-    """Write figures and ``report.html`` for a finished sweep.
+    """Return ``report.html`` of a finished sweep, written with its figures; it needs no other file.
 
     Parameters
     ----------
@@ -211,11 +211,6 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     progress : callable, optional
         Called with the steps done and all steps: reading, a section for each noise law and
         sensitivity, and writing.
-
-    Returns
-    -------
-    pathlib.Path
-        The page; it needs no other file and no network.
 
     Notes
     -----

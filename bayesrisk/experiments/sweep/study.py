@@ -165,57 +165,24 @@ class SweepStudy(Study):
 
     :func:`load_config` and :func:`parse_config` make one.  A complete run has ``results.csv``.
     Memory: a shard's rows in each worker, and all rows (at most 2**24) at the end.
-
-    Attributes
-    ----------
-    title, scenario : str
-        Title of the report, and the question of the adversary.
-    seed : int
-        Seed of the simulation.
-    targets : tuple of Target
-        People whose risk is computed: label and count of the cell, the target included.
-    rho : tuple of Budget
-        Budgets; the named ones are marked in figures and tables.
-    prior : tuple of Budget
-        Priors, by the text they were written with.
-    sensitivity : tuple of Budget
-        L2 sensitivities (L1 for Laplace noise).
-    noise : tuple of str
-        Noise laws.
-    released : tuple of int
-        Released counts, as differences from the known count.
-    levels : tuple of Budget
-        Levels from the target's upwards, as multiples of the rho of the first.
-    hierarchy : Hierarchy
-        Axes of the adversary who uses two levels; empty where the file has none.
-    quantities : tuple of str
-        Quantities that are computed.
-    delta : float or None
-        Probability of failure for ``epsilon``.
-    releases : int
-        Simulated releases for each setting, or 0.
-    settings_per_shard : int
-        Settings (noise, sensitivity, rho) in a shard.
-    version : str
-        Version of bayesrisk that resolved it.
     """
 
-    title: str
-    scenario: str
-    seed: int
-    targets: tuple[Target, ...]
-    rho: tuple[Budget, ...]
-    prior: tuple[Budget, ...]
-    sensitivity: tuple[Budget, ...]
+    title: str  # of the report
+    scenario: str  # the question of the adversary
+    seed: int  # of the simulation
+    targets: tuple[Target, ...]  # people whose risk is computed
+    rho: tuple[Budget, ...]  # the named ones are marked in figures and tables
+    prior: tuple[Budget, ...]  # by the text they were written with
+    sensitivity: tuple[Budget, ...]  # L2, of Laplace noise L1
     noise: tuple[str, ...]
-    released: tuple[int, ...]
-    levels: tuple[Budget, ...]
-    hierarchy: Hierarchy
+    released: tuple[int, ...]  # counts, as differences from the known count
+    levels: tuple[Budget, ...]  # from the target's upwards, as multiples of the rho of the first
+    hierarchy: Hierarchy  # empty where the file has none
     quantities: tuple[str, ...]
-    delta: float | None
-    releases: int
-    settings_per_shard: int
-    version: str = __version__
+    delta: float | None  # probability of failure for ``epsilon``
+    releases: int  # simulated for each setting, or 0
+    settings_per_shard: int  # settings are (noise, sensitivity, rho)
+    version: str = __version__  # of bayesrisk that resolved it
 
     layout: ClassVar[Layout] = Layout("sweep")  # type: ignore[misc]
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

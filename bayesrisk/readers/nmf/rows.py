@@ -189,25 +189,6 @@ class MeasurementBatch:
     rows: IntArray
 
 
-@displayed
-@dataclass(frozen=True)
-class ConstraintBatch:
-    """Exact statements about one query in some units.
-
-    As a :class:`MeasurementBatch`, but ``values`` are bounds or totals, and ``signs``, shape (n,),
-    say ``=``, ``<=`` or ``>=``: the count stands to the left of it.
-    """
-
-    level: str
-    query: str
-    shape: tuple[int, ...]
-    geocodes: NDArray[np.str_]
-    values: IntArray
-    signs: NDArray[np.str_]
-    file: Path
-    rows: IntArray
-
-
 #: Cells in a batch; the largest row may hold more.
 BATCH_CELLS = 2**20
 _ROW = "#row"  # a column of our own: no column of a file is called so
@@ -476,9 +457,9 @@ class Rows:
 
 
 def rows_of_query(
-    file: Path, columns: Sequence[str], name: str, *, suffix: str, cells: int, most: int
+    file: Path, columns: Sequence[str], query: str, *, cells: int, most: int
 ) -> Iterator[Rows]:
-    """Yield the rows of a query in batches of about ``cells`` cells.
+    """Yield the noisy answers to a query in batches of about ``cells`` cells.
 
     ``most`` is the number of cells of the largest row that a file can hold: it bounds what is
     read at a time, half a batch, whatever the order of the rows.
@@ -486,7 +467,7 @@ def rows_of_query(
     held: list[pa.RecordBatch] = []
     count = 0
     for rows in batches(file, columns, max(1, cells // (2 * most))):
-        keep = pc.equal(rows.queries(suffix)[0], name)
+        keep = pc.equal(rows.queries("_dpq")[0], f"{query}_dpq")
         if pc.sum(keep).as_py() != len(rows):
             rows = rows.where(keep)
         if len(rows):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
 from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups
@@ -93,13 +94,12 @@ def draw_spine(
         check.integer(pair[1], name, lower=least, upper=999)
     if sizes["block_groups"][1] > _MOST_UNITS_OF_A_KIND:
         raise ArgumentError(f"block_groups must be <= 9, got {sizes['block_groups'][1]}")
-    states = check.texts(states, "states")
-    found = sorted(set(states))
-    for state in found:
-        if len(state) != 3 or not state.isdigit() or state[0] not in "01":
-            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
+    found = sorted(set(check.texts(states, "states")))
     if not found or len(found) != len(states):
         raise ArgumentError(f"states must be different, at least one, got {shown(list(states))}")
+    for state in found:
+        if not re.fullmatch("[01][0-9]{2}", state):
+            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
 
     def some(name: str) -> int:
         least, most = sizes[name]
@@ -114,16 +114,12 @@ def draw_spine(
             public = f"{2 * county - 1 + 100 * int(state[0]):03d}"
             for tract in range(1, some("tracts") + 1):
                 for group in range(1, some("block_groups") + 1):
-                    n_blocks = 1 if first else some("blocks")
-                    first = False
-                    spine = f"{state}10{public}1{tract:04d}{group:02d}"
-                    for block in range(n_blocks):
-                        groups.append(spine)
-                        numbers.append(f"{state[1:]}{public}{100 * tract:06d}{group}{block:03d}")
+                    n_blocks, first = 1 if first else some("blocks"), False
+                    groups += [f"{state}10{public}1{tract:04d}{group:02d}"] * n_blocks
+                    place = f"{state[1:]}{public}{100 * tract:06d}{group}"
+                    numbers += [f"{place}{block:03d}" for block in range(n_blocks)]
     blocks = np.sort(block_geocode(groups, numbers))
-    geocodes: dict[str, NDArray[np.str_]] = {}
-    for level in _LEVELS[1:]:
-        geocodes[level] = np.unique(blocks.astype(f"U{SPINE_WIDTHS[level]}"))
+    geocodes = {name: np.unique(blocks.astype(f"U{SPINE_WIDTHS[name]}")) for name in _LEVELS[1:]}
     parent = {
         lower: np.searchsorted(geocodes[upper], geocodes[lower].astype(f"U{SPINE_WIDTHS[upper]}"))
         for upper, lower in pairwise(_LEVELS[1:])
@@ -151,10 +147,9 @@ def _profile() -> FloatArray:
 
 def draw_counts(n_blocks: int, universe: Universe, rng: np.random.Generator) -> IntArray:
     """Draw histograms of blocks: some empty, the others with few cells that hold most people."""
-    person = universe.name == "pl94-person"
-    mean = _MEAN_PEOPLE if person else _MEAN_UNITS
+    mean = _MEAN_PEOPLE if universe.name == "pl94-person" else _MEAN_UNITS
     size = np.where(rng.random(n_blocks) < _EMPTY, 0, rng.geometric(1.0 / mean, n_blocks))
-    if not person:
+    if universe.name != "pl94-person":
         occupied = rng.binomial(size, _OCCUPIED)
         return np.stack([size - occupied, occupied], axis=1)
     shares = _profile()
@@ -174,16 +169,9 @@ _FACILITY = 99_999  # upper bound of the people in one facility
 class SyntheticMeasurements:
     """A noisy measurement file that was written, and what only its writer knows.
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder, for ``NoisyMeasurements.open``.
-    geocodes : mapping of str to ndarray of str
-        Units of each level, sorted.
-    counts : mapping of str to ndarray of int64, shape (units, cells)
-        True histograms of each level.
-    rho : mapping of (str, str) to ndarray of Fraction
-        For a level and a query, the budget that each unit's answer has; 0 where there is none.
+    ``folder`` is for ``NoisyMeasurements.open``; ``geocodes`` are the units of each level, sorted;
+    ``counts`` the true histograms of each level, shape (units, cells); ``rho`` has for a level and
+    a query the budget of each unit's answer, 0 where there is none.
     """
 
     folder: Path
@@ -276,11 +264,6 @@ def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
             )
 
 
-def _free(folder: Path) -> None:
-    if folder.exists():
-        raise OutputError(f"{folder}: exists already; choose another name")
-
-
 def _measure(
     spine: SyntheticSpine,
     universe: Universe,
@@ -322,33 +305,24 @@ def _constraints(
     level: str,
 ) -> list[pa.Table]:
     """Return the constraints of some units: what the 2020 system held fixed."""
-    person = universe.name == "pl94-person"
-    statements: list[tuple[str, str, dict[str, str], list[int], IntArray]] = []
-    every = dict.fromkeys(universe.axes, "*")
-    one = [1] * len(universe.axes)
-    if not person or level in ("US", "State"):
-        total = counts.sum(axis=1, keepdims=True)
-        statements.append(("total_con", "=", every, one, total))
-    if person:
-        nobody = np.zeros((len(geocodes), 1), dtype=np.int64)
-        nursing = {**every, "hhgq": "gqNursingTotal", "votingage": "nonvoting"}
-        statements.append(("nurse_nva_0_con", "=", nursing, one, nobody))
-        by_type, shape = {**every, "hhgq": "hhgq"}, [8, 1, 1, 1]
-        least = np.where(np.arange(8) > 0, facilities, 0)
-        statements.append(("hhgq_total_lb_con", ">=", by_type, shape, least))
-        statements.append(("hhgq_total_ub_con", "<=", by_type, shape, _FACILITY * facilities))
+    n, every, one = len(geocodes), dict.fromkeys(universe.axes, "*"), [1] * len(universe.axes)
+
+    def stated(
+        name: str, sign: str, answers: dict[str, str], shape: list[int], values: IntArray
+    ) -> pa.Table:
+        signs: dict[str, Any] = {"sign": [sign] * n, "variance": [0.0] * n}
+        return _rows(universe, f"{name}_con", every | answers, shape, geocodes, values, **signs)
+
+    total = stated("total", "=", {}, one, counts.sum(axis=1, keepdims=True))
+    if universe.name != "pl94-person":
+        return [total]
+    nursing = {"hhgq": "gqNursingTotal", "votingage": "nonvoting"}
+    by_type, shape = {"hhgq": "hhgq"}, [8, 1, 1, 1]
     return [
-        _rows(
-            universe,
-            name,
-            answers,
-            shape,
-            geocodes,
-            values,
-            sign=[sign] * len(geocodes),
-            variance=[0.0] * len(geocodes),
-        )
-        for name, sign, answers, shape, values in statements
+        *([total] if level in ("US", "State") else []),
+        stated("nurse_nva_0", "=", nursing, one, np.zeros((n, 1), dtype=np.int64)),
+        stated("hhgq_total_lb", ">=", by_type, shape, np.where(np.arange(8) > 0, facilities, 0)),
+        stated("hhgq_total_ub", "<=", by_type, shape, _FACILITY * facilities),
     ]
 
 
@@ -373,7 +347,7 @@ def write_nmf(
     block_groups: tuple[int, int] = (1, 3),
     blocks: tuple[int, int] = (1, 4),
 ) -> SyntheticMeasurements:
-    """Write a small noisy measurement file in the form of the 2020 redistricting data.
+    """Return a small noisy measurement file, written in the form of the 2020 redistricting data.
 
     Invented people in invented blocks (state codes 57 and 58 belong to no state), the queries of
     the budget at all six levels with exact discrete Gaussian noise, and the constraints.  As in
@@ -384,7 +358,7 @@ def write_nmf(
     Parameters
     ----------
     folder : path-like
-        Folder to make; it must not exist.
+        Folder to make, new or empty.
     rng : int, Generator or SeedSequence
         Source of randomness; the same seed gives the same bytes.
     universe : {"person", "unit"}, default "person"
@@ -399,11 +373,6 @@ def write_nmf(
     tracts, block_groups, blocks : tuple of int
         Least and most tracts in a county, block groups in a tract, blocks in a group.  The first
         group of a state has one block, whatever these say.
-
-    Returns
-    -------
-    SyntheticMeasurements
-        Folder, units and true counts.
 
     Examples
     --------
@@ -424,14 +393,14 @@ def write_nmf(
         raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
     root = check.path(folder, "folder")
     with _files.explained(root):
-        _free(root)
+        _files.new_folder(root)
     counts = {"Block": draw_counts(spine.geocodes["Block"].size, histogram, generator_)}
     facilities = {"Block": _facilities(counts["Block"], histogram)}
     for lower, upper in zip(spine.levels[:0:-1], spine.levels[-2::-1], strict=True):
         counts[upper] = spine.add_up(counts[lower], lower)
         facilities[upper] = spine.add_up(facilities[lower], lower)
     spent: dict[tuple[str, str], NDArray[np.object_]] = {}
-    with _files.whole_folder(root, _free) as made:
+    with _files.whole_folder(root, _files.new_folder) as made:
         for level in spine.levels:
             queries = list(dict.fromkeys(table["query"]))
             rho = {query: _spent(spine, table, level, query) for query in queries}

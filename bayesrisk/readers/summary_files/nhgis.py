@@ -1,7 +1,6 @@
 """Tables of the 2010 and 2020 Censuses as NHGIS delivers them: CSV files and their codebooks."""
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import split_line
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, CodebookWarning, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.readers.summary_files.segments import (
     DHC,
     PL94,
@@ -54,27 +53,6 @@ _BYTES = 2**24  # a codebook is text for people; a longer one is none
 DATASETS = MappingProxyType(
     {"sf1": ("2010_SF1a", "ds172"), "pl": ("2020_PL94171", "ds248"), "dhc": ("2020_DHCa", "ds258")}
 )
-# First table and first code of each run: codes count A to Z and then 0 to 9 in their last place.
-# Seen in published programs: P1, P3, P5, P12, P16, P18, P28, P16A to G and H, P28A to H, H1, H3,
-# H4; the others follow by their order, which is why a codebook comes first.
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_RUNS = (
-    ("H7V", [f"P{i}" for i in range(1, 29)]),
-    ("H9A", [f"P12{letter}" for letter in "ABCDEFGHI"]),
-    ("H9S", [f"P16{letter}" for letter in "ABCDEFGH"]),
-    ("IAJ", [f"P28{letter}" for letter in "ABCDEFGH"]),
-    ("IFC", [f"H{i}" for i in range(1, 16)]),
-)
-
-
-def built_in_columns() -> dict[str, str]:
-    """Return the NHGIS code of tables of the 2010 block data set, as far as it is known."""
-    found = {}
-    for code, tables in _RUNS:
-        start = 36 * _DIGITS.index(code[1]) + _DIGITS.index(code[2])
-        for place, table in enumerate(tables, start):
-            found[table] = code[0] + _DIGITS[place // 36] + _DIGITS[place % 36]
-    return found
 
 
 class Codebook(NamedTuple):
@@ -84,17 +62,10 @@ class Codebook(NamedTuple):
     of the agency; ``dataset`` has what it calls the data set, such as ds172 and 2010_SF1a.
     """
 
-    codes: Mapping[str, str] = MappingProxyType({})
-    sources: Sequence[str] = ()
-    year: str | None = None
-    dataset: Sequence[str | None] = ()
-
-
-def codebook_of(source: Source) -> Source | None:
-    """Return the codebook that stands beside a data file, in its folder or archive."""
-    wanted = source.base.removesuffix(".csv") + "_codebook.txt"
-    others = list_sources(source.path if source.member is not None else source.path.parent)
-    return next((other for other in others if other.base == wanted), None)
+    codes: Mapping[str, str]
+    sources: Sequence[str]
+    year: str | None
+    dataset: Sequence[str | None]
 
 
 def read_codebook(source: Source) -> Codebook:
@@ -218,22 +189,26 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     header = header_of(source)
     if "GISJOIN" not in header:
         raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
-    book = codebook_of(source) if codebook is None else list_sources(codebook)[0]
-    about = Codebook() if book is None else read_codebook(book)
+    wanted = source.base.removesuffix(".csv") + "_codebook.txt"
+    beside = codebook or (source.path if source.member is not None else source.path.parent)
+    books = list_sources(beside)
+    book = next((b for b in books if codebook is not None or b.base == wanted), None)
+    if book is None:
+        raise DataError(
+            f"{source.name}: has no codebook beside it (..._codebook.txt), without which its "
+            "columns are not known"
+        )
+    about = read_codebook(book)
     dataset = tuple(dict.fromkeys(t for t in (*about.dataset, candidate.dataset) if t is not None))
-    first, second = _first_rows(source, header)
+    with source.open() as stream:
+        lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)][1:]
+    first, second = (
+        dict(zip(header, split_line(line, source.name), strict=False)) for line in lines
+    )
     years = (row["YEAR"].strip() for row in (first, second) if _is_place(row) and "YEAR" in row)
     year = next(years, None) or candidate.year or about.year or "2010"
     product = _product(source, year, dataset, about.sources)
-    codes = _built_in(source, product) if book is None else about.codes
-    return Extract(source, header, first, codes, product, dataset)
-
-
-def _first_rows(source: Source, header: list[str]) -> list[dict[str, str]]:
-    """Return the first two lines below the header."""
-    with source.open() as stream:
-        lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)]
-    return [dict(zip(header, split_line(line, source.name), strict=False)) for line in lines[1:]]
+    return Extract(source, header, first, about.codes, product, dataset)
 
 
 def _is_place(row: dict[str, str]) -> bool:
@@ -254,21 +229,6 @@ def _product(source: Source, year: str, dataset: tuple[str, ...], tables: Sequen
         f"{source.name}: is of {year[:20]}, data set {', '.join(dataset) or 'unknown'}{listed}"
         f"{more}, which is not read; {_SUPPORTED}"
     )
-
-
-def _built_in(source: Source, product: Product) -> dict[str, str]:
-    if product is not SF1:
-        raise DataError(
-            f"{source.name}: has no codebook beside it (..._codebook.txt), without which the "
-            f"columns of {product.year} are not known"
-        )
-    warnings.warn(
-        f"{source.name}: has no codebook beside it; the codes known for the 2010 block data set "
-        "are used",
-        CodebookWarning,
-        stacklevel=5,
-    )
-    return built_in_columns()
 
 
 def files_of(
@@ -372,7 +332,7 @@ def iter_nhgis(
     on_error: str = "refuse",
     chunk: int = CHUNK,
 ) -> Iterator[PublishedTables]:
-    """Read tables of an NHGIS extract of the 2010 or 2020 Census, some places at a time.
+    """Yield tables of an NHGIS extract of the 2010 or 2020 Census, some places at a time.
 
     Parameters
     ----------
@@ -385,8 +345,7 @@ def iter_nhgis(
         file (``pl94-tables``) or the DHC (``dhc-block``) from extracts of 2020.
     codebook : path-like, optional
         The codebook of a single CSV file; by default the file beside it whose name ends in
-        ``_codebook.txt``.  Without one, codes known for the 2010 block data set are used, with a
-        ``CodebookWarning``; of 2020 a codebook is needed.
+        ``_codebook.txt``.
     dataset : str, optional
         Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
     state : str, optional
@@ -398,36 +357,11 @@ def iter_nhgis(
     chunk : int, optional
         Places in memory at a time.
 
-    Yields
-    ------
-    PublishedTables
-        Tables of different places; at least one piece.
-
-    Raises
-    ------
-    ArgumentError
-        If the workload has a cell that is no count of the data set, a level that NHGIS does not
-        deliver, or another geography.
-    DataError
-        If the extract is a time series, of fixed width, or of another year, a table or column is
-        missing or there twice, a place is of another level, is there twice or disagrees
-        with its state, county, tract or block, a count is no whole number from 0 and ``on_error``
-        is ``"refuse"``, or the cells of a table do not add up to its total.
-
     Warns
     -----
-    CodebookWarning
-        If there is no codebook.
     DataWarning
         At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
         column and reason.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_nhgis("nhgis0001_csv.zip", workload=Workload.named("sf1-block")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: nhgis0001_csv.zip: no such file
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = Faults(on_error)
@@ -437,54 +371,42 @@ def iter_nhgis(
     if codebook is not None:
         check.path(codebook, "codebook")
     candidates = candidates_of(path, codebook)
-    for level in workload.levels:
-        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
-        yield from _level_pieces(chosen, workload, level, place, rows, faults)
-    faults.warn(str(path))
-
-
-def _level_pieces(
-    chosen: Sequence[Extract],
-    workload: Workload,
-    level: str,
-    state: str | None,
-    chunk: int,
-    faults: Faults,
-) -> Iterator[PublishedTables]:
-    """Yield the tables of one level, from files whose rows are the same places."""
-    columns = [columns_of(extract, workload, level) for extract in chosen]
-    readers = [
-        _pieces(extract, names, chunk, faults)
-        for extract, names in zip(chosen, columns, strict=True)
-    ]
-    first = chosen[0]
-    seen: list[IntArray] = []
     # Of other levels there are no places.
     nowhere = {name: np.zeros(0, dtype="<U15") for name in workload.levels}
     nothing = {k: np.zeros((0, len(t.cells)), np.int64) for k, t in workload.tables.items()}
-    for pieces in zip_longest(*readers):
-        sizes = [0 if piece is None else len(piece) for piece in pieces]
-        for extract, size in zip(chosen, sizes, strict=True):
-            if size != sizes[0]:
-                raise DataError(
-                    f"{extract.name}: must have the places of {first.name}, has another number of "
-                    "rows"
-                )
-        held = [piece for piece in pieces if piece is not None]
-        geoids = _geoids(held[0], level, state, first.product.year)
-        counts: dict[tuple[str, str], IntArray] = {}
-        missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
-        for piece, extract, names in zip(held, chosen, columns, strict=True):
-            if extract is not first:
-                found = _geoids(piece, level, state, extract.product.year)
-                piece.check("GISJOIN", geoids == found, f"the place of this row in {first.name}")
-            for key, cells in names.items():
-                table = workload.tables[key]
-                counts[key], missing[key] = table_counts(piece, cells, table, faults)
-        seen.append(geoids.astype(np.int64))
-        check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
-        yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
-    check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+    for level in workload.levels:
+        # The rows of the files of a level are the same places.
+        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
+        columns = [columns_of(extract, workload, level) for extract in chosen]
+        both = list(zip(chosen, columns, strict=True))
+        readers = [_pieces(extract, names, rows, faults) for extract, names in both]
+        first = chosen[0]
+        seen: list[IntArray] = []
+        for pieces in zip_longest(*readers):
+            sizes = [0 if piece is None else len(piece) for piece in pieces]
+            for extract, size in zip(chosen, sizes, strict=True):
+                if size != sizes[0]:
+                    raise DataError(
+                        f"{extract.name}: must have the places of {first.name}, has another "
+                        "number of rows"
+                    )
+            held = [piece for piece in pieces if piece is not None]
+            geoids = _geoids(held[0], level, place, first.product.year)
+            counts: dict[tuple[str, str], IntArray] = {}
+            missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
+            for piece, (extract, names) in zip(held, both, strict=True):
+                if extract is not first:
+                    found = _geoids(piece, level, place, extract.product.year)
+                    rule = f"the place of this row in {first.name}"
+                    piece.check("GISJOIN", geoids == found, rule)
+                for key, cells in names.items():
+                    table = workload.tables[key]
+                    counts[key], missing[key] = table_counts(piece, cells, table, faults)
+            seen.append(geoids.astype(np.int64))
+            check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
+            yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
+        check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+    faults.warn(str(path))
 
 
 def _pieces(
@@ -514,17 +436,12 @@ def read_nhgis(
     state: str | None = None,
     on_error: str = "refuse",
 ) -> PublishedTables:
-    r"""Read tables of an NHGIS extract of the 2010 or 2020 Census into memory.
+    r"""Return the tables of an NHGIS extract of the 2010 or 2020 Census, at every place there.
 
     Parameters
     ----------
     path, workload, codebook, dataset, state, on_error
         As for :func:`iter_nhgis`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of the file.
 
     Examples
     --------

@@ -26,7 +26,6 @@ from bayesrisk.readers.text.source import Source, find_source, first_lines
 from bayesrisk.readers.text.tables import (
     STATES,
     Faults,
-    Lines,
     Piece,
     TextForm,
     check_distinct,
@@ -162,10 +161,10 @@ def _column_names(source: Source, delimiter: str, first: tuple[str, ...], least:
     return [*first, *(str(number) for number in range(len(first) + 1, held + 1))]
 
 
-def _header_pieces(source: Source, year: int) -> Iterable[Piece | Lines]:
+def _header_pieces(source: Source, year: int) -> Iterable[Piece]:
     """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
     if year == 2010:
-        return line_pieces(source, WIDE_FIELDS, _BYTES)
+        return (lines.piece(WIDE_FIELDS) for lines in line_pieces(source, _BYTES))
     return csv_pieces(
         source,
         _column_names(source, "|", FIELDS, len(FIELDS)),
@@ -214,7 +213,7 @@ def read_header(product: "Product", source: Source, levels: tuple[str, ...]) -> 
     return Header(levels, record[order], level[order], code[order])
 
 
-def _codes(chosen: Piece | Lines, level: str, state: str | None) -> IntArray:
+def _codes(chosen: Piece, level: str, state: str | None) -> IntArray:
     """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
@@ -459,7 +458,7 @@ class _Segment:
         """Return rows up to the last of some records, and which row is of which record (or -1)."""
         last = int(records[-1])
         held = [] if self._piece is None else [self._piece]
-        while not held or not len(held[-1]) or _last_record(held[-1]) < last:
+        while not held or not len(held[-1]) or held[-1].table["LOGRECNO"][-1].as_py() < last:
             following = next(self.pieces, None)
             if following is None:
                 break
@@ -475,10 +474,6 @@ class _Segment:
         inside = row < cut
         found[inside] = taken[row[inside]] == records[inside]
         return Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(found, row, -1)
-
-
-def _last_record(piece: Piece) -> int:
-    return int(piece.table.column("LOGRECNO")[len(piece) - 1].as_py())
 
 
 def _piece(
@@ -514,7 +509,7 @@ def _piece(
 def iter_sf1(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2010 Summary File 1, some places at a time.
+    """Yield tables of a state's 2010 Summary File 1, some places at a time; at least one piece.
 
     Parameters
     ----------
@@ -531,18 +526,6 @@ def iter_sf1(
     chunk : int, optional
         Records of places in memory at a time.
 
-    Yields
-    ------
-    PublishedTables
-        Tables of different places; at least one piece.
-
-    Raises
-    ------
-    DataError
-        If a file is missing, a line broken, a place there twice, in another state or without its
-        counts, a count negative and ``on_error`` is ``"refuse"``, or the cells of a table do not
-        add up to its total.
-
     Warns
     -----
     DataWarning
@@ -554,29 +537,17 @@ def iter_sf1(
     Memory grows with the number of records (17 bytes for each place of the state) and with
     ``chunk``.  Where a workload holds all leaves of a table, their sum must be the published total:
     columns that moved do not pass.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_sf1("al2010.sf1.zip", workload=Workload.named("sf1-block")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: al2010.sf1.zip: no such file
     """
     yield from _tables(SF1, path, workload, chunk, on_error)
 
 
 def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2010 Summary File 1 into memory.
+    r"""Return tables of a state's 2010 Summary File 1, at every place of the workload's levels.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_sf1`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------
@@ -598,7 +569,7 @@ def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
 def iter_pl94(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
+    """Yield tables of a state's 2020 redistricting file (P.L. 94-171), some places at a time.
 
     Parameters
     ----------
@@ -606,39 +577,22 @@ def iter_pl94(
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.pl.zip``, and the tables are
         those of ``pl94-tables`` (P1 to P5) or ``pl94-unit-tables`` (H1), or some of them.
 
-    Yields
-    ------
-    PublishedTables
-        As from :func:`iter_sf1`.
-
     Notes
     -----
     Summary levels 040, 050, 140, 150 and 750 (state, county, tract, block group, block), whole
     places only (geographic component and variant ``00``).  A count that the file does not publish
     at a level (``.``) is refused.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_pl94("vt2020.pl.zip", workload=Workload.named("pl94-tables")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: vt2020.pl.zip: no such file
     """
     yield from _tables(PL94, path, workload, chunk, on_error)
 
 
 def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2020 redistricting file into memory.
+    r"""Return tables of a state's 2020 redistricting file, at every place of the workload's levels.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_pl94`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------
@@ -661,7 +615,9 @@ def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse")
 def iter_dhc(
     path: str | Path, *, workload: Workload, on_error: str = "refuse", chunk: int = CHUNK
 ) -> Iterator[PublishedTables]:
-    """Read tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+    """Yield tables of a state's 2020 Demographic and Housing Characteristics File, some at a time.
+
+    Summary levels 040, 050, 140, 150 and 100 (blocks).
 
     Parameters
     ----------
@@ -669,34 +625,17 @@ def iter_dhc(
         As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``, and the tables
         are those of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
         PCT12A to PCT12O), or some of them.  Other tables are refused by name.
-
-    Yields
-    ------
-    PublishedTables
-        As from :func:`iter_sf1`, of summary levels 040, 050, 140, 150 and 100 (blocks).
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Workload
-    >>> next(iter_dhc("vt2020.dhc.zip", workload=Workload.named("dhc-block")))
-    Traceback (most recent call last):
-    bayesrisk.exceptions.DataError: vt2020.dhc.zip: no such file
     """
     yield from _tables(DHC, path, workload, chunk, on_error)
 
 
 def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") -> PublishedTables:
-    r"""Read tables of a state's 2020 Demographic and Housing Characteristics File into memory.
+    r"""Return tables of a state's 2020 Demographic and Housing Characteristics File at every place.
 
     Parameters
     ----------
     path, workload, on_error
         As for :func:`iter_dhc`.
-
-    Returns
-    -------
-    PublishedTables
-        Counts at every place of these levels.
 
     Examples
     --------

@@ -3,16 +3,14 @@
 Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
 at most 200 times as long as its compressed form: no census file comes near either bound.  Members
 are packed by DEFLATE, as published ones are, or not at all: of other methods a few bytes can
-unpack to gigabytes at once.  The directory of an archive, which the standard library loads whole,
-is 1 MiB long at most: 22,795 members.
+unpack to gigabytes at once.
 """
 
 import gzip
-import io
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -23,14 +21,11 @@ import pyarrow.csv
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import TextStream, check_ratio
-from bayesrisk._files.text import check_held
 from bayesrisk._files.text import named as named
 from bayesrisk.exceptions import ArgumentError, DataError, MissingDependencyError
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
-#: Bytes of the directory of an archive with its end: each member takes 46 and its name.
-MAX_DIRECTORY = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
 # How files begin that are no text, whatever they are called, and what to do.
@@ -44,35 +39,12 @@ _OTHERS = {
 }
 
 
-class _Measured(io.BufferedReader):
-    """A file of which no more than ``left`` bytes are read, until that is None."""
-
-    left: int | None = MAX_DIRECTORY
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return at most ``size`` bytes, all by default."""
-        if self.left is None:
-            return super().read(size)
-        asked = self.left + 1 if size is None or size < 0 else min(size, self.left + 1)
-        data = super().read(asked)
-        self.left -= len(data)
-        if self.left < 0:
-            raise ValueError(f"its directory must be at most {MAX_DIRECTORY} bytes long, got more")
-        return data
-
-
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a ZIP archive whose directory is short.
-
-    What the archive says of its directory's length is not looked at: of all that is read until the
-    directory is known, by whatever record of its end, the bytes are counted.
-    """
-    with ExitStack() as stack:
-        with named(str(path)):
-            stream = stack.enter_context(_Measured(path.open("rb", buffering=0)))
-            archive = stack.enter_context(zipfile.ZipFile(stream))
-        stream.left = None
+    """Open a ZIP archive."""
+    with named(str(path)):
+        archive = zipfile.ZipFile(path)
+    with archive:
         yield archive
 
 
@@ -156,23 +128,6 @@ def list_sources(path: str | Path) -> list[Source]:
             return [Source(place, info.filename) for info in members if not info.is_dir()]
 
 
-def check_length(path: str | Path) -> None:
-    """Refuse a file, or an archive, whose text is known to be too long to be held.
-
-    Of what is compressed by itself only the shortest length is known, its own; what is not there,
-    or is a folder, is for others to look at.
-    """
-    place = check.path(path, "path")
-    with named(str(place)):
-        if not place.is_file():
-            return
-        check_held(str(place), place.stat().st_size)
-        if place.suffix.lower() == ".zip":
-            with open_archive(place) as archive:
-                for info in archive.infolist():
-                    check_held(f"{place}/{info.filename}", info.file_size)
-
-
 def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
     """Return the only file below ``path`` whose own name matches."""
     found = list_sources(path)
@@ -232,7 +187,6 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
             f"{source.name}: an Excel workbook needs openpyxl: pip install 'bayesrisk[excel]', or "
             "save it as CSV"
         ) from error
-    check_length(source.path)
     with open_archive(source.path) as archive:
         for info in archive.infolist():
             _member(archive, info.filename, f"{source.name}/{info.filename}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +26,10 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import WithoutComments, csv_tables, header_fields, split_line
 from bayesrisk._files.text import MISSING, all_of, shown
 from bayesrisk._validation import ByteArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, DataWarning
-from bayesrisk.readers.text.source import Source, blocks, check_length, first_lines, named
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning
+from bayesrisk.readers.text.source import Source, blocks, first_lines, named
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
+from bayesrisk.tables.records import record_pieces
 
 #: Rows in memory at a time, where the caller does not say.
 CHUNK = 2**18
@@ -43,6 +45,7 @@ class Piece:
     start: int
     table: pa.Table
     places: IntArray | None = None  # of the rows after ``start``, where they are not all
+    unit: str = "row"  # what messages call one
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -50,11 +53,9 @@ class Piece:
     def fail(self, column: str, row: int, rule: str) -> DataError:
         """Return the error for a value that breaks ``rule``."""
         value = self.table.column(column)[row].as_py()
-        place = row if self.places is None else int(self.places[row])
-        return DataError(
-            f"{self.name}: row {self.start + place + 1}, column {column!r}: must be {rule}, "
-            f"got {shown(value)}"
-        )
+        place = self.start + (row if self.places is None else int(self.places[row]))
+        where = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
+        return DataError(f"{where}: must be {rule}, got {shown(value)}")
 
     def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
         """Raise for the first row that is not good."""
@@ -64,6 +65,8 @@ class Piece:
     def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
         """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
         values = self.table.column(column)
+        if self.unit == "line":  # where blanks fill a field up on the left
+            values = pc.utf8_ltrim(values, " ")
         rule = rule or f"a whole number in [{low}, {high}]"
         if values.null_count:
             raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
@@ -213,13 +216,6 @@ def header_of(source: Source, *, delimiter: str = ",", comment: str | None = Non
     return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
 
 
-def blank_columns(line: bytes, source: Source, delimiter: str = ",") -> int:
-    """Return the number of columns without a name at the end of a header line."""
-    text = line.decode("utf-8", errors="replace").rstrip("\n")
-    fields = split_line(text, source.name, delimiter)
-    return len(fields) - max((i + 1 for i, field in enumerate(fields) if field.strip()), default=0)
-
-
 @dataclass(frozen=True)
 class TextForm:
     """The form of columns of text.
@@ -256,7 +252,10 @@ def csv_pieces(
     above, blank = 0, form.blank
     if form.header:
         comments, line = first_lines(source, form.comment)
-        above, blank = comments + 1, blank_columns(line, source, delimiter)
+        text = line.decode("utf-8", errors="replace").rstrip("\n")
+        fields = split_line(text, source.name, delimiter)
+        named_fields = [i for i, field in enumerate(fields, 1) if field.strip()]
+        above, blank = comments + 1, len(fields) - max(named_fields, default=0)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
     plain = replace(form, kind=pa.string())
     again = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
@@ -329,98 +328,45 @@ def digit_matrix(code: IntArray, width: int) -> ByteArray:
 
 # Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
 
-_NEWLINE, _BLANK = 10, 32
-_DIGITS = 18  # of a number that fits in 64 bits, whatever they are
+_NEWLINE = 10
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Some lines of a file of fixed width, with the methods of a :class:`Piece`.
-
-    ``fields`` are the columns by name: the first character, from 0, and the one after the last.
-    """
+class Lines(NamedTuple):
+    """Some lines of a file of fixed width."""
 
     name: str
     before: int
     buffer: ByteArray
     starts: IntArray
     lengths: IntArray
-    fields: Mapping[str, tuple[int, int]]
-    rows: IntArray
 
-    def __len__(self) -> int:
-        return self.rows.size
-
-    def take(self, rows: IntArray) -> "Lines":
-        """Return some of the lines; messages tell their own numbers."""
-        return replace(self, rows=self.rows[rows])
-
-    def text(self, column: str) -> ByteArray:
-        """Return a column, a row of characters each."""
-        start, stop = self.fields[column]
-        short = self.lengths[self.rows] < stop
+    def text(self, start: int, stop: int, rows: IntArray) -> ByteArray:
+        """Return a column of some lines, a row of characters each."""
+        short = self.lengths[rows] < stop
         if short.any():
-            row = int(self.rows[np.argmax(short)])
+            row = int(rows[np.argmax(short)])
             raise DataError(
                 f"{self.name}: line {self.before + row + 1}: must have at least {stop} "
                 f"characters, got {self.lengths[row]}"
             )
-        if self.rows.size == 0:
+        if rows.size == 0:
             return np.zeros((0, stop - start), dtype=np.uint8)
         # A view of every window of that width; rows are picked from it in one pass.
         windows = np.lib.stride_tricks.sliding_window_view(self.buffer, stop - start)
-        picked: ByteArray = windows[self.starts[self.rows] + start]
+        picked: ByteArray = windows[self.starts[rows] + start]
         return picked
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
-        """Raise for the first line that is not good."""
-        if not good.all():
-            row = int(np.argmin(good))
-            text = self.take(np.array([row])).text(column).tobytes().decode("latin-1")
-            raise DataError(
-                f"{self.name}: line {self.before + int(self.rows[row]) + 1}, column {column!r}: "
-                f"must be {rule}, got {shown(text)}"
-            )
-
-    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
-        """Return which values are a text."""
-        wanted = np.frombuffer(text.encode(), dtype=np.uint8)
-        same: NDArray[np.bool_] = (self.text(column) == wanted).all(axis=1)
-        return same
-
-    def matrix(self, column: str, width: int) -> ByteArray:
-        """Return a column of digits, a row of characters each."""
-        field = self.text(column)
-        self.check(column, all_digits(field), f"{width} digits")
-        return field
-
-    def whole(self, column: str, low: int, high: int) -> IntArray:
-        """Return a column of whole numbers, filled up on the left with blanks or zeros."""
-        value, good = parse_whole(self.text(column))
-        good &= (value >= low) & (value <= high)
-        self.check(column, good, f"a whole number in [{low}, {high}]")
-        return value
+    def piece(self, fields: Mapping[str, tuple[int, int]], rows: IntArray | None = None) -> Piece:
+        """Return columns of some lines: the first character, from 0, and the one after the last."""
+        rows = np.arange(self.starts.size) if rows is None else rows
+        cut = {name: self.text(start, stop, rows) for name, (start, stop) in fields.items()}
+        # What is no ASCII is no code of these files, and must not become broken text.
+        columns = {name: texts(np.where(m < 128, m, ord("?")).astype(np.uint8))
+                   for name, m in cut.items()}  # fmt: skip
+        return Piece(self.name, self.before, pa.table(columns), rows, "line")
 
 
-def parse_whole(field: ByteArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return numbers without sign, and which fields are one: blanks stand only on the left."""
-    digit = field - np.uint8(_ASCII_ZERO)
-    numeric = digit <= 9
-    blank = field == _BLANK
-    good = (numeric | blank).all(axis=1) & numeric[:, -1]
-    if blank.any():
-        good &= ~(blank[:, 1:] & numeric[:, :-1]).any(axis=1)
-    # What has more digits than a number of 64 bits is none, but for zeros in front.
-    good &= ~(numeric & (digit > 0))[:, :-_DIGITS].any(axis=1)
-    value = np.zeros(len(field), dtype=np.int64)
-    for place in range(field.shape[1]):
-        value = value * 10 + np.where(numeric[:, place], digit[:, place], 0)
-    return value, good
-
-
-def line_pieces(
-    source: Source, fields: Mapping[str, tuple[int, int]], size: int
-) -> Iterator[Lines]:
+def line_pieces(source: Source, size: int) -> Iterator[Lines]:
     """Yield the lines of a file in pieces of about ``size`` bytes."""
     before = empty = 0
     for block in blocks(source, size):
@@ -434,8 +380,7 @@ def line_pieces(
         # Lines at the end of a file may be empty.
         empty += ends.size - last
         if last:
-            rows = np.arange(last)
-            yield Lines(source.name, before, buffer, starts[:last], lengths[:last], fields, rows)
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
         before += ends.size
 
 
@@ -444,13 +389,7 @@ def line_pieces(
 
 def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""
-    try:
-        pieces = iter([records] if isinstance(records, Records) else records)
-    except TypeError as error:
-        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
-    for piece in pieces:
-        if not isinstance(piece, Records):
-            raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
+    for piece in record_pieces(records):
         if piece.schema.name != schema:
             raise ArgumentError(
                 f"records must have the schema {schema!r}, got {shown(piece.schema.name)}"
@@ -459,12 +398,7 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
 
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file, at least one, as one.
-
-    A file too long to be held is refused: before it is read, where the length of the text is
-    known, else when it has become too long.
-    """
-    check_length(path)
+    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
     held = all_of(pieces, lambda piece: int(piece.table.nbytes), str(path))
     if len(held) == 1:
         return held[0]
@@ -609,7 +543,7 @@ def known_states(matrix: ByteArray) -> NDArray[np.bool_]:
     return known
 
 
-def check_state(piece: Piece | Lines, column: str, codes: ByteArray, state: str | None) -> None:
+def check_state(piece: Piece, column: str, codes: ByteArray, state: str | None) -> None:
     """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
     piece.check(column, known_states(codes), "in a state or Puerto Rico")
     if state is not None:

@@ -11,7 +11,7 @@ from measurement_files import PERSON, row, write_rows
 import bayesrisk as br
 from bayesrisk import DataError
 from bayesrisk.readers import NoisyMeasurements
-from bayesrisk.readers.nmf.bounds import (
+from bayesrisk.readers.nmf.reader import (
     Atoms,
     QueryRows,
     cell_bounds,

@@ -11,6 +11,7 @@ import bayesrisk as br
 from bayesrisk import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf import reader as nmf
+from bayesrisk.readers.nmf.reader import rows_between
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 
@@ -79,25 +80,25 @@ def test_rows_say_where_they_are_from(source):
 
 
 def test_constraints(sample, source):
-    assert source.constraints("Block") == ("hhgq_total_lb", "hhgq_total_ub", "nurse_nva_0")
-    assert source.constraints("State") == (*source.constraints("Block"), "total")
+    blocks = rows_between(source, "Block", "Constraint", "", "")
+    assert sorted(blocks) == ["hhgq_total_lb", "hhgq_total_ub", "nurse_nva_0"]
+    assert sorted(rows_between(source, "State", "Constraint", "", "")) == [*sorted(blocks), "total"]
     signs = {"total": "=", "nurse_nva_0": "=", "hhgq_total_lb": ">=", "hhgq_total_ub": "<="}
     for level in ("State", "Block"):
         people = sample.counts[level].reshape(-1, 8, 252).sum(axis=2)
-        for name in source.constraints(level):
+        for name, rows in rows_between(source, level, "Constraint", "", "").items():
             values = values_of(sample.folder, level, name, "Constraint", "_con")
-            for batch in source.iter_constraints(level, name):
-                place = np.searchsorted(sample.geocodes[level], batch.geocodes)
-                assert set(batch.signs.tolist()) == {signs[name]}
-                assert batch.values.tolist() == [values[c][0] for c in batch.geocodes.tolist()]
-                truth = people[place]
-                holds = {
-                    "total": batch.values[:, 0] == truth.sum(axis=1),
-                    "nurse_nva_0": batch.values[:, 0] == 0,
-                    "hhgq_total_lb": batch.values <= truth,
-                    "hhgq_total_ub": batch.values >= truth,
-                }
-                assert holds[name].all()
+            place = np.searchsorted(sample.geocodes[level], rows.geocodes)
+            assert rows.sign == signs[name]
+            assert rows.values.tolist() == [values[c][0] for c in rows.geocodes.tolist()]
+            truth = people[place]
+            holds = {
+                "total": rows.values[:, 0] == truth.sum(axis=1),
+                "nurse_nva_0": rows.values[:, 0] == 0,
+                "hhgq_total_lb": rows.values <= truth,
+                "hhgq_total_ub": rows.values >= truth,
+            }
+            assert holds[name].all()
 
 
 def test_exact_scales_from_the_budget(sample, source):
@@ -121,14 +122,6 @@ def test_batches_of_any_size_are_the_same_rows(source, monkeypatch, cells):
     sizes = [b.values.size for b in source.iter_values("Block", "detailed")]
     assert max(sizes) <= max(cells + 2 * cells, 2016)
     assert read(source, "Block", "detailed") == whole
-
-
-def test_positions_of_cells(source):
-    cells = source.cells((8, 2, 2, 63))
-    number = ((cells["hhgq"] * 2 + cells["votingage"]) * 2 + cells["hispanic"]) * 63
-    np.testing.assert_array_equal(number + cells["cenrace"], np.arange(2016))
-    with pytest.raises(ArgumentError, match="shape must have 4 entries"):
-        source.cells((2,))
 
 
 def test_units_of_housing(tmp_path):

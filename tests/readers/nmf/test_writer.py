@@ -168,9 +168,9 @@ def test_bad_arguments(tmp_path, settings, text):
 
 
 def test_nothing_is_written_over(tmp_path):
-    with pytest.raises(OutputError, match="exists already"):
-        br.readers.write_nmf(tmp_path, rng=1)
     (tmp_path / "file").write_text("mine", encoding="utf-8")
+    with pytest.raises(OutputError, match="must be new or an empty folder"):
+        br.readers.write_nmf(tmp_path, rng=1)
     with pytest.raises(OutputError, match="cannot be written"):
         br.readers.write_nmf(tmp_path / "file" / "nmf", rng=1)
 
