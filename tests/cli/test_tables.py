@@ -92,21 +92,6 @@ def test_folders_in_use(file, tmp_path):
     assert isinstance(release.exception, OutputError)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (["--tables", ","], ArgumentError, "tables must name at least one workload"),
-        (["--tables", "sf1-block,pl94"], ArgumentError, "schemas must be the same"),
-        (["--tables", "pl94"], DataError, "must have one column 'hhgq'"),
-    ],
-)
-def test_bad_requests_write_nothing(file, tmp_path, arguments, error, message):
-    done = run(file, "-o", tmp_path / "t", *arguments)
-    assert isinstance(done.exception, error)
-    assert message in str(done.exception)
-    assert not (tmp_path / "t").exists()
-
-
 def test_bad_records_write_nothing(file, tmp_path):
     people().assign(age=200).to_parquet(file, index=False)
     done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t")
@@ -180,23 +165,6 @@ def test_tables_by_place(file, tmp_path):
     names = ("_partitions.json", "_places.parquet", "part-01073/_manifest.json")
     for name in names:
         assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "u" / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--by", "block"), "--by must be one of nation, state, county, tract, block_group"),
-        (("--by", "nation"), "--by must have places of its own"),
-        (("--by", "county", "--replace"), "--replace does not go with tables by place"),
-        (("--workers", 2), "--workers goes with --by"),
-    ],
-)
-def test_options_of_tables_by_place(file, tmp_path, options, message):
-    done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t", *options)
-    assert done.exit_code != 0
-    assert isinstance(done.exception, ArgumentError)
-    assert str(done.exception).startswith(message)
-    assert [p.name for p in tmp_path.iterdir()] == ["people.parquet"]
 
 
 LAND = """
