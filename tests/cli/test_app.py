@@ -1,7 +1,6 @@
 """The command as a user runs it: output, exit status, nothing half-written."""
 
 import json
-import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -257,19 +256,6 @@ def test_commands_are_grouped_and_show_an_example(run):
         status, out, _ = run(*words.split(), "--help")
         assert status == 0
         assert f"Example: bayesrisk {words}" in " ".join(out.split())
-
-
-def test_help_says_in_a_word_what_an_option_takes(run):
-    """Nobody has to know what list[str] is."""
-    for words, command in commands().items():
-        _, out, _ = run(*words.split(), "--help")
-        assert "<" not in out, words
-        options = out.partition("Example:")[0]
-        shown = re.findall(r"^  (?:-\w, )?--[\w-]+ ([^\s/]\S*)", options, re.MULTILINE)
-        taking = [option for option in options_of(command).values() if not option.is_flag]
-        assert len(shown) == len(taking), words
-        for word in shown:
-            assert re.fullmatch(r"[A-Z=]+|i/n|[a-z0-9-]+(\|[a-z0-9-]+)+", word), (words, word)
 
 
 def test_examples_are_command_lines_that_can_be_read():
