@@ -307,12 +307,6 @@ def test_the_table_of_options_is_that_of_the_commands():
         assert row == [name in has for name in ("workers", "seed", "quiet", "as_json")], words
 
 
-def test_what_takes_seconds_can_be_told_to_be_quiet():
-    quick = {"risk", "hierarchy", "convert", "first-look", "list"}
-    for words, command in commands().items():
-        assert ("quiet" in options_of(command)) == (words not in quick), words
-
-
 def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt

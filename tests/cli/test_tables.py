@@ -103,28 +103,6 @@ def test_bad_records_write_nothing(file, tmp_path):
     assert isinstance(done.exception, ArgumentError)
 
 
-def test_codings_of_a_file_of_persons(tmp_path):
-    """The archive's file, whose 1 is male, gives the tables of the same persons."""
-    from bayesrisk.readers import write_record_form
-
-    write_record_form(records(), tmp_path / "a.csv", dialect="archive")
-    Records.write(records(), tmp_path / "b.parquet")
-    coded = run(
-        tmp_path / "a.csv", "--dialect", "archive", "--tables", "sf1-block", "-o", tmp_path / "a"
-    )
-    assert coded.exit_code == 0
-    assert run(tmp_path / "b.parquet", "--tables", "sf1-block", "-o", tmp_path / "b").exit_code == 0
-    assert PublishedTables.read(tmp_path / "a") == PublishedTables.read(tmp_path / "b")
-    Microdata(records()).write(tmp_path / "m")
-    for source, tables, message in (
-        (tmp_path / "m", "sf1-block", "--dialect goes with a file of records"),
-        (tmp_path / "a.csv", "pl94-units", "--dialect goes with records of the schema sf1-person"),
-        (tmp_path / "a.csv", "sf1-block", "row 1, column 'sex': must be one of male, female"),
-    ):
-        done = run(source, "--dialect", "labels", "--tables", tables, "-o", tmp_path / "c")
-        assert message in str(done.exception)
-
-
 def test_a_coding_that_nobody_says(tmp_path):
     """Columns of other codings are refused with the choices; what a file says of itself holds."""
     from bayesrisk.readers import write_record_form

@@ -153,22 +153,6 @@ def test_a_simulated_population_is_that_of_its_seed(tmp_path):
     assert not frames[0]["target"].equals(frames[2]["target"])
 
 
-@pytest.mark.parametrize(
-    ("population", "words"),
-    [
-        ({}, "at least one population"),
-        ({" ": "people.csv"}, "name of a population"),
-        ({3: "people.csv"}, "name of a population"),
-        ({"a": 3}, "population"),
-        ({"a": "missing.csv"}, "missing.csv"),
-    ],
-)
-def test_populations_that_are_refused(tmp_path, population, words):
-    with pytest.raises(BayesRiskError, match=words):
-        run(study(population), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_population_without_the_columns_of_the_schema_is_named(towns, tmp_path):
     lacking = tmp_path / "lacking.csv"
     pd.read_csv(towns["north"], dtype=str).drop(columns="race").to_csv(lacking, index=False)
@@ -178,12 +162,3 @@ def test_a_population_without_the_columns_of_the_schema_is_named(towns, tmp_path
     with pytest.raises(BayesRiskError, match=f"population 'made'.*{SCHEMA.name}"):
         run(study(towns | {"made": simulated}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_seeds_and_settings_of_simulated_populations_are_checked():
-    with pytest.raises(BayesRiskError, match="seed"):
-        SimulatedPopulation("tract", -1)
-    with pytest.raises(BayesRiskError, match="tracts"):
-        SimulatedPopulation("tracts", 1)
-    with pytest.raises(BayesRiskError, match="spec"):
-        SimulatedPopulation(3, 1)

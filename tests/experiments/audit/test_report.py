@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from browser import Browser, needs_browser
 from first_screen import (
-    CHECKS,
-    CONFIG,
     beliefs_of,
     check_screen,
     comparisons_of,
@@ -30,7 +28,6 @@ from first_screen import (
 )
 
 from bayesrisk.experiments.audit import report
-from bayesrisk.experiments.audit.report import check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 
 GAINS = {"none": 0.16, "noise, weak": 0.11, "noise, strong": 0.05}
@@ -110,26 +107,11 @@ def test_how_many_people_are_affected_most(screen, counted):
     assert proved == {"none": [30.0, 20.0], "noise, weak": [0.0], "noise, strong": [0.0]}
 
 
-def test_what_it_costs(screen):
-    assert numbers(screen["lines"]["Cost"]) == [2.5, 25, 0]
-    assert [float(row["a count is off by"]) for row in screen["rows"]] == [0.0, 0.5, 2.5]
-
-
 def test_what_another_release_would_show(screen, counted):
     gain = counted[counted["protection"] == "noise, strong"]["gain"]
     reach = half_width(gain) * math.sqrt(len(gain) + 1.0)
     ends = [100.0 * (gain.mean() - reach), 100.0 * (gain.mean() + reach)]
     assert numbers(screen["lines"]["Another release"]) == pytest.approx(ends, abs=0.0501)
-
-
-@pytest.mark.parametrize("made_up", [True, False])
-def test_whose_data_it_is(made, made_up):
-    statements, errors, _ = made
-    page = page_of(files_of(statements, errors, 300, config={"made_up": made_up}))
-    before = texts(page.partition('<p class="lead">')[0].partition("</h1>")[2])
-    assert ("Made-up data" in before) == made_up
-    assert ("Confidential" in before) != made_up
-    assert "300 people" in screens(page)[0]["lines"]["Affected most"]
 
 
 # What it is made of.
@@ -154,19 +136,6 @@ def test_a_wrong_number_is_seen_wherever_it_stands(made, screen):
         holder[key] = text
     check_screen(screen, made[0], made[1], 300)
     assert seen > 30
-
-
-def test_it_has_few_words_and_one_table(made, screen):
-    page = page_of(made[2])
-    first = page.partition("</h1>")[2].partition('<figure class="panels">')[0]
-    assert len(texts(first.partition("<table")[0]).split()) <= 120
-    assert first.count("<table") == 1
-    assert [row["protection"] for row in screen["rows"]] == ["none", "noise, weak", "noise, strong"]
-    # Then figures, who asked, words, tables, and settings last and folded.
-    heads = ["<img", "Who asked", "Words of this page", "<h2>Tables", "Settings of the audit"]
-    places = [page.index(head) for head in heads]
-    assert places == sorted(places)
-    assert '<details class="screen">' in page[places[3] : places[4]]
 
 
 def test_figures_are_a_panel_for_each_adversary(made):
@@ -211,15 +180,6 @@ def test_equal_settings_are_not_ranked():
     check_screen(found, statements, errors)
 
 
-def test_what_is_apart_from_the_best_is_said():
-    gains = {"none": 0.15, "noise, a": 0.05, "noise, b": 0.0505}
-    statements = statements_of(gains, spread=0.01)
-    errors = errors_of({"none": 0.0, "noise, a": 2.0, "noise, b": 1.0})
-    lead = screens(page_of(files_of(statements, errors)))[0]["lead"]
-    assert re.match(r"“noise, [ab]” lets less be .* than none: ", lead)
-    assert re.search(r"cannot be told apart from “noise, [ab]” \(90 releases would tell\)", lead)
-
-
 def test_a_verdict_is_read_from_either_side(made):
     statements, errors, files = made
     told = comparisons_of(statements)
@@ -251,26 +211,6 @@ def test_intervals_that_say_nothing_are_too_few(made, ends):
         assert row["gain from own record (points)"].endswith("(too few)")
     assert "100.0 to" not in texts(page)
     assert "nan" not in texts(page.partition("Tables</h2>")[0])
-
-
-def test_by_construction_stands_beside(made):
-    statements, errors, _ = made
-    told = comparisons_of(statements)
-    rows = [
-        {"attack": "likelihood", "adversary": "linker", "protection": "noise, strong",
-         "against": "noise, weak", "difference": -0.06, "lower": -0.07, "upper": -0.05, "p": 0.0,
-         "verdict": "less", "releases": 6, "needed": math.nan, "construction": True}
-    ]  # fmt: skip
-    both = pd.concat([pd.DataFrame(rows), told[told["protection"] == "none"]], ignore_index=True)
-    found = screens(page_of(files_of(statements, errors, 300, comparisons=both)))[0]
-    assert found["rows"][2]["compared with the row above"] == "less, by construction"
-
-
-def test_one_protection_is_compared_with_none():
-    statements, errors = statements_of({"noise": 0.1}), errors_of({"noise": 1.0})
-    found = screens(page_of(files_of(statements, errors)))[0]
-    assert found["lead"].startswith("People's own records add +")
-    assert not any("compared" in head for head in found["rows"][0])
 
 
 def test_a_single_random_release_says_nothing_of_another(made):
@@ -398,27 +338,6 @@ def test_files_and_targets(made):
     pd.testing.assert_frame_equal(
         pd.read_parquet(io.BytesIO(files["targets.parquet"])), people_of(statements)
     )
-
-
-def test_checks_are_counted_and_their_power_shown(made):
-    page = page_of(made[2])
-    totals = check_totals(CHECKS)
-    assert totals == "all 1 calibration curves within their bands, 0 of 1 other checks as they " \
-        "should be"  # fmt: skip
-    assert totals in page
-    assert ">0.97</td>" in page
-
-
-def test_the_page_has_its_glossary(made):
-    words = texts(page_of(made[2]).partition("Words of this page")[2].partition("Tables</h2>")[0])
-    for term in ("outsider", "linker", "insider", "own record", "calibration", "rho", "doubled",
-                 "proved", "unlike their place", "likelihood", "as-true", "interval"):  # fmt: skip
-        assert term in words
-
-
-def test_settings_are_whole(made):
-    assert '"seed": 1' in page_of(made[2]).replace("&#34;", '"')
-    assert CONFIG["made_up"]
 
 
 @needs_browser
