@@ -1,7 +1,6 @@
 """The comparisons with other tools: what is checked, left out and written, without the tools."""
 
 import csv
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 from pairs import Pairs, in_turn
 from peers import comparison as machinery
-from peers.__main__ import ALL, main
+from peers.__main__ import ALL
 from peers.comparison import Case, Comparison, LeftOutError, compare
 from peers.report import HEADER, line, write
 from peers.worker import Worker
@@ -41,13 +40,6 @@ def test_units_and_medians():
     assert max(found.ours) < 1e-6 * min(found.theirs)
 
 
-def test_times_are_those_of_the_other_over_ours():
-    result = compare(SOME)
-    result = replace(result, pairs=Pairs((1.0, 1.0, 1.0), (2104.0, 0.0832, 3.0)))
-    assert result.times == "3 (0.083 to 2,100)"
-    assert result.peer.startswith("plus (numpy ")
-
-
 def test_an_absent_peer_is_left_out_with_the_reason(monkeypatch):
     absent = compare(replace(SOME, needs=("no-such-tool",)))
     assert line(absent) == "sums: A sum; plus: left out: no-such-tool is not installed"
@@ -59,13 +51,6 @@ def test_an_absent_peer_is_left_out_with_the_reason(monkeypatch):
         raise LeftOutError("no room")
 
     assert compare(replace(SOME, make=unable)).times == "left out: no room"
-
-
-def test_a_package_that_r_lacks_is_left_out(monkeypatch):
-    false = shutil.which("false")
-    monkeypatch.setattr(machinery.shutil, "which", lambda name: false)
-    found = compare(replace(SOME, needs=("R:sdcMicro",)))
-    assert found.times == "left out: sdcMicro is not installed in R"
 
 
 def test_unequal_answers_are_an_error_and_nothing_is_timed():
@@ -97,13 +82,6 @@ def test_the_page_shows_every_comparison_there_is():
     shown = [(row[0], row[1], row[2].split(" (")[0], row[5]) for row in rows[1:]]
     assert shown == [(c.question, f"`{c.ours}`", c.peer.split(" (")[0], c.differs) for c in ALL]
     assert len({c.name for c in ALL}) == len(ALL)
-
-
-def test_a_comparison_that_is_not_there_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["peers", "no_such_comparison"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "no comparison is called 'no_such_comparison'" in capsys.readouterr().err
 
 
 def test_a_worker_answers_line_by_line_and_its_end_is_an_error():

@@ -10,6 +10,8 @@ import pytest
 
 import bayesrisk
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 CONFIG = """
 settings_per_shard = 1
 [grid]

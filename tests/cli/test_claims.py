@@ -13,6 +13,8 @@ from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):

@@ -11,6 +11,8 @@ from pyarrow import parquet
 
 import bayesrisk as br
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):

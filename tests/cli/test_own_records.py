@@ -13,6 +13,8 @@ from bayesrisk.experiments import AuditStudy, Protection
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def run(*arguments):
     return CliRunner().invoke(app, [*map(str, arguments)])

@@ -15,6 +15,8 @@ from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 RUNNER = CliRunner()
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 

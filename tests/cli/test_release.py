@@ -19,6 +19,8 @@ from bayesrisk.mechanisms.registry import with_settings
 from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SWAPPING = """
 mechanism = "swapping"
 tables = ["sf1-block"]

@@ -12,6 +12,8 @@ from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 RUNNER = CliRunner()
 
 

@@ -15,6 +15,8 @@ from bayesrisk import DataError
 from bayesrisk.exceptions import OutputError
 from bayesrisk.inference.count import measurements as _measurement_tables
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):

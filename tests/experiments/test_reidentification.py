@@ -19,6 +19,8 @@ from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
 

@@ -3,7 +3,7 @@
 import contextlib
 import unittest.mock
 
-from writing_cases import quick_figures
+from figures import quick_figures
 
 from bayesrisk.experiments import linked_counties as linkage_counties
 from bayesrisk.experiments import occupancy_study as occupancy_run

@@ -22,6 +22,8 @@ from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WHO = [Adversary.named("linker", known=["sex"]), Adversary.named("knows-all-but-one")]
 WHAT = [Protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
 NAMES = ["north", "<south>"]

@@ -28,6 +28,8 @@ from bayesrisk.tables import Microdata, Workload, tabulate
 from bayesrisk.tables.exchange import index_files, index_rows, manifest_digest
 from bayesrisk.tables.microdata import as_microdata
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BLOCK = Workload.named("sf1-block").select(tables=["P1", "P8"])
 ALL = Workload.named("sf1-block", levels=["nation", "state", "county", "tract", "block"]).select(

@@ -22,6 +22,8 @@ from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 BLOCKS = [f"010010201{tract}{block}" for tract in ("00", "01", "02") for block in range(1000, 1003)]
 FORM = ["block", "sex", "age", "agebin", "race", "hisp"]
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))

@@ -19,6 +19,8 @@ from bayesrisk.exceptions import (
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.sweep.document import parse_config
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture
 def config(document):

@@ -94,7 +94,7 @@ def expected_claims(case, target, feasible):
     return prior * left / (prior * left).sum()
 
 
-CASES = [case for case in map(Case, range(40)) if case.targets]
+CASES = [case for case in map(Case, range(26)) if case.targets]
 
 
 def test_claims_are_certain_exactly_where_all_data_sets_agree():
@@ -109,7 +109,7 @@ def test_claims_are_certain_exactly_where_all_data_sets_agree():
             sure = told.posterior.probability.max() == 1.0
             assert (told.status == "proved") == (sure and told.status != "unstated")
             certain, open_ = certain + sure, open_ + (not sure)
-    assert min(certain, open_) > 10
+    assert min(certain, open_) > 6
 
 
 def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
@@ -139,7 +139,7 @@ def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
                 assert rebuilt.status == "unstated" or rebuilt.posterior.probability[
                     at
                 ] == pytest.approx(1.0, abs=1e-12)
-    assert min(unique, agreed, sure) > 15
+    assert min(unique, agreed, sure) > 9
 
 
 SEX, RACE = np.eye(2, dtype=int), np.eye(3, dtype=int)
@@ -273,16 +273,16 @@ def test_certain_claims_are_true_of_true_counts_and_stop_being_so_in_swapped_one
     totals = dict.fromkeys(("identity", "swapped"), 0)
     false, proved = dict(totals), dict(totals)
     for seed, (name, mechanism) in itertools.product(
-        range(8), (("identity", make_mechanism("identity")), ("swapped", swap))
+        range(5), (("identity", make_mechanism("identity")), ("swapped", swap))
     ):
         found = audited(mechanism, ("claims",), EVERYBODY[1:2], seed=seed, rows=range(0, 30, 3))
         row = audit_measures(audit_targets(found)).iloc[0]
         totals[name] += row["certain"]
         false[name] += row["false"]
         proved[name] += int((found["status"] == "proved").sum())
-    assert min(totals.values()) > 8
+    assert min(totals.values()) > 5
     assert false["identity"] == proved["swapped"] == 0
-    assert proved["identity"] > 20
+    assert proved["identity"] > 12
     assert false["swapped"] > 1
 
 
