@@ -156,7 +156,7 @@ def test_reconstructed_records_are_not_calibrated_under_noise():
     """Negative control of the last: at their word, records of noisy tables promise too much."""
     laws = {"N": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)}
     rebuild = functools.partial(infer_by_attack, "reconstruction")
-    rows = outcomes(laws, np.random.default_rng(3), 90, known=False, infer=rebuild)
+    rows = outcomes(laws, np.random.default_rng(3), 150, known=False, infer=rebuild)
     block, true, people = rows[:, 0], rows[:, 4], rows[:, 5]
     assert excess(rows[:, 3], true, people, block) < -4.0
     assert excess(rows[:, 2], true, people, block) < -4.0

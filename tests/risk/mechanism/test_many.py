@@ -55,7 +55,7 @@ def workload_of(name):
     return tables("block") if name == "noise" else BLOCK
 
 
-def one_by_one(data, mechanism, question, rows, unit="persons", draws=16):
+def one_by_one(data, mechanism, question, rows, unit="persons", draws=40):
     found = []
     for row in rows:
         result = mechanism_risk(
@@ -74,7 +74,7 @@ def test_rows_are_those_of_one_target_at_a_time(name):
         question = asked(BLOCK, observed=[("block", "colour")], alternatives=[{"colour": 2}])
         rows = [0, 2, 8]
     together = mechanism_risk_of_many(
-        county(), PROTECTIONS[name], question, targets=rows, draws=16, rng=7, options=OPTIONS
+        county(), PROTECTIONS[name], question, targets=rows, draws=40, rng=7, options=OPTIONS
     )
     expected = one_by_one(county(), PROTECTIONS[name], question, rows)
     pd.testing.assert_frame_equal(together, expected, check_exact=True)
@@ -99,7 +99,7 @@ def test_whatever_is_observed_and_believed(changes):
         PROTECTIONS["suppression"],
         question,
         targets=rows,
-        draws=16,
+        draws=40,
         rng=7,
         options=OPTIONS,
     )
@@ -146,7 +146,7 @@ def test_a_tract_under_swapping_and_topdown():
     rows = [0, 3, 11]
     for mechanism in (REAL, make_mechanism("topdown", budget=budget)):
         together = mechanism_risk_of_many(
-            data, mechanism, question, targets=rows, draws=16, rng=7, options=OPTIONS
+            data, mechanism, question, targets=rows, draws=40, rng=7, options=OPTIONS
         )
         expected = one_by_one(data, mechanism, question, rows)
         pd.testing.assert_frame_equal(together, expected, check_exact=True)
