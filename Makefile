@@ -8,10 +8,13 @@ VERSIONS := .venv-versions
 # Pythons of `make lowest`, for instance PYTHONS="python3.11 python3.13".
 PYTHONS ?= $(PYTHON)
 DEMO := build/demo
-# Tests run on every core; benchmarks, which need the machine for themselves, do not.
-PYTEST := $(BIN)/python -m pytest -n auto -p no:benchmark
+# Tests run on every core; benchmarks, which need the machine for themselves, do not.  Each worker
+# begins with tests that stand together, so that what they share is made once.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -p no:benchmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
+# Commands that tests start read what was compiled to bytecode once.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check check-all lint fuzz lowest bench bench-peers ratios docs notebooks bounds format clean
 
@@ -46,7 +49,8 @@ check: lint
 # Once a week, and before a release: also the slow tests, kernels with bounds checks, and each
 # benchmark once.
 check-all: lint
-	$(PYTEST) --fuzz-files 20000 --fuzz-calls 3000 --deselect tests/test_notebooks.py::test_notebooks_run
+	$(PYTEST) --hypothesis-profile thorough --fuzz-files 20000 --fuzz-calls 3000 \
+	  --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
 	$(MAKE) ratios
 	$(MAKE) docs
@@ -55,7 +59,7 @@ check-all: lint
 # Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change
 # of a file: many more of them than in the tests.
 fuzz: $(VENV)/.test
-	$(PYTEST) --dist worksteal tests/fuzz \
+	$(PYTEST) tests/fuzz \
 	  --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
 # The fast tests on the lowest versions of all libraries that pyproject.toml declares, and on the

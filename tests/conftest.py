@@ -1,5 +1,6 @@
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A shell that starts the tests in the background ignores Ctrl-C for all below it: commands that
@@ -7,8 +8,12 @@ from hypothesis import settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples every time: a failure must be one that anybody can run again.
-settings.register_profile("bayesrisk", derandomize=True, deadline=None, database=None)
+# The same examples every time: a failure must be one that anybody can run again.  Tests that do not
+# say how many they need have fewer here than in ``make check-all``.
+for name, number in (("bayesrisk", 40), ("thorough", 100)):
+    settings.register_profile(
+        name, derandomize=True, deadline=None, database=None, max_examples=number
+    )
 settings.load_profile("bayesrisk")
 
 
@@ -18,3 +23,12 @@ def pytest_addoption(parser):
     parser.addoption("--fuzz-flips", type=int, default=12, help="bits to flip, per command")
     parser.addoption("--fuzz-kills", default="3", help="points to stop at, per command; or all")
     parser.addoption("--fuzz-seed", type=int, default=1, help="which bits, and which points")
+
+
+@pytest.fixture(scope="module")
+def quick_figures():
+    """Let the figures of reports be a few bytes: a module whose tests look at none asks for it."""
+    from figures import quick_figures
+
+    with quick_figures():
+        yield

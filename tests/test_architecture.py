@@ -92,6 +92,14 @@ def parsed(source):
     return ast.parse(source)
 
 
+@functools.cache
+def nodes(source, *kinds):
+    """Return the nodes of a source of some kinds, in the order of ``ast.walk``."""
+    if not kinds:
+        return tuple(ast.walk(parsed(source)))
+    return tuple(node for node in nodes(source) if isinstance(node, kinds))
+
+
 def modules():
     """Return every module of the package as (dotted name below bayesrisk, source)."""
     found = {}
@@ -104,6 +112,14 @@ def modules():
 MODULES = modules()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Let no later test of the process carry the trees along: a million objects to look through."""
+    yield
+    nodes.cache_clear()
+    parsed.cache_clear()
+
+
 def zone_of(name):
     return name.split(".")[0]
 
@@ -111,15 +127,14 @@ def zone_of(name):
 @functools.cache
 def imported(source):
     """Return the dotted names that a module imports, anywhere in it but for type checkers."""
-    tree = parsed(source)
     typing = {
         id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for node in nodes(source, ast.If)
+        if getattr(node.test, "id", "") == "TYPE_CHECKING"
         for part in node.body
     }
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes(source, ast.Import, ast.ImportFrom):
         if id(node) in typing:
             continue
         if isinstance(node, ast.Import):
@@ -166,20 +181,21 @@ def outsiders(source):
 def dangers(source):
     """Return calls and imports that run text, foreign bytes or a shell."""
     found = outsiders(source) & FORBIDDEN_MODULES
-    for node in ast.walk(parsed(source)):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            if called in FORBIDDEN_CALLS:
-                found.add(called)
-            for keyword in node.keywords:
-                value = ast.unparse(keyword.value)
-                if keyword.arg == "shell" and value != "False":
-                    found.add("shell")
-                if keyword.arg == "allow_pickle" and value != "False":
-                    found.add("allow_pickle")
-            if called.endswith("read_pickle"):
-                found.add(called)
+    for node in nodes(source, ast.Call):
+        called = dotted(node.func)
+        if called in FORBIDDEN_CALLS or called.endswith("read_pickle"):
+            found.add(called)
+        for keyword in node.keywords:
+            if keyword.arg in ("shell", "allow_pickle") and ast.unparse(keyword.value) != "False":
+                found.add(keyword.arg)
     return found
+
+
+def dotted(node):
+    """Return the name that is called, with what stands before its dots, where it is a name."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return getattr(node, "id", "")
 
 
 def test_every_module_has_a_zone():
@@ -243,13 +259,12 @@ def test_the_order_of_rooms_can_be_broken():
 def targets(name):
     """Return the modules that a module imports, by type checkers too."""
     found = set()
-    for node in ast.walk(parsed(MODULES[name])):
-        if isinstance(node, ast.ImportFrom):
-            own = (node.module or "").removeprefix("bayesrisk").removeprefix(".")
-            if (node.module or "").split(".")[0] == "bayesrisk":
-                for alias in node.names:
-                    full = f"{own}.{alias.name}".removeprefix(".")
-                    found.add(full if full in MODULES else own)
+    for node in nodes(MODULES[name], ast.ImportFrom):
+        own = (node.module or "").removeprefix("bayesrisk").removeprefix(".")
+        if (node.module or "").split(".")[0] == "bayesrisk":
+            for alias in node.names:
+                full = f"{own}.{alias.name}".removeprefix(".")
+                found.add(full if full in MODULES else own)
     return found
 
 
@@ -276,7 +291,7 @@ def private_doors(name, source):
     here = name.rpartition(".")[0] if name in MODULES and not is_folder(name) else name
     found = set()
     aliases = {}
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayesrisk"):
             own = node.module.removeprefix("bayesrisk").removeprefix(".")
             for alias in node.names:
@@ -291,7 +306,7 @@ def private_doors(name, source):
                     # The floor that all stand on, and the module's own folder, are no other's.
                     if private and owner not in ("", here) and not here.startswith(f"{owner}."):
                         found.add(".".join(path))
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             home = aliases.get(node.value.id, "")
             private = node.attr.startswith("_") and not node.attr.startswith("__")
@@ -421,7 +436,7 @@ MECHANISM_NAMES -= {"ranges", "threshold"}  # words of parameters and columns, t
 def mechanisms_known(source):
     """Return names of mechanisms that code compares or lists, and comparisons of ``.mechanism``."""
     found = set()
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         parts = []
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
@@ -500,8 +515,7 @@ def test_a_docstring_says_what_comes_out():
     begins = {
         f"{name}.{getattr(node, 'name', '')}": first_line(node)
         for name, source in MODULES.items()
-        for node in ast.walk(parsed(source))
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        for node in nodes(source, ast.Module, ast.ClassDef, ast.FunctionDef)
     }
     wrong = ("What ", "Whoever ", "Return what ", "Return how ", "Yield what ", "Yield how ")
     assert {n: line for n, line in begins.items() if line.startswith(wrong)} == {}
@@ -510,7 +524,6 @@ def test_a_docstring_says_what_comes_out():
 def test_a_name_of_a_class_is_one_thing():
     homes = {}
     for name, source in MODULES.items():
-        for node in ast.walk(parsed(source)):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(name)
+        for node in nodes(source, ast.ClassDef):
+            homes.setdefault(node.name, []).append(name)
     assert {kind: found for kind, found in homes.items() if len(found) > 1} == {}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
-from bayesrisk._show import displayed, number, short, span
+from bayesrisk._show import displayed, number, span
 
 
 @displayed
@@ -43,18 +43,6 @@ def test_numbers_and_ranges():
     assert span([np.nan, 2.0]) == "2"
     assert span([np.nan]) == "unknown"
     assert span([]) == "none"
-
-
-def test_values_in_a_few_words():
-    assert short(np.arange(6).reshape(2, 3)) == "0 to 5 (array of 2 x 3)"
-    assert short(np.array(["a"])) == "array of 1"
-    assert short(np.float64(0.5)) == "0.5"
-    assert short(pd.DataFrame({"a": [1, 2]})) == "2 rows x 1 columns"
-    assert short({str(i): i for i in range(9)}) == "9 entries"
-    assert short({"a": 1.0}) == "{a: 1}"
-    assert short((True, None)) == "(True, None)"
-    assert "\n" not in short("x\n" * 500)
-    assert len(short("x" * 500)) < 80
 
 
 def test_fields_without_an_answer():

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from targets import HEADS, Aim, Measured, a_second, as_long, faster, lasting, seconds_each, value_of
+from targets import HEADS, Aim, Measured, a_second, as_long, faster, seconds_each, value_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,34 +33,6 @@ def test_the_number_that_a_target_is_about():
     assert value_of(as_long(1), **about) == 0.25
     assert value_of(seconds_each(5e-9, "row"), **about) == 2e-9
     assert value_of(a_second(1, "rows"), **about) == pytest.approx(5e8)
-
-
-@pytest.mark.parametrize(
-    ("aim", "said"),
-    [
-        (seconds_each(5e-6, "record"), "at most 5 µs a record"),
-        (seconds_each(100e-9, "cell"), "at most 100 ns a cell"),
-        (lasting(0.3, "of processor"), "at most 300 ms of processor"),
-        (a_second(1e7, "points"), "at least 10 million points a second"),
-        (as_long(1.5), "at most 1.5 times as long"),
-        (faster(1), "at most as long"),
-        (faster(1000), "at least 1,000 times faster"),
-    ],
-)
-def test_units_are_those_in_which_one_says_a_number(aim, said):
-    assert str(aim) == said
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (0.0, "0 ns a block"),
-        (0.0228, "22.8 ms a block"),
-        (0.9999, "1 s a block"),
-    ],
-)
-def test_a_time_is_said_in_the_part_of_a_second_that_fits(value, said):
-    assert seconds_each(2e-3, "block").said(value) == said
 
 
 def test_rows_of_an_earlier_run_are_kept_until_they_are_measured_again(tmp_path):

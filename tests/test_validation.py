@@ -216,14 +216,3 @@ def test_another_name_for_rng_is_answered_with_it(name):
         with pytest.raises(ArgumentTypeError, match=f"must be given rng, a seed, not {name}"):
             function(**{name: 1})
         assert "rng" in inspect.signature(function).parameters
-
-
-ERRORS = {"ArgumentError", "BayesRiskError", "DataError"}
-
-
-def test_signatures_can_be_read():
-    """An annotation that spells out what an array may be took 2,115 characters."""
-    for name in br.__all__:
-        thing = getattr(br, name)
-        if inspect.isfunction(thing) or (inspect.isclass(thing) and name not in ERRORS):
-            assert len(str(inspect.signature(thing))) < 800, name

@@ -8,6 +8,7 @@ import os
 import stat
 
 import pytest
+from figures import quick_figures
 from writing_cases import STOP, commands, content, inputs, leftovers, run
 
 from bayesrisk._files import writing
@@ -57,7 +58,8 @@ def test_a_full_disk(name, at, tmp_path, full):
 
 
 def test_a_report_on_a_full_disk(at, tmp_path, monkeypatch):
-    assert run("sweep", at / "sweep.toml", "-q", "-o", tmp_path / "out")[0] == 0
+    with quick_figures():
+        assert run("sweep", at / "sweep.toml", "-q", "-o", tmp_path / "out")[0] == 0
     before = content(tmp_path)
     monkeypatch.setattr(
         writing.os, "fdopen", lambda handle, _: io.BufferedWriter(Full(handle, "wb"))
@@ -90,7 +92,8 @@ def test_folders_of_the_user_are_left_alone(at, tmp_path):
     (tmp_path / f".out.parquet.{os.getpid()}.tmp").symlink_to(outside)
     for name in ("reidentify", "convert-file", "simulate"):
         command = commands(at)[name]
-        assert run(*command.line(tmp_path / command.name))[0] == 0
+        with quick_figures():
+            assert run(*command.line(tmp_path / command.name))[0] == 0
         if command.folder:
             (tmp_path / command.name).rename(tmp_path / name)
     assert (tmp_path / ".out.tmp" / "thesis").read_text() == "mine"
@@ -119,9 +122,10 @@ def modes(folder):
 def test_confidential_results_are_their_owners_alone(at, tmp_path):
     umask = os.umask(0o022)
     try:
-        for name in ("occupancy-figures", "reidentify"):
-            status, told = run(*commands(at)[name].line(tmp_path / name))
-            assert status == 0, told
+        with quick_figures():
+            for name in ("occupancy-figures", "reidentify"):
+                status, told = run(*commands(at)[name].line(tmp_path / name))
+                assert status == 0, told
     finally:
         os.umask(umask)
     study = modes(tmp_path / "occupancy-figures")

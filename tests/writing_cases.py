@@ -11,13 +11,11 @@ import os
 import posixpath
 import shutil
 import sys
-import unittest.mock
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from bayesrisk import _files
 from bayesrisk import datasets as samples
@@ -176,17 +174,6 @@ def run(*words):
     finally:
         sys.argv = before
     return 0, err.getvalue()
-
-
-@contextlib.contextmanager
-def quick_figures():
-    """Figures come out as a few bytes: to draw them takes nearly all of the time of a command."""
-
-    def savefig(figure, stream, *, format, **_):
-        stream.write(f"{len(figure.axes)} panels as {format}".encode())
-
-    with unittest.mock.patch.object(Figure, "savefig", savefig):
-        yield
 
 
 class KilledError(BaseException):

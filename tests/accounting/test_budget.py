@@ -81,12 +81,6 @@ def test_bad_budgets():
         split_rho(1, {"a": None})
 
 
-@pytest.mark.parametrize("weights", [None, 3, 1.5])
-def test_weights_that_are_no_collection(weights):
-    with pytest.raises(ArgumentError, match="weights must"):
-        split_rho(1, weights)
-
-
 TABLES = [
     (product, region, universe)
     for product, universes in (

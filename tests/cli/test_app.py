@@ -1,18 +1,16 @@
 """The command as a user runs it: output, exit status, nothing half-written."""
 
 import json
-import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import bayesrisk
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 CONFIG = """
 settings_per_shard = 1
@@ -101,38 +99,6 @@ def test_convert(run, options, expected):
         assert document[name] == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("risk", "1.5", "--rho", ".1", "--prior", ".5"), "noisy_count must be a whole number"),
-        (("risk", "1", "--rho", ".1", "--prior", "1/0"), "prior must be a finite number"),
-        (("risk", "1", "--prior", ".5"), "give exactly one of --rho and --sigma2, got rho=None"),
-        (
-            ("risk", "1", "--rho", ".1", "--prior", ".5", "--scenario", "x"),
-            "--scenario must be one",
-        ),
-        (("convert", "--rho", "1", "--sigma2", "1"), "give exactly one of --rho"),
-        (("convert", "--max-risk", "2"), "--max-risk needs a --prior"),
-        (("convert", "--rho", "1", "--prior", ".1"), "--prior and --probability belong with"),
-        (("convert", "--max-risk", ".5", "--prior", ".1"), "--max-risk must be > 1, got 0.5"),
-        (("sweep", "no.toml", "-o", "x"), "no such file or folder: no.toml"),
-        (("sweep", "sample:dare-county-sweep", "-o", "x", "--shard", "2"), "--shard must be i/n"),
-        (("report", "nowhere"), "holds no sweep"),
-        (("sweep", "sample:dare", "-o", "x"), "of this kind: dare-county-sweep, granville-county"),
-        (("tabulate", "no", "-o", "x", "--tables", "pl94"), "no such file or folder: no"),
-    ],
-)
-def test_errors_are_one_line_and_status_two(run, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    status, out, err = run(*arguments)
-    assert status == 2
-    assert out == ""
-    assert err.startswith("bayesrisk: ")
-    assert err.count("\n") == 1
-    assert message in err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_sweep_and_report(run, config, tmp_path):
     out_folder = tmp_path / "out"
     status, out, err = run("sweep", config, "-o", out_folder)
@@ -216,49 +182,6 @@ def test_a_reader_that_went_away_ends_the_command_silently():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("release {pop} -o x --mechanism topdwn --tables pl94", "Did you mean 'topdown'?"),
-        ("release {pop} -o x --mechanism identity --tables pl9", "--tables must be one of census"),
-        (
-            "release {pop} -o x --mechanism identity --tables pl94 --only P8",
-            "--only must be one of",
-        ),
-        ("release {pop} -o x --mechanism identity --tables pl94 --level blok", "--level must be"),
-        (
-            "release {pop} -o x --mechanism identity --tables pl94 --simulation-seed -1",
-            "--simulation-seed must be >= 0",
-        ),
-        ("simulate -o x --preset conty --seed 1", "Did you mean 'county'?"),
-        ("simulate -o x --seed -1", "--seed must be >= 0"),
-        ("simulate -o x --seed 1 --blocks 0", "--blocks must be >= 1, got 0"),
-        ("simulate -o x --seed 1 --set n_blocks=0", "--set n_blocks must be >= 1, got 0"),
-        ("tabulate {pop} -o x --tables sf1-block --without P13", "--without must be one of P1,"),
-        ("tabulate {pop} -o x --tables sf1-block --levels blok", "--levels must be one of nation"),
-        (
-            "tabulate {pop}/persons.parquet -o x --tables sf1-block --schema sf1-persn",
-            "--schema must be one of",
-        ),
-        ("occupancy study -o x --protection swaping", "--protection must be one of none"),
-        ("occupancy study -o x --swap-rate 2", "--swap-rate must be in [0, 1], got '2'"),
-        ("sweep sample:dare-county-sweep -o x --shard 3/2", "--shard must be <= 2, got 3"),
-        ("risk 1 --rho 1 --prior .1 --sensitivity change-on", "Did you mean 'change-one'?"),
-        (
-            "convert-file {pop} --from sf1 -o x --workload sf1-block --table P",
-            "--table must be one",
-        ),
-    ],
-)
-def test_messages_name_the_option_that_was_given(run, population, tmp_path, arguments, message):
-    words = arguments.format(pop=population).replace(" -o x", f" -o {tmp_path / 'x'}").split()
-    status, out, err = run(*words, "--json")
-    assert (status, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
     ("arguments", "unit"),
     [
         (
@@ -330,19 +253,6 @@ def test_commands_are_grouped_and_show_an_example(run):
         assert f"Example: bayesrisk {words}" in " ".join(out.split())
 
 
-def test_help_says_in_a_word_what_an_option_takes(run):
-    """Nobody has to know what list[str] is."""
-    for words, command in commands().items():
-        _, out, _ = run(*words.split(), "--help")
-        assert "<" not in out, words
-        options = out.partition("Example:")[0]
-        shown = re.findall(r"^  (?:-\w, )?--[\w-]+ ([^\s/]\S*)", options, re.MULTILINE)
-        taking = [option for option in options_of(command).values() if not option.is_flag]
-        assert len(shown) == len(taking), words
-        for word in shown:
-            assert re.fullmatch(r"[A-Z=]+|i/n|[a-z0-9-]+(\|[a-z0-9-]+)+", word), (words, word)
-
-
 def test_examples_are_command_lines_that_can_be_read():
     for words, command in commands().items():
         example = command.epilog.removeprefix("Example: bayesrisk ").split()[len(words.split()) :]
@@ -390,49 +300,6 @@ def test_the_table_of_options_is_that_of_the_commands():
     for words, row in rows.items():
         has = options_of(found[words])
         assert row == [name in has for name in ("workers", "seed", "quiet", "as_json")], words
-
-
-def test_what_takes_seconds_can_be_told_to_be_quiet():
-    quick = {"risk", "hierarchy", "convert", "first-look", "list"}
-    for words, command in commands().items():
-        assert ("quiet" in options_of(command)) == (words not in quick), words
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("workers", "end", "status"),
-    [
-        # What Ctrl-C does: a signal to every process of the group.
-        (1, lambda pid: os.killpg(pid, signal.SIGINT), 130),
-        (2, lambda pid: os.killpg(pid, signal.SIGINT), 130),
-        # What a batch system does: a request to the one process that it started.
-        (2, lambda pid: os.kill(pid, signal.SIGTERM), 143),
-    ],
-    ids=["1-interrupt", "2-interrupt", "2-terminate"],
-)
-def test_interrupt_keeps_finished_shards(config, tmp_path, workers, end, status):
-    config.write_text(CONFIG.replace("points = 3", "points = 3000"), encoding="utf-8")
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "bayesrisk", "sweep", config, "-o", out, "--quiet"]
-    process = subprocess.Popen(
-        [*map(str, command), "--workers", str(workers)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120.0
-    while len(list((out / "parts").glob("*.parquet"))) < 3:
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    end(process.pid)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == status
-    assert "interrupted; finished shards are kept" in err
-    assert "Traceback" not in err
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert len(manifest["parts"]) >= 3
-    assert not manifest["complete"]
 
 
 def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):

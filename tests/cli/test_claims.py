@@ -9,10 +9,11 @@ from studies import run_claims
 
 from bayesrisk import PublishedTables, tabulate
 from bayesrisk import datasets as samples
-from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 
 @pytest.fixture(scope="module")
@@ -85,29 +86,6 @@ def test_json(tables, tmp_path, run):
     document = json.loads(text)
     assert document["shards"] == 5  # a block each, so that a bar moves and workers help
     assert set(document["statuses"]) <= {"decided", "undecided", "unknown"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--columns", "colour"], "columns must be one of tenure"),
-        (["--max-columns", "0"], "--max-columns must be"),
-        (["--tenure", "half"], "tenure must be one of"),
-        (["--time-limit", "0"], "--time-limit must be"),
-    ],
-)
-def test_options_out_of_range(tables, tmp_path, run, arguments, message):
-    status, _, err = run(tables, "-o", tmp_path / "out", *arguments)
-    assert status != 0
-    assert message in err
-    assert not (tmp_path / "out").exists()
-
-
-def test_folders_that_are_none(tables, tmp_path):
-    with pytest.raises(DataError, match="must be a folder of tables"):
-        run_claims(tmp_path / "nowhere", tmp_path / "out")
-    with pytest.raises(ArgumentError, match="solver must be a name"):
-        run_claims(tables, tmp_path / "out", solver=3)
 
 
 def test_a_rule_of_withholding_is_used_unless_it_is_not_known(tmp_path, run):

@@ -3,12 +3,10 @@
 import json
 
 import pandas as pd
-import pytest
 from typer.testing import CliRunner
 
 from bayesrisk import Records, Schema, datasets
 from bayesrisk.cli.app import app
-from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk import first_look
 
 KEYS = ["region", "age"]
@@ -58,29 +56,3 @@ def test_microdata_and_levels(tmp_path):
 def test_an_empty_file(tmp_path):
     (tmp_path / "e.csv").write_text("a,b\n")
     assert "0 records" in run(tmp_path / "e.csv", "--keys", "a,b").stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("sample:hospital", "--keys", "x"), DataError, "column 'x' (named by keys)"),
-        (("sample:hospital", "--keys", ""), ArgumentError, "keys must name a column"),
-        (
-            ("sample:dare-county-sweep", "--keys", "a"),
-            ArgumentError,
-            "must be a sample of microdata",
-        ),
-        (
-            ("sample:fifty-blocks", "--keys", "a", "--schema", "pl94"),
-            ArgumentError,
-            "--schema goes",
-        ),
-        (("r.txt", "--keys", "a"), ArgumentError, "records must end in .parquet or .csv"),
-    ],
-)
-def test_refusals(arguments, error, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "r.txt").write_text("a\n1\n")
-    done = run(*arguments)
-    assert isinstance(done.exception, error)
-    assert message in str(done.exception)

@@ -74,27 +74,6 @@ def test_the_published_conditionals_come_with_a_warning(run):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*ONE, "--group-prior", "normal"), "--group-prior must be flat or truncated:MAX"),
-        ((*ONE, "--group-prior", f"truncated:{10**30}"), "must name a count below"),
-        ((*ONE, "--known-total", 5, "--known-count", 5), "--known-total must be above"),
-        ((*ONE, "--known-total", 9, "--group-prior", "truncated:8"), "group_prior (0 to 8), got 9"),
-        ((*ONE[:-1], "2"), "prior must be"),
-        ((*ONE, "--known-count", -1), "--known-count must be >= 0"),
-    ],
-)
-def test_bad_options(run, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    status, out, err = run(*arguments, *BUDGETS)
-    assert (status, out) == (2, "")
-    assert err.startswith("bayesrisk: ")
-    assert err.count("\n") == 1
-    assert message in err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_budgets_of_zero_are_levels_not_released(run):
     _, out, _ = run(*ONE, "--rho-block", "0", "--rho-group", "0.2", "--json")
     document = json.loads(out)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from writing_cases import SWEEP, commands, content, inputs, leftovers, quick_figures, run
+from figures import quick_figures
+from writing_cases import SWEEP, commands, content, inputs, leftovers, run
 
 from bayesrisk import _interrupts
 from bayesrisk.experiments.sweep.study import SweepStudy

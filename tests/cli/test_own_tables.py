@@ -1,6 +1,5 @@
 """Commands on tables of one's own: files of the user, and the sample."""
 
-import re
 import shutil
 
 import pandas as pd
@@ -9,7 +8,6 @@ from typer.testing import CliRunner
 
 from bayesrisk import datasets as samples
 from bayesrisk.cli.app import app
-from bayesrisk.exceptions import ArgumentError, ConfigError
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 
@@ -57,29 +55,3 @@ def test_a_schema_of_the_file_of_records(hospital, tmp_path):
         "release", hospital / "records.csv", *more, "--mechanism", "identity", "-o", tmp_path / "p"
     )
     assert done.exit_code == 0, done.exception
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("--tables", "moon.toml"), ConfigError, r"moon\.toml: cannot be read"),
-        (
-            ("--tables", "sample:fifty-blocks"),
-            ArgumentError,
-            "must be a sample of records with tables",
-        ),
-        (("--tables", "sample:hospital", "--geography", "census"), ArgumentError, "names its own"),
-        (("--tables", "sample:hospital,sf1-block"), ArgumentError, "schemas must be the same"),
-        (("--tables", "sample:hospital", "--schema", "moon.toml"), ConfigError, "moon"),
-        (
-            ("--tables", "sample:hospital", "--levels", "block"),
-            ConfigError,
-            "level must be one of all",
-        ),
-    ],
-)
-def test_refusals(arguments, error, message, tmp_path):
-    done = run("tabulate", "sample:hospital", *arguments, "-o", tmp_path / "t")
-    assert isinstance(done.exception, error)
-    assert re.search(message, str(done.exception))
-    assert not (tmp_path / "t").exists()

@@ -9,11 +9,13 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
-from bayesrisk.exceptions import ArgumentError, MissingDependencyError, OutputError
+from bayesrisk.exceptions import MissingDependencyError
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 RUNNER = CliRunner()
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
@@ -123,29 +125,6 @@ def solver_is_missing(name):
     return False
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (["--scope", "state"], ArgumentError, "scope must be one of tract, block"),
-        (["--scope", "block", "--variability", "all"], ArgumentError, "variability must be one"),
-        (["--scope", "block", "--time-limit", "-1"], ArgumentError, "--time-limit must be > 0"),
-        (["--scope", "block", "--node-limit", "1.5"], ArgumentError, "--node-limit must be a"),
-        (["--scope", "block", "--node-limit", "5"], ArgumentError, "--node-limit goes with a"),
-        (
-            ["--scope", "block", "--node-limit", "5", "--solver", "pulp:highs"],
-            ArgumentError,
-            "--node-limit must be None for solver 'pulp:highs'",
-        ),
-        (["--scope", "block", "--solver", "pulp:nothing"], ArgumentError, "nothing"),
-    ],
-)
-def test_bad_options_make_nothing(tables, tmp_path, options, error, words):
-    done = run(tables, "-o", tmp_path / "out", *options)
-    assert isinstance(done.exception, error)
-    assert words in str(done.exception)
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_solver_that_is_not_installed(tables, tmp_path, monkeypatch):
     import pulp
 
@@ -159,17 +138,3 @@ def test_a_solver_that_is_not_installed(tables, tmp_path, monkeypatch):
     assert isinstance(done.exception, MissingDependencyError)
     assert "cbc" in str(done.exception)
     assert not (tmp_path / "out").exists()
-
-
-def test_folders_are_refused(tables, tmp_path):
-    missing = run(tmp_path / "none", "-o", tmp_path / "out", "--scope", "block")
-    assert isinstance(missing.exception, ArgumentError)
-    assert "no such file or folder: " in str(missing.exception)
-    people = tmp_path / "people"
-    people.mkdir()
-    (people / "persons.parquet").touch()
-    wrong = run(people, "-o", tmp_path / "out", "--scope", "block")
-    assert "holds microdata, not tables: run `bayesrisk tabulate` first" in str(wrong.exception)
-    used = run(tables, "-o", tmp_path, "--scope", "block")
-    assert isinstance(used.exception, OutputError)
-    assert "nothing was changed" in str(used.exception)

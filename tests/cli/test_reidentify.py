@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 RUNNER = CliRunner()
 
 

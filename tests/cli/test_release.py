@@ -16,6 +16,8 @@ from bayesrisk.mechanisms.registry import with_settings
 from bayesrisk.readers import write_record_form
 from bayesrisk.tables import Microdata, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SWAPPING = """
 mechanism = "swapping"
 tables = ["sf1-block"]
@@ -107,28 +109,6 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     assert not any(b"918273645" in (out / name).read_bytes() for name in files)
     counts = pd.read_parquet(out)["count"]
     assert (counts % 5 == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "--mechanism must be given"),
-        (["--mechanism", "identity"], "--tables must be given"),
-        (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x=1"], "'x'"),
-        (["--mechanism", "identity", "--tables", "sf1-block", "--set", "x"], "KEY=VALUE"),
-        (
-            ["--mechanism", "ranges", "--tables", "sf1-block"],
-            "needed: edges; possible: edges, values, step; give each as ranges:KEY=VALUE",
-        ),
-        (["--mechanism", "identity", "--tables", "sf1-block", "--schema", "pl94"], "names its own"),
-    ],
-)
-def test_mistakes_are_one_line(run, microdata, tmp_path, options, message):
-    status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "out")
-    assert status == 2
-    assert message in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -301,26 +281,3 @@ class TestByPlace:
         assert "add --resume" in err
         assert run(parts, *options, "--resume")[0] == 0
         assert Release.read(tmp_path / "out").simulation
-
-    @pytest.mark.parametrize(("words", "told"), [
-        (("--whole",), "--whole goes with microdata by place"),
-        (("--workers", "2"), "--workers goes with --by, or with microdata by place"),
-        (("--by", "block"), "--by must be one of"),
-    ])  # fmt: skip
-    def test_refusals_of_one_folder(self, run, microdata, tmp_path, words, told):
-        status, _, err = run(microdata, *self.ROUNDED, *words, "-o", tmp_path / "out")
-        assert status == 2
-        assert told in err
-        assert not (tmp_path / "out").exists()
-
-    @pytest.mark.parametrize(("words", "told"), [
-        (("--by", "tract"), "--by goes with records that are not by place"),
-        (("--schema", "pl94"), "--schema goes with a file of records"),
-        (("--level", "county,block"), "protects each county as a whole, and a part is one tract"),
-        (("--whole", "--resume"), "--resume goes with --by"),
-    ])  # fmt: skip
-    def test_refusals_of_parts(self, run, parts, tmp_path, words, told):
-        status, _, err = run(parts, *self.ROUNDED, *words, "-o", tmp_path / "out")
-        assert status == 2
-        assert told in err
-        assert not (tmp_path / "out").exists()

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from bayesrisk import simulate_population
 from bayesrisk.population import population_spec
 from bayesrisk.population.simulate import Nation
@@ -33,27 +31,6 @@ def test_json(run, tmp_path):
     assert document["all_blocks"] == 153
     assert sum(document["people"]) == len(Microdata.read(tmp_path / "p").persons)
     assert None in document["unique"]  # no block of 1000 or more among so few
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--set", "alpha"), "--set must be NAME=VALUE"),
-        (("--set", "n_blok=1"), "unknown setting 'n_blok'. Did you mean 'n_blocks'?"),
-        (("--set", "alpha=2"), "alpha must be <= 1, got 2"),
-        (("--set", "n_blocks=1/2"), "n_blocks must be a whole number, got 0.5"),
-        (("--set", "state=1"), "state must be two digits, got '1'"),
-        (("--preset", "city"), "--preset must be one of tract, county, state, got 'city'"),
-        (("--set", "occupied_blocks=0"), "nobody lives in any of the blocks"),
-    ],
-)
-def test_refusals_make_nothing(run, tmp_path, arguments, message):
-    status, out, err = run("--seed", 3, "-o", tmp_path / "p", *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("bayesrisk: ")
-    assert err.count("\n") == 1
-    assert message in err
-    assert not (tmp_path / "p").exists()
 
 
 def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
@@ -96,20 +73,3 @@ def test_a_nation_by_county_in_pieces(run, tmp_path):
     spec = population_spec("county", blocks_per_group=4, tracts_per_county=2)
     drawn = Nation(55, spec).county(1, seed=3)
     assert Microdata.read(tmp_path / "whole" / "part-80003").persons.table == drawn.persons.table
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--nation", "--blocks", 5), "--blocks does not go with --nation"),
-        (("--nation", "--replace"), "--replace does not go with --nation"),
-        (("--nation", "--scale", 3), "--scale must be <= 2, got 3"),
-        (("--scale", 1), "--scale goes with --nation"),
-        (("--workers", 2), "--workers goes with --nation"),
-    ],
-)
-def test_options_of_a_nation(run, tmp_path, arguments, message):
-    status, out, err = run("--seed", 3, "-o", tmp_path / "p", *SMALL, *arguments)
-    assert (status, out) == (2, "")
-    assert message in err
-    assert not (tmp_path / "p").exists()

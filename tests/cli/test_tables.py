@@ -12,6 +12,8 @@ from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 RUNNER = CliRunner()
 
 
@@ -92,21 +94,6 @@ def test_folders_in_use(file, tmp_path):
     assert isinstance(release.exception, OutputError)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (["--tables", ","], ArgumentError, "tables must name at least one workload"),
-        (["--tables", "sf1-block,pl94"], ArgumentError, "schemas must be the same"),
-        (["--tables", "pl94"], DataError, "must have one column 'hhgq'"),
-    ],
-)
-def test_bad_requests_write_nothing(file, tmp_path, arguments, error, message):
-    done = run(file, "-o", tmp_path / "t", *arguments)
-    assert isinstance(done.exception, error)
-    assert message in str(done.exception)
-    assert not (tmp_path / "t").exists()
-
-
 def test_bad_records_write_nothing(file, tmp_path):
     people().assign(age=200).to_parquet(file, index=False)
     done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t")
@@ -116,28 +103,6 @@ def test_bad_records_write_nothing(file, tmp_path):
     Microdata(records()).write(tmp_path / "m")
     done = run(tmp_path / "m", "--tables", "pl94", "--schema", "pl94", "-o", tmp_path / "t")
     assert isinstance(done.exception, ArgumentError)
-
-
-def test_codings_of_a_file_of_persons(tmp_path):
-    """The archive's file, whose 1 is male, gives the tables of the same persons."""
-    from bayesrisk.readers import write_record_form
-
-    write_record_form(records(), tmp_path / "a.csv", dialect="archive")
-    Records.write(records(), tmp_path / "b.parquet")
-    coded = run(
-        tmp_path / "a.csv", "--dialect", "archive", "--tables", "sf1-block", "-o", tmp_path / "a"
-    )
-    assert coded.exit_code == 0
-    assert run(tmp_path / "b.parquet", "--tables", "sf1-block", "-o", tmp_path / "b").exit_code == 0
-    assert PublishedTables.read(tmp_path / "a") == PublishedTables.read(tmp_path / "b")
-    Microdata(records()).write(tmp_path / "m")
-    for source, tables, message in (
-        (tmp_path / "m", "sf1-block", "--dialect goes with a file of records"),
-        (tmp_path / "a.csv", "pl94-units", "--dialect goes with records of the schema sf1-person"),
-        (tmp_path / "a.csv", "sf1-block", "row 1, column 'sex': must be one of male, female"),
-    ):
-        done = run(source, "--dialect", "labels", "--tables", tables, "-o", tmp_path / "c")
-        assert message in str(done.exception)
 
 
 def test_a_coding_that_nobody_says(tmp_path):
@@ -180,23 +145,6 @@ def test_tables_by_place(file, tmp_path):
     names = ("_partitions.json", "_places.parquet", "part-01073/_manifest.json")
     for name in names:
         assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "u" / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--by", "block"), "--by must be one of nation, state, county, tract, block_group"),
-        (("--by", "nation"), "--by must have places of its own"),
-        (("--by", "county", "--replace"), "--replace does not go with tables by place"),
-        (("--workers", 2), "--workers goes with --by"),
-    ],
-)
-def test_options_of_tables_by_place(file, tmp_path, options, message):
-    done = run(file, "--tables", "sf1-block", "-o", tmp_path / "t", *options)
-    assert done.exit_code != 0
-    assert isinstance(done.exception, ArgumentError)
-    assert str(done.exception).startswith(message)
-    assert [p.name for p in tmp_path.iterdir()] == ["people.parquet"]
 
 
 LAND = """

@@ -12,7 +12,6 @@ from oracles import laws as oracles
 from refusals import finite_or_refused
 
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
-from bayesrisk.exceptions import ShapeError
 
 BOUND = 1e-13  # documented, relative, for pmf, cdf, sf and their logarithms
 NORMAL = 2.3e-308
@@ -243,16 +242,3 @@ def test_bad_sigma2(bad):
 def test_bad_loc(bad):
     with pytest.raises(ArgumentError, match="loc must"):
         DiscreteGaussian(1.0, bad)
-
-
-def test_bad_points_and_shapes():
-    law = DiscreteGaussian([1.0, 2.0])
-    for method in (law.pmf, law.cdf, law.logsf, law.ppf):
-        with pytest.raises(ShapeError, match="do not broadcast"):
-            method([0.1, 0.2, 0.3])
-        with pytest.raises(ArgumentError, match=r"(x|q) must be .*'a'"):
-            method("a")
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        DiscreteGaussian([1.0, 2.0], [1, 2, 3])
-    with pytest.raises(ArgumentError, match=r"confidence must be <= 1, got 1\.5"):
-        law.interval(1.5)

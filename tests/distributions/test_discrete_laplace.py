@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from oracles import laws as oracles
 
 from bayesrisk import ArgumentError, DiscreteLaplace
-from bayesrisk.exceptions import ShapeError
 
 SCALES = [1e-3, 0.05, 0.3, 1.0, 3.7, 100.0, 1e6, 1e12]
 scales = st.floats(-2, 10).map(lambda t: 10.0**t)
@@ -105,11 +104,3 @@ def test_bad_epsilon_and_sensitivity(bad):
         DiscreteLaplace.from_epsilon(bad)
     with pytest.raises(ArgumentError, match="sensitivity must"):
         DiscreteLaplace.from_epsilon(1.0, bad)
-
-
-@pytest.mark.parametrize("bad", [0.5, math.nan, 2**53, "1", None, True, 1j])
-def test_bad_loc(bad):
-    with pytest.raises(ArgumentError, match="loc must"):
-        DiscreteLaplace(1.0, bad)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        DiscreteLaplace([1.0, 2.0], [1, 2, 3])

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
+from bayesrisk import DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.distributions import as_rv_discrete
-from bayesrisk.exceptions import ArgumentTypeError
 
 LAWS = [
     DiscreteGaussian(4.0),
@@ -51,11 +50,3 @@ def test_draws():
     assert draws.tolist() == again.tolist()
     legacy = adapter.rvs(size=5, random_state=3)
     assert legacy.tolist() == adapter.rvs(size=5, random_state=3).tolist()
-
-
-def test_bad_input():
-    for bad in (None, 3, DiscreteGaussian):
-        with pytest.raises(ArgumentTypeError, match="law must be a CountLaw, got"):
-            as_rv_discrete(bad)
-    with pytest.raises(ArgumentError, match=r"parameters of shape \(2,\)"):
-        as_rv_discrete(DiscreteGaussian([1.0, 2.0]))

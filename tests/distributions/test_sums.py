@@ -196,16 +196,6 @@ def test_sum_approximation_of_shifted_laws_and_of_one():
     assert distances == sorted(distances, reverse=True)
 
 
-@pytest.mark.parametrize("function", [as_finite, convolve, sum_approximation])
-def test_bad_laws(function):
-    arguments = (2,) if function is sum_approximation else ()
-    for bad in (None, 3, "law", DiscreteGaussian):
-        with pytest.raises(ArgumentError, match=r"law must be a (CountLaw|DiscreteGaussian), got"):
-            function(bad, *arguments)
-    with pytest.raises(ArgumentError, match=r"a single law, got parameters of shape \(2,\)"):
-        function(DiscreteGaussian([1.0, 2.0]), *arguments)
-
-
 def test_bad_input():
     law = DiscreteGaussian(1.0)
     with pytest.raises(ArgumentError, match="convolve needs at least one law, got none"):

@@ -18,6 +18,8 @@ from bayesrisk.population.simulate import Nation
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Microdata, Records, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 

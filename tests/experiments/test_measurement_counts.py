@@ -15,6 +15,8 @@ from bayesrisk import ArgumentError, DataError
 from bayesrisk.experiments import measurement_counts, measurement_posterior
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 STATE = "057"
 
 

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 from oracles.noisy_measurements import frame_of, pmf, posterior
 from pyarrow import parquet
-from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 from studies import run_measurements
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, DataError
+from bayesrisk import DataError
 from bayesrisk.exceptions import OutputError
 from bayesrisk.inference.count import measurements as _measurement_tables
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 
 @pytest.fixture(scope="module")
@@ -244,29 +245,6 @@ def test_tables_from_counts_that_were_seen_elsewhere():
 
 
 # --- what is refused, and what is left behind ------------------------------------------------
-
-
-def test_bad_arguments(sample, tmp_path):
-    def call(**settings):
-        return run_measurements(sample.folder, tmp_path / "r", **{"prior": 0.1, **settings})
-
-    for bad in NOT_PRIORS:
-        assert refuses(lambda bad: call(prior=bad), "prior", bad)
-    for bad in [b for b in NOT_COUNTS if b != []]:
-        assert refuses(lambda bad: call(known_count=bad), "known_count", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda bad: call(exceeds=[1.5, bad]), "exceeds", bad)
-    for bad in ("1.5", 1.5, None):
-        assert refuses(lambda bad: call(exceeds=bad), "exceeds", bad)
-    with pytest.raises(ArgumentError, match=r"level must be one of US.*Did you mean 'Tract'"):
-        call(level="tract")
-    with pytest.raises(
-        ArgumentError, match=r"query must be one of cenrace.*Did you mean 'hispanic'"
-    ):
-        call(query="hispanics")
-    with pytest.raises(ArgumentError, match="budget must be one of pl94-us, pl94-pr"):
-        call(budget="dhc-us")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_changed_is_another_run(sample, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from printed import compare, surely_less
 from studies import run_occupancy
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.experiments.occupancy_attack import read_households, read_sample
 from bayesrisk.experiments.occupancy_study import (
     PROTECTIONS,
@@ -189,24 +189,6 @@ def test_the_contrast_of_the_protections(tmp_path):
         found[STEED, "Table 1", name, "precision"] = values["precision"]
         found[STEED, "Table 1", name, "recall"] = values["recall"]
     compare(f"{HERE}::test_the_contrast_of_the_protections", found)
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"seeds": ()}, "seeds must be different, and at least one"),
-        ({"seeds": (1, 1)}, "seeds must be different"),
-        ({"protections": ("prayer",)}, "protections must be one of"),
-        ({"solutions": 0}, "solutions must be >= 1"),
-        ({"alpha": 1.5}, "alpha must be <= 1"),
-        ({"swap_rate": "2"}, r"rate must be in \[0, 1\]"),
-        ({"seeds": "123"}, "seeds must be whole numbers"),
-        ({"protections": "none"}, "protections must be names"),
-    ],
-)
-def test_bad_settings(settings, text):
-    with pytest.raises(ArgumentError, match=text):
-        OccupancyStudy(**{"seeds": (1,), **settings})
 
 
 def test_bad_households(tmp_path):

@@ -19,10 +19,11 @@ from bayesrisk.experiments.reidentification import (
     proved_blocks,
     write_reidentification,
 )
-from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates
 from bayesrisk.tables import Records, Schema, Workload, tabulate
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
@@ -86,15 +87,6 @@ class Page(HTMLParser):
             self.cells.append(data)
         if self._tag == "th":
             self.heads.append(data)
-
-
-def test_the_page_says_where_counts_were_taken_as_true(made, tmp_path):
-    records = Records.from_frame(truth().drop(columns="person"), schema=Schema.named("sf1-person"))
-    Release(MechanismSpec("mine"), tabulate(records, BOTH)).write(tmp_path / "tables")
-    run_reconstruction(tmp_path / "tables", tmp_path / "out", scope="tract", taken_as_true=True)
-    for folder, said in ((made, 0), (tmp_path, 1)):
-        page = write(made, tmp_path / f"r{said}", folder=folder / "out").report.read_text()
-        assert page.count("were taken as true") == said
 
 
 def test_rates_are_those_of_the_library(made, tmp_path):
@@ -306,20 +298,3 @@ def test_the_same_persons_in_any_coding(made, tmp_path):
     pd.testing.assert_frame_equal(same.rates, right)
     wrong = write(made, tmp_path / "w", attackers={"all": archive}, truth_dialect="schema")
     assert wrong.rates["confirmed"][0] < right["confirmed"][0]
-
-
-def test_codings_are_not_guessed(made, tmp_path):
-    archive, labels = coded(tmp_path, truth())
-    for file in (archive, labels, made / "truth.parquet"):
-        with pytest.raises(ArgumentError, match=rf"dialect must be said, .*{file.name} does not"):
-            write(made, tmp_path / "r", attackers={"a": file}, dialect=None)
-    with pytest.raises(DataError, match=r"archive.csv: row 1, column 'sex': must be one of male"):
-        write(made, tmp_path / "r", attackers={"a": archive}, dialect="labels")
-    with pytest.raises(DataError, match=r"labels.parquet: row 1, column 'sex': must be one of 0"):
-        write(made, tmp_path / "r", attackers={"a": labels}, dialect="archive")
-    with pytest.raises(ArgumentError, match="dialect must be one of schema, archive, pums, labels"):
-        write(made, tmp_path / "r", dialect="guess")
-    twice = pd.read_csv(archive, dtype=str).assign(block="010010201001000")
-    twice.to_csv(tmp_path / "twice.csv", index=False)
-    with pytest.raises(DataError, match=r"twice.csv: column 'block': must be there once"):
-        write(made, tmp_path / "r", attackers={"a": tmp_path / "twice.csv"}, dialect="archive")

@@ -3,7 +3,7 @@
 import contextlib
 import unittest.mock
 
-from writing_cases import quick_figures
+from figures import quick_figures
 
 from bayesrisk.experiments import occupancy_study as occupancy_run
 from bayesrisk.experiments import reidentification as linkage_counties

@@ -3,11 +3,8 @@
 import gzip
 import zipfile
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from peak_memory import run_and_measure
-from pyarrow import parquet
 
 pytestmark = pytest.mark.slow
 
@@ -82,26 +79,3 @@ def test_compressed_files_and_members(tmp_path):
                 stream.write(b"x" * 2**20)
         cases.append((file, "ppmf" if ending == "zip" else "hud"))
     assert refused(*cases)
-
-
-def test_documents(tmp_path):
-    """Deep, of many values, and of half a gigabyte."""
-    cases = []
-    for i, text in enumerate(["[" * 10**6, "[[]," * 10**7, '{"a":' * 10**6, None]):
-        (tmp_path / f"tables{i}").mkdir()
-        with (tmp_path / f"tables{i}" / "_manifest.json").open("w") as stream:
-            stream.write(text) if text else stream.truncate(500 * 10**6)
-        cases.append((tmp_path / f"tables{i}", "tables"))
-    (tmp_path / "sweep.toml").write_text("a=[" + "1," * 10**6)
-    assert refused(*cases, (tmp_path / "sweep.toml", "sweep"))
-
-
-def test_parquet(tmp_path):
-    """Many rows of one value, and long texts that a dictionary holds once."""
-    columns = {n: np.zeros(2**26, np.int8) for n in ("sex", "age", "race", "hisp")}
-    parquet.write_table(pa.table(columns), tmp_path / "many.parquet")
-    text = pa.DictionaryArray.from_arrays(np.zeros(2**16, np.int32), ["x" * 60_000])
-    columns = {name: values[: 2**16] for name, values in columns.items()}
-    parquet.write_table(pa.table({"block": text, **columns}), tmp_path / "long.parquet")
-    names = ("many.parquet", "long.parquet")
-    assert refused(*((tmp_path / n, how) for n in names for how in ("records", "form")))

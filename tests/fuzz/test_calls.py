@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from figures import quick_figures
 from fuzz import corpus
-from writing_cases import quick_figures
 
 import bayesrisk
 from bayesrisk import BayesRiskError, readers

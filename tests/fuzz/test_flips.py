@@ -1,15 +1,13 @@
 """A bit of a stored file changes: an error of our tree that names it, or the same results.
 
-A subject is a folder, and what is made of it: all that a reader returns, or all files that a
-command makes.  One that goes on from its own folder makes it as it was; only where its
-configuration is damaged, it says so.  ``--fuzz-flips`` says how many bits for each reader and
-command; a find is printed with its seed and case, ``--fuzz-seed SEED`` makes the same ones again.
+A subject is a folder, and what is made of it: all that a reader returns, or all files of a run that
+goes on from its own folder, which it makes as it was; only where its configuration is damaged, it
+says so.  ``--fuzz-flips`` says how many bits for each; a find is printed with its seed and case,
+``--fuzz-seed SEED`` makes the same ones again.
 """
 
-import itertools
 import re
 import shutil
-import unittest.mock
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,12 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz.quick import of_county, quick_results
+from fuzz.quick import quick_results
 from writing_cases import SWEEP, commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments import read_results, reidentification
-from bayesrisk.experiments import reidentification as linkage_counties
+from bayesrisk.experiments import read_results
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables
@@ -117,22 +114,6 @@ READERS = {
     "reconstruction": ("reconstruct", reconstruction),
 }
 
-#: Commands that read what another command made: the maker, and the words around its folder.
-#: They are those that the digests of a manifest, or a seal, can protect.
-CHAINS = {
-    "tabulate": ("simulate", ("tabulate", "{}", "-q", "--tables", "sf1-block")),
-    "release": ("simulate", ("release", "{}", "--mechanism", "identity", "--tables", "sf1-block")),
-    "reconstruct": ("tabulate", ("reconstruct", "{}", "--scope", "block", "-q")),
-    "reconstruct-release": ("release", ("reconstruct", "{}", "--scope", "block", "-q")),
-    "claims": ("household-tables", ("claims", "{}", "--columns", "size", "-q")),
-    "occupancy": ("occupancy-tables", ("occupancy", "attack", "{}", "-q")),
-    "occupancy-release": ("occupancy-release", ("occupancy", "attack", "{}", "-q")),
-    "reidentify": (
-        "records",
-        ("reidentify", "{}", "--attacker", "known.parquet", "--truth", "truth.parquet",
-         "--dialect", "schema"),
-    ),
-}  # fmt: skip
 #: Commands that go on from their own folder.
 RESUMED = (
     *("sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study", "tabulate-by"),
@@ -144,7 +125,6 @@ def names():
     """Return the names of all subjects."""
     return [
         *(f"read-{name}" for name in READERS),
-        *(f"chain-{name}" for name in CHAINS),
         *(f"resume-{name}" for name in RESUMED),
         "report-sweep",
     ]
@@ -157,8 +137,6 @@ def make(name, at, place):
         maker, read = READERS[what]
         folder = _made(maker, at, place)
         return Subject(folder, lambda: read(folder))
-    if way == "chain":
-        return _chain(*CHAINS[what], at, place)
     folder = _made(what, at, place)
     line = ["report", folder] if way == "report" else commands(at)[what].line(folder, again=True)
     # A report is made of the parts: files that it neither reads nor writes may stay damaged.
@@ -169,58 +147,6 @@ def make(name, at, place):
         return {name: data for name, data in content(folder).items() if written in name}
 
     return Subject(folder, goes_on, heals=way == "resume")
-
-
-def _chain(maker, words, at, place):
-    folder = _made(maker, at, place)
-    turns = itertools.count()
-    line = [str(at / word) if word.endswith(".parquet") else word for word in words]
-    line = [word.format(folder) if word == "{}" else word for word in line]
-    if words[0] == "reidentify":
-        return Subject(folder, lambda: _handed(line, place / "turn"))
-
-    def makes():
-        output = place / f"turn-{next(turns)}"
-        try:
-            _checked(*run(*line, "-o", output))
-            return content(output)
-        finally:
-            shutil.rmtree(output, ignore_errors=True)
-
-    return Subject(folder, makes)
-
-
-class HandedError(BaseException):
-    """What a command has read, before it computes anything of it."""
-
-
-def _handed(line, output):
-    """Return what a command computes its results of: to make the report takes a second."""
-
-    class Sum:
-        """What counties add up to: nothing."""
-
-        def plus(self, other):
-            return self
-
-    handed = []
-
-    def take(*county):
-        handed.append(of_county(*county))
-        return Sum()
-
-    def stop(sums, config, folder, seed):
-        raise HandedError(config, handed, seed)
-
-    with (
-        unittest.mock.patch.object(linkage_counties, "_link", take),
-        unittest.mock.patch.object(reidentification, "_write", stop),
-    ):
-        try:
-            _checked(*run(*line, "-o", output))
-        except HandedError as found:
-            return found.args
-    raise AssertionError("nothing was computed")
 
 
 def _made(maker, at, place):

@@ -30,7 +30,7 @@ LEAF = FiniteLaw(0, np.array([4, 3, 2, 1, 1, 1]) / 12)
 WRONG = FiniteLaw(0, np.array([30, 3, 2, 1, 1, 1]) / 38)
 STEEP = FiniteLaw(0, [0.4, 0.3, 0.1, 0.05, 0.05, 0.04, 0.03, 0.01, 0.01, 0.01])
 RHO, SIBLINGS = [0.1, 0.12, 0.08], [2, 3]
-TIMES = {"two levels": 800, "path": 800, "tree": 300, "tree and targets": 400}
+TIMES = {"two levels": 500, "path": 500, "tree": 200, "tree and targets": 250}
 SWEEPS = {"draws": DRAWS * THIN, "warmup": 30, "chains": 1, "threads": 1}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import (
     Identity,
     available_mechanisms,
@@ -24,19 +24,6 @@ def test_registered_mechanism():
 
 
 @pytest.mark.parametrize(
-    ("name", "factory", "error", "match"),
-    [
-        ("mine", None, ArgumentTypeError, "factory must be callable"),
-        ("", Identity, ArgumentTypeError, "name must be a text"),
-        ("identity", Identity, ArgumentError, "package's own"),
-    ],
-)
-def test_registering_is_checked(name, factory, error, match):
-    with pytest.raises(error, match=match):
-        register_mechanism(name, factory)
-
-
-@pytest.mark.parametrize(
     ("name", "parameters", "match"),
     [
         ("nothing", {}, "mechanism must be one of"),
@@ -49,9 +36,3 @@ def test_registering_is_checked(name, factory, error, match):
 def test_making_is_checked(name, parameters, match):
     with pytest.raises(ArgumentError, match=match):
         make_mechanism(name, **parameters)
-
-
-def test_what_is_no_mechanism_is_refused():
-    register_mechanism("mine", dict)
-    with pytest.raises(ArgumentTypeError, match="must have spec and release"):
-        make_mechanism("mine")

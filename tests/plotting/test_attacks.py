@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from bayesrisk import plotting
-from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk import majority_inference, reidentify, variability_quantiles
 
 COVERAGE = pd.DataFrame(
@@ -158,19 +157,6 @@ def test_variability(scopes):
     for line in axes.lines:
         np.testing.assert_array_equal(line.get_ydata(), quantiles["quantile_upper"])
     assert (axes.get_legend() is None) == (len(scopes) < 2)
-
-
-def test_sources_without_a_link_are_drawn_as_nothing(rates):
-    # As text, the sizes of no row are no numbers to add to.
-    for kind in (object, "str"):
-        none = rates.assign(putative=0, block_size=rates["block_size"].astype(kind))
-        left, right = plotting.plot_reidentification(none)
-        for axes in (left, right):
-            assert len(axes.containers) > 0
-            assert all(len(drawn.lines[0].get_xdata()) == 0 for drawn in axes.containers)
-        assert len(left.get_xticklabels()) == 0
-    with pytest.raises(ArgumentError, match="must be of one attacker"):
-        plotting.plot_reidentification(pd.concat([rates, rates.assign(attacker="b")]))
 
 
 def rows(attack, protection, status):

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from first_screen import (
     comparisons_of,
@@ -16,7 +15,6 @@ from first_screen import (
     statements_of,
 )
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from bayesrisk import plotting
 from bayesrisk.plotting.audit import one_release
@@ -108,30 +106,9 @@ def test_an_interval_that_says_nothing_is_not_drawn(audit):
     plotting.figure_of(plotting.plot_audit(unknown, costs)).canvas.draw()
 
 
-def test_readings_and_methods_have_names_beside_the_best_model():
-    statements = statements_of({"none": 0.1, "swap": 0.05})
-    costs = costs_of(errors_of({"none": 0.0, "swap": 1.0}))
-    measures = measures_of(statements)
-    extra = measures[measures["attack"] == "likelihood"].assign(attack="claims")
-    axes = Figure().subplots()
-    plotting.plot_audit(pd.concat([measures, extra]), costs, ax=axes)
-    names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == ["none", "swap", "swap, read as-true", "none, claims"]
-    plotting.figure_of(plotting.plot_beliefs(measures)).canvas.draw()
-
-
 def test_beliefs_are_those_of_the_truth(audit):
     _, measures, _, _ = audit
     axes = plotting.plot_beliefs(measures)[1]
     rows = measures[measures["adversary"] == "linker"]
     for drawn, name in zip(axes.collections[1:], ("prior", "without", "posterior"), strict=True):
         np.testing.assert_allclose(drawn.get_offsets()[:, 0], 100.0 * rows[f"believed_{name}"])
-
-
-@pytest.mark.parametrize("name", ["a $\\bad{$", "_hidden", "line\nbreak"])
-def test_any_name_is_drawn(name, tmp_path):
-    statements = statements_of({name: 0.1, "noise": 0.05})
-    costs = costs_of(errors_of({name: 0.0, "noise": 1.0}))
-    measures = measures_of(statements)
-    for drawn in (plotting.plot_audit(measures, costs), plotting.plot_beliefs(measures)):
-        assert plotting.save_figure(drawn, tmp_path / "f")[0].stat().st_size > 1000

@@ -118,19 +118,6 @@ def test_both_panels_draw_the_frames(panels):
     )
 
 
-def test_legends_name_the_lines_and_the_bound(panels):
-    left, right = plotting.plot_postprocessing(*panels)
-    texts = [[text.get_text() for text in axes.get_legend().get_texts()] for axes in (left, right)]
-    assert texts == [["50", "5", "1", "not processed"], ["1", "0.1", "not processed"]]
-
-
-def test_wide_ranges_are_logarithmic():
-    by_count = processed(np.array([1, 5, 50, 400])[:, None], [0.1, 1.0])
-    ratios = by_count.assign(risk_before=by_count["risk_before"] * [1, 2, 5, 10, 20, 50, 80, 90])
-    _, right = plotting.plot_postprocessing(processed([1], np.array([0.1, 1.0])[:, None]), ratios)
-    assert (right.get_xscale(), right.get_yscale()) == ("log", "log")
-
-
 def protections(largest=2.0):
     rows = []
     for i, name in enumerate(["none", "swapping", "discrete Gaussian"]):
@@ -189,23 +176,6 @@ def test_bars_are_the_intervals():
         np.testing.assert_allclose(ends[:, 1], rows["marginal_risk_upper"])
 
 
-def test_wide_utilities_are_logarithmic_with_a_zero():
-    _, right = plotting.plot_mechanisms(protections())
-    assert right.get_xscale() == "symlog"
-    _, near = plotting.plot_mechanisms(protections(largest=0.1))
-    assert near.get_xscale() == "linear"
-    _, root = plotting.plot_mechanisms(protections(), utility="root_mean_square_error")
-    assert root.get_xlabel() == "root mean square error of a published count"
-
-
-def test_certainty_is_marked_where_the_prior_is_one_number():
-    left, _ = plotting.plot_mechanisms(protections())
-    assert "certain" in [t.get_text() for t in left.texts]
-    mixed = protections().assign(prior=[0.1, 0.2] * 3)
-    left, _ = plotting.plot_mechanisms(mixed)
-    assert not left.texts
-
-
 @pytest.fixture
 def curve():
     ratio = np.geomspace(1.0, 9.0, 20)
@@ -246,12 +216,3 @@ def test_lines_and_bands_are_the_columns(curve):
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlim() == (1.0, pytest.approx(9.0))
     assert [t.get_text() for t in axes.get_legend().get_texts()] == list(drawn)
-
-
-@pytest.mark.parametrize("top", [1.3, 9.0, 80.0, 5000.0])
-def test_ticks_are_plain_numbers_at_any_range(curve, top):
-    stretched = curve.assign(risk_ratio=np.geomspace(1.0, top, len(curve)))
-    axes = plotting.plot_noisy_measurements(stretched)
-    texts = [t.get_text() for t in axes.get_xticklabels()]
-    assert 2 <= len(texts) <= 9
-    assert [float(t) for t in texts] == pytest.approx(axes.get_xticks())

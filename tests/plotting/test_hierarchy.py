@@ -6,7 +6,7 @@ import pytest
 import two_level_questions as questions
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, plotting
+from bayesrisk import plotting
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 
@@ -53,14 +53,6 @@ def test_the_decision_map_paints_every_release(decisions):
     assert len(set.union(*seen.values())) == len(seen) == 4
 
 
-def test_several_maps_stand_below_each_other(decisions):
-    panels = plotting.plot_decision_map({"flat": decisions, "again": decisions})
-    assert len(panels) == 6
-    assert panels[3].get_ylabel().startswith("again")
-    (legend,) = panels[0].figure.legends
-    assert len(legend.get_texts()) == 4
-
-
 def test_group_count_draws_bars_for_draws(risks):
     frame = risks[risks["rho_group"] == 0.1].assign(conditionals="coherent")
     (axes,) = plotting.plot_group(frame)
@@ -85,25 +77,6 @@ def test_group_budget_has_a_line_for_each_count(risks):
     assert [text.get_text() for text in axes.texts] == ["here"]
     both = pd.concat([risks.assign(conditionals=name) for name in "ab"])
     assert len(plotting.plot_group(both, against="rho_group")) == 2
-
-
-def test_maps_that_cannot_be_drawn(decisions):
-    with pytest.raises(ArgumentError, match="at least one frame"):
-        plotting.plot_decision_map({})
-    wide = pd.concat([decisions.assign(block=y) for y in range(9)])
-    with pytest.raises(ArgumentError, match="at most 8"):
-        plotting.plot_decision_map(wide.drop_duplicates(["block", "group", "siblings"]))
-
-
-def test_the_quantity_and_its_baseline_are_named(risks):
-    frame = risks.assign(baseline=0.5)
-    (axes,) = plotting.plot_group(frame, against="rho_group", quantity="best guess is right")
-    assert axes.get_ylabel() == "best guess is right"
-    names = [text.get_text() for text in axes.figure.legends[0].get_texts()]
-    assert names == ["1", "10", "block alone", "no release"]
-    (axes,) = plotting.plot_group(frame[frame["rho_group"] == 0.1])
-    assert axes.get_ylabel() == "probability of being found, if in the cell"
-    assert "no release" in axes.get_legend_handles_labels()[1]
 
 
 def test_a_tie_is_painted_as_one():

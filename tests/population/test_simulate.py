@@ -7,7 +7,6 @@ import pytest
 
 from bayesrisk import ArgumentError
 from bayesrisk import datasets as samples
-from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.population import population_spec, simulate_population
 
 
@@ -40,13 +39,6 @@ def test_a_generator_moves_on():
 def test_rng_must_be_given(rng):
     with pytest.raises(ArgumentError, match=r"rng must be (a numpy Generator|>= 0)"):
         simulate_population("tract", rng=rng)
-
-
-def test_spec_must_be_settings():
-    with pytest.raises(ArgumentTypeError, match=r"spec must be a PopulationSpec .* got dict"):
-        simulate_population({}, rng=1)
-    with pytest.raises(ArgumentError, match="spec must be one of tract, county, state, got 'x'"):
-        simulate_population("x", rng=1)
 
 
 def test_nobody_at_all():

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.population import summary_by_hand
 
-from bayesrisk import DataError, __version__
-from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk import __version__
 from bayesrisk.population import population_summary
 from bayesrisk.population import spec as national
-from bayesrisk.tables import Microdata, Records, Schema
+from bayesrisk.tables import Records, Schema
 
 PERSON = st.tuples(
     st.integers(0, 4), st.integers(0, 1), st.integers(0, 110), st.integers(1, 63), st.integers(0, 1)
@@ -84,12 +83,3 @@ def test_frame(county):
     for name in ("blocks", "people"):
         assert frame[[name, f"published_{name}"]].sum().to_numpy() == pytest.approx(100.0)
     assert frame["published_unique"].tolist() == [81.7, 50.3, 26.9, 12.2, 3.4, 0.8, 0.2]
-
-
-def test_refusals(county):
-    with pytest.raises(ArgumentTypeError, match="Records or Microdata, got str"):
-        population_summary("county")
-    with pytest.raises(DataError, match="must hold people of schema 'sf1-person', got none"):
-        population_summary(Microdata(households=county.households))
-    with pytest.raises(DataError, match="got none"):
-        population_summary(county.persons.take(np.empty(0, dtype=np.int64)))

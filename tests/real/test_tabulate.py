@@ -29,7 +29,7 @@ def read(name):
 
 def predicate(row, frame):
     """Return which records a published cell counts, from its row in the list."""
-    keep = frame["age"].between(row.age_lo, row.age_hi)
+    keep = (frame["age"] >= row.age_lo) & (frame["age"] <= row.age_hi)
     if row.sex >= 0:
         keep &= frame["sex"] == row.sex
     if row.hisp >= 0:
@@ -47,7 +47,6 @@ def predicate(row, frame):
 
 def test_every_cell_and_predicate_equals_the_published_list():
     codes = ABOUT.codes(np.arange(ABOUT.size))
-    frame = pd.DataFrame(codes)
     listed = cells()
     seen = set()
     for level, name in (("block", "sf1-block"), ("tract", "sf1-tract")):
@@ -61,7 +60,7 @@ def test_every_cell_and_predicate_equals_the_published_list():
             assert set(np.unique(matrix)) <= {0, 1}
             for row in rows.itertuples():
                 ours = matrix[table.cells.index(row.cell)].astype(bool)
-                assert np.array_equal(ours, predicate(row, frame).to_numpy()), row.cell
+                assert np.array_equal(ours, predicate(row, codes)), row.cell
                 seen.add(row.cell)
     assert len(seen) == len(listed) == 4_071
 
@@ -70,19 +69,19 @@ def test_every_cell_and_predicate_equals_the_published_list():
 def test_counts_equal_direct_counting(file):
     frame = pd.read_parquet(PERSON / file)
     frame["geoid"] = frame["block"].map("{:015d}".format)
+    values = {name: frame[name].to_numpy() for name in ("sex", "age", "race", "hisp")}
     listed = cells()
     made = tabulate(read(file), Workload.named("sf1-block").union(Workload.named("sf1-tract")))
     rng = np.random.default_rng(6)
-    for level, width, share in (("block", 15, 775), ("tract", 11, 150)):
+    for level, width, share in (("block", 15, 400), ("tract", 11, 100)):
         of_level = listed[listed["level"] == level].sample(share, random_state=rng)
-        places = frame["geoid"].str[:width]
-        assert made.geoids[level].tolist() == sorted(places.unique())
+        place, names = pd.factorize(frame["geoid"].str[:width], sort=True)
+        assert made.geoids[level].tolist() == names.tolist()
         for row in of_level.itertuples():
-            direct = places[predicate(row, frame)].value_counts()
+            direct = np.bincount(place[predicate(row, values)], minlength=len(names))
             column = made.workload.tables[level, row.table].cells.index(row.cell)
             counts = made.counts[level, row.table][:, [column]].toarray().ravel()
-            found = {g: int(c) for g, c in zip(made.geoids[level], counts, strict=True) if c}
-            assert found == direct.to_dict(), row.cell
+            assert np.array_equal(counts, direct), row.cell
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -26,6 +26,8 @@ from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueC
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 from bayesrisk.tables.published import joined
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WORK = Workload.named("sf1-block", levels=["tract", "block"]).select(tables=["P1", "P8"])
 SHARES = {
     "sensitivity": "add-remove", "level_shares": {"tract": "1/2", "block": "1/2"},

@@ -65,7 +65,7 @@ def enumerated(seed, kinds, n_places):
     return max(off)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from(ALL), st.sampled_from(ALL), st.integers(1, 2))
 def test_beliefs_equal_enumeration(seed, first, second, n_places):
     assert enumerated(seed, (first, second), n_places) < 1e-9

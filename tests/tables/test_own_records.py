@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from bayesrisk import DataError, Records, Schema, Workload, tabulate
 from bayesrisk.tables import Attribute
-from bayesrisk.tables.schema import Geography
 
 NUMBERS = st.lists(
     st.floats(-1e9, 1e9).map(lambda x: round(x, 3)), min_size=1, max_size=60
@@ -149,8 +148,3 @@ def test_codes_of_groups_are_not_numbers(tmp_path):
     assert Records.read(tmp_path / "ours.parquet", schema=schema).codes("age").tolist() == [1, 0]
     assert Records.read(tmp_path / "others.parquet", schema=schema).codes("age").tolist() == [0, 0]
     assert made.to_frame()["age"].tolist() == ["18 and over", "under 18"]
-
-
-def test_names_of_places_are_checked():
-    with pytest.raises(ValueError, match="names must be of codes of the widths, got '123'"):
-        Geography("g", ("all", "town"), (0, 2), (("123", "x"),))

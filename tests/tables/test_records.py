@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_strategies import records as rows_of
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables import Histogram, Records, Schema, iter_records
 
 PERSON = Schema.named("sf1-person")
@@ -107,16 +107,6 @@ def test_bad_values_are_named_with_their_source(changes, message, tmp_path):
     frame(**changes).to_parquet(file, index=False)
     with pytest.raises(DataError, match=f"people.parquet: {message}"):
         Records.read(file, schema=PERSON)
-
-
-def test_missing_and_double_columns():
-    with pytest.raises(DataError, match="must have one column 'hisp', got block, sex, age, race"):
-        Records.from_frame(frame().drop(columns="hisp"), schema=PERSON)
-    table = pa.Table.from_pandas(frame())
-    with pytest.raises(DataError, match="must have one column 'sex', got it twice"):
-        Records(PERSON, table.append_column("sex", table.column("sex")))
-    with pytest.raises(ArgumentTypeError, match="frame must be a DataFrame of pandas"):
-        Records.from_frame([1], schema=PERSON)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

@@ -30,7 +30,7 @@ TOY = Schema(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.data())
 def test_rows_equal_direct_counting(data):
     document = data.draw(documents())
@@ -49,6 +49,7 @@ def test_rows_equal_direct_counting(data):
                 assert row.tolist() == direct[place].tolist()
 
 
+@settings(max_examples=40)
 @given(documents())
 def test_incidence_of_every_cell(document):
     made = Workload.from_dict(document)
@@ -76,6 +77,7 @@ def test_sensitivity_equals_brute_force(kind, norm, document):
     assert answer == (Fraction(brute) if norm == 1 else brute**0.5)
 
 
+@settings(max_examples=40)
 @given(documents(), st.permutations(range(3)))
 def test_round_trip_of_the_grammar(document, order):
     document["tables"] = [document["tables"][i] for i in order if i < len(document["tables"])]

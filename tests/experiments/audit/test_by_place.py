@@ -20,6 +20,8 @@ from bayesrisk.risk.audit import Adversary, AuditedPopulation
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
 from bayesrisk.tables import Microdata, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 TABLES = Workload.named("sf1-block").select(tables=["P8", "P9"])
 WHO = [Adversary.named("outsider"), Adversary.named("insider", known=["sex"])]

@@ -26,6 +26,8 @@ from bayesrisk.mechanisms import available_mechanisms
 from bayesrisk.mechanisms.registry import REGISTRY, mechanism_dial
 from bayesrisk.risk.audit import Adversary
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 GOAL = ProtectionGoal(1.5, 0.9, steps=2)
 EVERYBODY_ELSE = [Adversary.named("knows-all-but-one")]
 

@@ -23,6 +23,8 @@ from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.tables import Records, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WHO = [Adversary.named("linker", known=["sex"]), Adversary.named("knows-all-but-one")]
 WHAT = [Protection(text) for text in ("identity", "discrete-laplace:epsilon=2")]
 NAMES = ["north", "<south>"]
@@ -198,12 +200,3 @@ def test_a_population_without_the_columns_of_the_schema_is_named(towns, tmp_path
     with pytest.raises(BayesRiskError, match=f"population 'made'.*{SCHEMA.name}"):
         run(study(towns | {"made": simulated}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_seeds_and_settings_of_simulated_populations_are_checked():
-    with pytest.raises(BayesRiskError, match="seed"):
-        SimulatedPopulation("tract", -1)
-    with pytest.raises(BayesRiskError, match="tracts"):
-        SimulatedPopulation("tracts", 1)
-    with pytest.raises(BayesRiskError, match="spec"):
-        SimulatedPopulation(3, 1)

@@ -17,6 +17,8 @@ from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare
 from bayesrisk.risk.audit.measures import widest_interval
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
 WHAT = [Protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
 

@@ -13,6 +13,8 @@ from bayesrisk.population import population_spec, population_summary
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TINY = population_spec("county", blocks_per_group=2, groups_per_tract=1, tracts_per_county=1)
 WORDS = {
     "tables": "tabulate {people} --tables sf1-block,sf1-tract",

@@ -164,11 +164,3 @@ def test_a_part_by_itself_is_a_folder_of_households(people, tmp_path):
     )
     assert "must be a file of households, got a folder without them" in str(done.exception)
     assert not (tmp_path / "no").exists()
-
-
-@pytest.mark.parametrize("option", ["seeds", "blocks", "alpha"])
-def test_what_synthetic_households_are_like_is_not_said_of_given_ones(people, tmp_path, option):
-    words = ["occupancy", "study", str(people), "-o", str(tmp_path / "no"), f"--{option}", "1"]
-    done = CliRunner().invoke(app, words)
-    assert str(done.exception) == f"--{option} goes with synthetic households"
-    assert not (tmp_path / "no").exists()

@@ -5,11 +5,10 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from studies import contents, run_reconstruction
 
-from bayesrisk import PublishedTables, Release, make_mechanism, run
+from bayesrisk import Release, make_mechanism, run
 from bayesrisk._random import named_stream
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -28,6 +27,8 @@ from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Workload, tabulate
 from bayesrisk.tables.exchange import index_files, index_rows, manifest_digest
 from bayesrisk.tables.microdata import as_microdata
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BLOCK = Workload.named("sf1-block").select(tables=["P1", "P8"])
@@ -287,17 +288,6 @@ class TestFolder:
         # What is published is read without it.
         shutil.rmtree(beside)
         assert Release.read(tmp_path / "out").tables.workload.levels == INNER.levels
-
-    def test_it_is_read_as_tables_by_place(self, people, tmp_path):
-        run(study(people, "nearest"), tmp_path / "parts")
-        whole = Release.read(tmp_path / "parts")
-        whole.write(tmp_path / "whole")
-        assert PublishedTables.read(tmp_path / "parts") == whole.tables
-        order = ["level", "geoid", "table", "cell"]
-        rows, expected = (
-            pd.read_parquet(tmp_path / n).sort_values(order) for n in ("parts", "whole")
-        )
-        pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
 
     def test_it_is_attacked_by_place(self, people, tmp_path):
         workload = Workload.named("sf1-block").union(Workload.named("sf1-tract"))

@@ -26,6 +26,8 @@ from bayesrisk.tables import (
     tabulate,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 ALL = BOTH.union(Workload.named("sf1-tract", levels=["nation", "state", "county"]))

@@ -25,6 +25,8 @@ from bayesrisk.population.simulate import Nation
 from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 STUDIES = [
     "sweep",
     "reconstruct",

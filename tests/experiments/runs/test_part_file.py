@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from figures import quick_figures
 from studies import run_occupancy_attack, run_reconstruction
-from writing_cases import commands, content, inputs, quick_figures, run
+from writing_cases import commands, content, inputs, run
 
 from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import DataError, PartFileError

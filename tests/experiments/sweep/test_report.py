@@ -6,9 +6,7 @@ import pytest
 from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
-from bayesrisk.experiments import load_config, read_results, write_report
-from bayesrisk.experiments.runs import page as pages
-from bayesrisk.experiments.sweep import report
+from bayesrisk.experiments import read_results, write_report
 from bayesrisk.experiments.sweep.document import parse_config
 
 
@@ -73,23 +71,6 @@ def test_found_and_right_are_told_apart(document, tmp_path):
     # The name of a target is text.
     assert html.count("<script") == 1  # the report's own
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-
-
-def intro_of(name):
-    """Return what the report of a sample says before its numbers."""
-    question = report.question(load_config(name))
-    return pages.render("sweep_question.html", question=question)
-
-
-def test_the_granville_sweep_describes_its_own_adversary():
-    intro = intro_of("sample:granville-county-sweep")
-    assert "everyone in the group" not in intro
-    assert "everyone in the area of the count but the target" in intro
-    assert "the area is the target's block, one of the blocks of a group" in intro
-    assert "Nobody in the other blocks is known to them" in intro
-    assert "also reads the noisy count of the group, and the total" in intro
-    # The sweep of one level has one adversary.
-    assert "other blocks" not in intro_of("sample:dare-county-sweep")
 
 
 def test_figures_come_as_png_and_svg(page):

@@ -157,14 +157,14 @@ def all_shares(system, release, common, seed):
 
 def test_answers_of_one_more_person_are_within_their_errors():
     z = []
-    for seed in range(3):
+    for seed in range(2):
         release, prior = three_levels(seed, 2)
         common = {"level": "tract", "place": "1", "prior": prior}
         found, exact = all_shares(system_of(release, **common), release, common, seed)
         assert found["status"].eq("sampled").all()
         z += ((found["posterior"] - exact) / found["error"]).tolist()
     z = np.array(z)
-    assert z.size == 24
+    assert z.size == 16
     assert np.abs(z).max() < 4.5
 
 

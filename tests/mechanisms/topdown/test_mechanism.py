@@ -41,7 +41,7 @@ def check_consistent(prepared, rng):
     return found, release
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     seed=SEEDS, levels=LEVELS, depth=st.integers(0, 4), zeros=st.booleans(),
     rho=st.sampled_from(["1/100", "1", "20"]),

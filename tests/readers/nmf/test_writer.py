@@ -103,12 +103,12 @@ def chi_square(noise, sigma2):
 @pytest.mark.parametrize(("level", "query"), [("Block", "detailed"), ("Tract", "detailed"),
                                               ("Block_Group", "detailed")])  # fmt: skip
 def test_noise_follows_the_exact_law(sample, level, query):
-    by_scale = {}
+    by_scale, rows = {}, values_of(sample.folder, level, query)
     for code, counts, rho in zip(
         sample.geocodes[level].tolist(), sample.counts[level], sample.rho[level, query], strict=True
     ):
         if rho:
-            values = np.array(values_of(sample.folder, level, query)[code][0])
+            values = np.array(rows[code][0])
             by_scale.setdefault(float(1 / rho), []).append(values - recount(counts, query))
     for sigma2, noise in by_scale.items():
         noise = np.concatenate(noise)

@@ -6,8 +6,6 @@ import zipfile
 import numpy as np
 import pytest
 from files.agency_forms import write_nhgis, write_sf1
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import readers as oracle
 from scipy import sparse
 
@@ -48,11 +46,8 @@ def households(seed, n):
     return PublishedTables(HOUSEHOLDS, {"block": geoids}, counts)
 
 
-@settings(max_examples=2)
-@given(seed=st.integers(0, 2**32), n=st.integers(1, 60), chunk=st.integers(1, 40))
-def test_sf1_there_and_back(seed, n, chunk, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sf1")
-    tables = both(seed, n)
+def test_sf1_there_and_back(tmp_path):
+    folder, chunk, tables = tmp_path, 7, both(5, 40)
     write_sf1(tables, folder / "vt2010.sf1.zip")
     assert read_sf1(folder / "vt2010.sf1.zip", workload=tables.workload) == tables
     pieces = list(iter_sf1(folder / "vt2010.sf1.zip", workload=tables.workload, chunk=chunk))
@@ -67,10 +62,9 @@ def test_sf1_there_and_back(seed, n, chunk, tmp_path_factory):
     )
 
 
-@settings(max_examples=2)
-@given(seed=st.integers(0, 2**32), n=st.integers(1, 60), described=st.booleans())
-def test_nhgis_there_and_back(seed, n, described, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nhgis")
+@pytest.mark.parametrize("described", [True, False])
+def test_nhgis_there_and_back(described, tmp_path):
+    seed, n, folder = 5, 40, tmp_path
     for level, tables in (
         ("block", tabulate(people(seed, n), BLOCKS)),
         ("tract", tabulate(people(seed, n), TRACTS)),

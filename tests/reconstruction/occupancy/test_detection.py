@@ -313,7 +313,7 @@ def test_violations_hold_for_every_count_that_is_allowed():
     """Counts drawn among those allowed, and the true ones: none of them leaves another way."""
     rng = np.random.default_rng(8)
     seen = {"violation": 0, "possible": 0}
-    for _ in range(50):
+    for _ in range(30):
         tables, published = published_blocks(rng, random_homes(rng, int(rng.integers(1, 4)), 7))
         blocks = occupancy_statistics(published)
         status = detect_occupancy(blocks).status[0]
@@ -338,7 +338,7 @@ def test_violations_hold_for_every_count_that_is_allowed():
         if status == "violation":
             assert answers <= {"violation", "infeasible"}
         seen[status] += 1
-    assert min(seen.values()) > 3
+    assert min(seen.values()) > 2
 
 
 def test_rounded_counts_that_contradict_each_other_name_the_tables():

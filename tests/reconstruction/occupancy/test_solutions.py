@@ -346,7 +346,7 @@ def test_reconstruction_and_detection_agree_on_contradictions():
         pd.DataFrame({"size": [1], "race_ethnicity": 0, "children": 0}), smoothing=0.5
     )
     rows = []
-    for _ in range(150):
+    for _ in range(80):
         kinds = [(int(rng.integers(1, 8)), 0, 0) for _ in range(3)]
         s = random_block(rng, kinds, int(rng.integers(0, 4)))
         s = noisy(rng, s) if rng.random() < 0.6 else s

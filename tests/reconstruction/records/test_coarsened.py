@@ -296,7 +296,7 @@ def compared(rng, *, blocks, levels=("block",), broken=0.05):
 
 
 @pytest.mark.parametrize("margins", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_blocks_equal_enumeration(seed, margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
@@ -311,7 +311,7 @@ def test_two_levels_equal_enumeration(margins, monkeypatch):
     if margins:
         monkeypatch.setattr(bounds_module, "_LARGER", 0)
     rng = np.random.default_rng(7)
-    facts = [compared(rng, blocks=8, levels=("tract", "block")) for _ in range(3)]
+    facts = [compared(rng, blocks=8, levels=("tract", "block")) for _ in range(2)]
     assert sum(narrower for narrower, *_ in facts) > 0
     assert "feasible" in {status for *_, statuses in facts for status in statuses}
 
@@ -424,7 +424,7 @@ def coarse(tables, law):
 @pytest.mark.parametrize("name", ["nearest 3", "open top"])
 def test_person_tables_keep_the_true_counts_within_their_bounds(name):
     rng = np.random.default_rng(6)
-    true = person_tables(people(rng, [6, 12], spread=0.5), tract=False)
+    true = person_tables(people(rng, [4, 7], spread=0.5), tract=False)
     found = count_bounds(coarse(true, LAWS[name]))
     counts = np.concatenate([part.toarray() for part in true.counts.values()], axis=1).ravel()
     frame = found.counts

@@ -231,7 +231,7 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
         ("block", "A"): A, ("block", "AB"): CROSSED, ("block", "W"): WEIGHED, ("part", "W"): WEIGHED
     }  # fmt: skip
     varying = proved = 0
-    for _ in range(25):
+    for _ in range(15):
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 4, (3, 6)) // 2
         hide = some(rng, share)
         # The weighted counts are always there, so that no number is unbounded.
@@ -254,8 +254,8 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
             assert (found.upper[p] == 0) == (len(here) == 1)
             varying += len({int(x.sum()) for x in here.values()}) > 1
             proved += status == "proved"
-    assert varying > 5
-    assert proved > 5
+    assert varying > 3
+    assert proved > 3
 
 
 def test_an_open_block_leaves_its_tract_alone():

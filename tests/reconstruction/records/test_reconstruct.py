@@ -82,7 +82,8 @@ def test_two_hundred_small_blocks_equal_enumeration_and_the_published_program(sm
         assert variability.status[b] == "proved"
         assert variability.lower[b] == variability.upper[b] == distance / (2 * n)
         open_blocks += len(every) > 1
-        if b % 5 == 0 or len(every) > 1:  # the program takes longer than everything else
+        # The program takes longer than everything else.
+        if b % 20 == 0 or (len(every) > 1 and open_blocks <= 25):
             other = published_program(matrix, counts)
             assert any(np.array_equal(other[cells], x) for x in every)
             assert published_program(matrix, counts, star) == distance

@@ -131,7 +131,7 @@ def test_a_time_limit_is_never_called_a_proof(backend):
 
 def test_a_limit_of_nodes_leaves_the_same_bounds_again_and_they_hold_the_best():
     n, seen = 50, set()
-    for seed in (2, 3, 4):
+    for seed in (2, 3):
         rng = np.random.default_rng(seed)
         rows = rng.integers(1, 100, (10, n))
         half = rows.sum(axis=1) // 2

@@ -110,14 +110,14 @@ def test_truths_drawn_from_beliefs_are_inside_the_band_and_sharper_beliefs_outsi
 
 
 def test_the_bands_hold_as_often_as_they_say():
-    """Of a fourth of 20 % for two curves: 5 % at most fail, 14 of 120 in less than 1 of 300."""
+    """Of a fourth of 20 % for two curves: 5 % at most fail, 9 of 60 in less than 1 of 200."""
     outside = 0
-    for seed in range(100, 220):
+    for seed in range(100, 160):
         found = audit_checks(frame(*drawn(seed, 240)), confidence=0.8)
         curves = found[found["check"] == "calibration"]
         assert curves["belief"].tolist() == ["posterior", "without"]
         outside += bool(curves["failed"].any())
-    assert outside < 14
+    assert outside < 9
 
 
 def test_beliefs_without_the_record_are_calibrated_too():
@@ -172,13 +172,13 @@ def test_no_interval_of_calibration_has_no_width():
 def test_a_shift_of_the_stated_power_is_seen_in_nine_of_ten():
     seen = 0
     rng = np.random.default_rng(4)
-    for _ in range(60):
+    for _ in range(40):
         p = np.full(400, 0.75)
         q, truth = np.stack([p, 1 - p], axis=1), (rng.random(400) > p).astype(int)
         power = row(audit_checks(frame(q, truth)), "calibration")["power"]
         less = (rng.random(400) > p - power).astype(int)
         seen += row(audit_checks(frame(q, less)), "calibration")["failed"] > 0
-    assert seen >= 45  # of 60; 54 are expected
+    assert seen >= 29  # of 40; 36 are expected
 
 
 def test_what_is_lost_is_counted_by_hand():
@@ -514,7 +514,7 @@ def test_budgets_that_mean_something_else_are_no_bound(budgets):
 
 
 def test_pairs_are_neighbours_in_every_row_of_noises():
-    scales = ["2", "1", "1/2", "1/4"]
+    scales = ["2", "1", "1/2"]
     p = np.full(40, 0.5)
     specs = {text: noise(epsilon=text) for text in scales}
     for order in itertools.permutations(scales):

@@ -49,7 +49,7 @@ def test_one_release_of_many_tells_nothing():
 
 def test_equal_settings_are_told_apart_in_one_audit_of_twenty_at_most():
     """Five equal protections, ten verdicts each: any of them is false in 5 % of audits at most."""
-    rng, runs = np.random.default_rng(5), 120
+    rng, runs = np.random.default_rng(5), 60
     audits = dict.fromkeys(("holm", "naive"), 0)
     for _ in range(runs):
         gains = 0.1 + 0.01 * rng.normal(size=(5, 1, 8)) + 0.05 * rng.normal(size=(5, 12, 8))

@@ -94,7 +94,7 @@ def expected_claims(case, target, feasible):
     return prior * left / (prior * left).sum()
 
 
-CASES = [case for case in map(Case, range(40)) if case.targets]
+CASES = [case for case in map(Case, range(26)) if case.targets]
 
 
 def test_claims_are_certain_exactly_where_all_data_sets_agree():
@@ -109,7 +109,7 @@ def test_claims_are_certain_exactly_where_all_data_sets_agree():
             sure = told.posterior.probability.max() == 1.0
             assert (told.status == "proved") == (sure and told.status != "unstated")
             certain, open_ = certain + sure, open_ + (not sure)
-    assert min(certain, open_) > 10
+    assert min(certain, open_) > 6
 
 
 def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
@@ -139,7 +139,7 @@ def test_where_records_are_unique_reconstruction_claims_and_the_law_agree():
                 assert rebuilt.status == "unstated" or rebuilt.posterior.probability[
                     at
                 ] == pytest.approx(1.0, abs=1e-12)
-    assert min(unique, agreed, sure) > 15
+    assert min(unique, agreed, sure) > 9
 
 
 SEX, RACE = np.eye(2, dtype=int), np.eye(3, dtype=int)

@@ -71,13 +71,13 @@ def test_the_mechanism_draws_pairs_as_the_oracle_does():
         expected[tuple(seen.tolist())] += weight
     rng = np.random.default_rng(8)
     drawn = Counter()
-    for _ in range(2000):
+    for _ in range(1000):
         after = swapping.swap(records, rng=rng).microdata.persons
         places = np.array([int(code) - 100 for code in after.geoids])
         drawn[tuple(np.bincount(places[after.codes("value") == 1], minlength=3).tolist())] += 1
     assert set(drawn) <= set(expected)
     cells = sorted(expected)
-    test = chisquare([drawn[c] for c in cells], [2000 * expected[c] for c in cells])
+    test = chisquare([drawn[c] for c in cells], [1000 * expected[c] for c in cells])
     assert test.pvalue > 1e-3
 
 

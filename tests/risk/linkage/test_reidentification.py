@@ -40,7 +40,7 @@ def identified(people):
 
 
 @given(PEOPLE, PEOPLE, st.integers(0, 2**32))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 def test_putative_counts_like_the_printed_loop(records, people, seed):
     truth = identified(people)
     found = reidentify(

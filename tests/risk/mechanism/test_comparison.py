@@ -65,7 +65,7 @@ def test_frame_is_the_single_answers():
     mechanisms = {"none": make_mechanism("identity"), "hand": ByHand(uniform_noise), "dg": noise()}
     targets = {"a": {"person": 104}, "b": {"person": 105}}
     options = MechanismOptions(utility_draws=3)
-    settings = {"question": MechanismQuestion(BLOCK, **ASK), "draws": 60, "options": options}
+    settings = {"question": MechanismQuestion(BLOCK, **ASK), "draws": 40, "options": options}
     frame = compare_mechanisms(county(), mechanisms, targets, rng=5, **settings)
     assert frame[["protection", "target"]].to_numpy().tolist() == [
         [p, t] for p in mechanisms for t in targets

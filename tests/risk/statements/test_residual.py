@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -34,6 +34,7 @@ def said(correct, protection="none", posterior=1.0, **more):
 TRUTHS = st.lists(st.booleans(), min_size=1, max_size=30)
 
 
+@settings(max_examples=40)
 @given(TRUTHS, TRUTHS)
 def test_the_formula_and_its_interval(own, others):
     row = residual_risk(said(own), said(others)).iloc[0]
@@ -57,10 +58,10 @@ def test_the_formula_and_its_interval(own, others):
 def test_intervals_hold_the_true_value():
     rng = np.random.default_rng(5)
     s, c, held = 0.6, 0.4, 0
-    for _ in range(300):
+    for _ in range(100):
         row = residual_risk(said(rng.random(80) < s), said(rng.random(120) < c)).iloc[0]
         held += row["lower"] <= (s - c) / (1 - c) <= row["upper"]
-    assert held >= 285
+    assert held >= 95
 
 
 def test_the_same_success_is_no_residual_risk_and_full_success_is_all():

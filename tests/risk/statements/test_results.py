@@ -150,7 +150,7 @@ def test_claims_have_the_law_of_a_number_and_the_others_are_proved_by_enumeratio
     name, concentration
 ):
     inside = {True: 0, False: 0}
-    for seed in range(3):
+    for seed in range(2):
         records = people(seed, size=11)
         data, prior = public(records, concentration)
         release = released(name, data)
@@ -187,7 +187,7 @@ def test_claims_have_the_law_of_a_number_and_the_others_are_proved_by_enumeratio
             if len(alike):
                 assert row["correct"] == (len(alike) == m)
         assert set(said["status"]) <= {"proved" if name == "identity" else "believed"}
-    assert inside[True] > 10
+    assert inside[True] > 6
 
 
 def number_law(m, n, p, a):
@@ -399,7 +399,7 @@ def test_the_truth_never_moves_a_belief(everything, area):
         truth = other if how["truth"] is area else homes(9)
         told = found.statements(**how).frame
         changed = found.statements(**how | {"truth": truth}).frame
-        alone = found.statements(**how | {"truth": None}).frame
+        alone = found.statements(**how | {"truth": None}, without=False).frame
         for frame in (changed, alone):
             same = ["target", "statement", "people", "prior", "posterior", "status"]
             pd.testing.assert_frame_equal(frame[same], told[same])

@@ -17,7 +17,6 @@ from bayesrisk import (
     hierarchical_posterior,
     marginal_posterior,
 )
-from bayesrisk.exceptions import ArgumentTypeError, IncompatibleConditionalsWarning
 
 GRANVILLE = {"n_siblings": 27, "rho_block": 0.0992264, "rho_group": 0.2464845, "prior": 0.5}
 FUNCTIONS = [questions.correct_decision, questions.average]
@@ -285,15 +284,6 @@ def test_averages_over_both_truths_obey_the_martingale(k, others, m, a, b, p):
 def test_bad_questions_are_refused(function, change, message):
     with pytest.raises(ArgumentError, match=message):
         function(**(GRANVILLE | {"group_count": 1} | change))
-
-
-def test_other_refusals():
-    with pytest.raises(ArgumentTypeError, match="rng"):
-        questions.gain(**GRANVILLE, group_count=1, method="monte-carlo", releases=9, rng="x")
-    with pytest.raises(ArgumentError, match="one setting"):
-        questions.gain(**GRANVILLE, group_count=[1, 2]).decision_map([0], [0], [0])
-    with pytest.warns(IncompatibleConditionalsWarning):
-        questions.gain(**GRANVILLE, group_count=1, conditionals="as-published")
 
 
 def test_a_generator_is_spawned_not_consumed():
