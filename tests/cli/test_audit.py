@@ -14,7 +14,6 @@ from bayesrisk.population import population_spec, simulate_population
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-STORED = Path(__file__).parents[2] / "docs" / "reference" / "audit.schema.json"
 SCHEMA = """
 name = "people"
 
