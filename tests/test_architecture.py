@@ -60,7 +60,7 @@ ROOMS = {
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
-        " microdata | published"
+        " microdata | published | change"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
