@@ -5,7 +5,7 @@ records.
 """
 
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.change import PopulationChange
+from bayesrisk.tables.change import PopulationChange, link_years
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
@@ -24,5 +24,6 @@ __all__ = [
     "Table",
     "Workload",
     "iter_records",
+    "link_years",
     "tabulate",
 ]
