@@ -5,6 +5,7 @@ each are independent and Poisson (a Poisson number of people whose kinds are ind
 where there are more than so many people.
 """
 
+import functools
 import itertools
 import math
 
@@ -72,8 +73,7 @@ def posterior(paths, most, terms):
     ``terms`` are published cells: whether of the later year, the weight of a record by value, and
     the log likelihood of a true count.
     """
-    held = [h for n in range(most + 1) for h in _multisets(len(paths), n)]
-    x = np.array(held, np.int64)
+    x = _histograms(len(paths), most)
     log_mean = np.log([m for *_, m in paths])
     log_factorial = np.array([math.lgamma(k + 1) for k in range(most + 1)])
     value = x @ log_mean - log_factorial[x].sum(axis=1)
@@ -87,9 +87,14 @@ def posterior(paths, most, terms):
     return weight / weight.sum(), x
 
 
-def _multisets(kinds, n):
-    for chosen in itertools.combinations_with_replacement(range(kinds), n):
-        row = [0] * kinds
-        for k in chosen:
-            row[k] += 1
-        yield row
+@functools.cache
+def _histograms(kinds, most):
+    """Return every histogram of at most so many records, one a row."""
+    rows = []
+    for n in range(most + 1):
+        chosen = np.array(list(itertools.combinations_with_replacement(range(kinds), n)), np.int64)
+        found = np.zeros((len(chosen), kinds), np.int64)
+        for place in range(n):
+            np.add.at(found, (np.arange(len(chosen)), chosen[:, place]), 1)
+        rows.append(found)
+    return np.concatenate(rows)
