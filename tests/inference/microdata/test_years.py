@@ -102,7 +102,7 @@ TABLES = (
 PUBLISHED = (
     TrueCounts(),
     NoiseSpec("discrete-gaussian", 1),
-    NoiseSpec("discrete-laplace", 2),
+    NoiseSpec("discrete-laplace", "1/2"),
     RoundingSpec(3, "nearest"),
     RoundingSpec(3, "random"),
     RangeSpec((0, 1, 4, 8), (0, 2, 6, 9), None),
@@ -114,11 +114,12 @@ def population(seed):
     rng = np.random.default_rng([seed, 5])
     prior = RecordPrior.trajectories(LAW, COUNTS)
     x = rng.multinomial(int(rng.choice(prior.size.size, p=prior.size)), prior.shares)
-    releases = {}
+    releases, kinds = {}, []
     for later in (False, True):
         cells = LAW.cells_of_year(np.repeat(np.arange(x.size), x), later=later)
         true = np.bincount(cells[cells >= 0], minlength=SCHEMA.size)
-        table = TABLES[int(rng.integers(len(TABLES)))]
+        table = TABLES[int(rng.integers(2 if "both" in kinds else 3))]
+        kinds.append(table.name)
         law = PUBLISHED[int(rng.integers(len(PUBLISHED)))]
         weights = table.incidence(SCHEMA, np.arange(SCHEMA.size)).toarray()
         out, hidden = _publish(rng, law, (weights @ true)[None, :])
