@@ -219,7 +219,9 @@ def share(lines, part, whole):
     mean = up.sum() / down.sum()
     error = np.sqrt(((up - mean * down) ** 2).sum() / (len(up) - 1) * len(up)) / down.sum()
     width = stats.t.ppf(0.975, len(up) - 1) * error
-    return f"{100 * mean:.0f} ({100 * max(mean - width, 0):.0f} to {100 * min(mean + width, 1):.0f})"
+    return (
+        f"{100 * mean:.0f} ({100 * max(mean - width, 0):.0f} to {100 * min(mean + width, 1):.0f})"
+    )
 
 
 def gain(lines, who):

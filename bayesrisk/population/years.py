@@ -109,7 +109,9 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
         drawn = cells[random.integers(0, max(len(first), 1), int(new.sum()))]
     else:
         total = max(float(arrivals.sum()), np.finfo(float).tiny)
-        drawn = random.choice(schema.size, int(new.sum()), p=arrivals / total if new.sum() else None)
+        drawn = random.choice(
+            schema.size, int(new.sum()), p=arrivals / total if new.sum() else None
+        )
     born = random.poisson(people * change.births)
     babies = schema.indices(cells[random.integers(0, max(len(first), 1), int(born.sum()))])
     if change.age is not None and born.sum():

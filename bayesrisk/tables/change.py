@@ -81,7 +81,6 @@ class PopulationChange:
     >>> change.schema.attribute("old").labels[:4]
     ('0, then 0', '0, then 1', '1, then 1', '0, then gone')
     >>> counts = change.trajectories([10, 0, 0, 0])  # ten young men
-    >>> changed = RecordQuestion(change.condition(changed=["sex"]))  # doctest: +SKIP
     >>> round(float(counts.sum()), 12)
     11.0
     """
