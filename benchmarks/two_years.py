@@ -204,7 +204,8 @@ def studied(seed):
                         priors.append(old)
                         posteriors.append(elsewhere * old + (1.0 - elsewhere) * new)
                     line |= {
-                        f"prior {who}": np.nanmean(priors), f"posterior {who}": np.nanmean(posteriors),
+                        f"prior {who}": np.nanmean(priors),
+                        f"posterior {who}": np.nanmean(posteriors),
                         f"unstated {who}": int(np.isnan(posteriors).sum()),
                     }  # fmt: skip
             lines.append(line)
@@ -264,7 +265,8 @@ def speed():
                               Attribute("race", 4)))  # fmt: skip
     change = PopulationChange(
         schema, 10, age="age", starts=[10 * i for i in range(8)],
-        staying=[0.6, 0.3, 0.3, 0.6, 0.7, 0.7, 0.7, 0.7], dying=[0, 0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.5],
+        staying=[0.6, 0.3, 0.3, 0.6, 0.7, 0.7, 0.7, 0.7],
+        dying=[0, 0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.5],
         changes={"sex": 0.01, "race": 0.03}, arrivals=0.35, births=0.12,
     )  # fmt: skip
     rng = np.random.default_rng(1)

@@ -37,7 +37,7 @@ def stylised_change(years: int, *, staying: float | None = None) -> PopulationCh
     --------
     >>> change = stylised_change(10)
     >>> change.stay[[5, 20, 50, 85]].round(2).tolist()
-    [0.6, 0.2, 0.57, 0.22]
+    [0.6, 0.2, 0.56, 0.14]
     """
     check.integer(years, "years", lower=1, upper=50)
     schema = Schema.named("sf1-person")
@@ -84,6 +84,14 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     See Also
     --------
     bayesrisk.tables.link_years : The trajectories of the records of both years.
+
+    Examples
+    --------
+    >>> from bayesrisk import simulate_population
+    >>> first = simulate_population("tract", rng=1).persons
+    >>> later = simulate_later(first, stylised_change(10), rng=2)
+    >>> len(first), later.columns
+    (4943, ('block', 'sex', 'age', 'race', 'hisp', 'person'))
     """
     schema = check.instance(change, PopulationChange, "change").schema
     if check.instance(first, Records, "first").schema != schema:

@@ -78,7 +78,7 @@ class PopulationChange:
     >>> about = Schema("town", (Attribute("sex", 2), Attribute("old", 2)))
     >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5,
     ...                           changes={"sex": 0.02}, births=0.1)
-    >>> change.schema.attribute("old").labels[:4]
+    >>> change.schema_of_both.attribute("old").labels[:4]
     ('0, then 0', '0, then 1', '1, then 1', '0, then gone')
     >>> counts = change.trajectories([10, 0, 0, 0])  # ten young men
     >>> round(float(counts.sum()), 12)
@@ -416,7 +416,7 @@ class PopulationChange:
 
 
 def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return how pairs of values are called."""
+    """Return a label for every pair of values."""
     found = []
     for first, later in pairs.tolist():
         if first < 0:
@@ -455,6 +455,18 @@ def link_years(
     ------
     DataError
         If the law of change excludes that somebody of such an age leaves or arrives.
+
+    Examples
+    --------
+    One stays and is of the next group, one leaves, and one arrives:
+
+    >>> about = Schema("town", (Attribute("old", 2),))
+    >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
+    >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
+    ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
+    >>> linked = link_years(first, later, change)
+    >>> [change.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
+    ['0, then 1', '1, then gone', 'not yet, then 1']
     """
     check.instance(change, PopulationChange, "change")
     place = change.schema.geography.finest
