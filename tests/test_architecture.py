@@ -50,7 +50,7 @@ ROOMS = {
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "base | registry rounding | *",
     "plotting": "_canvas | attacks audit counts",
-    "population": "spec | simulate summary",
+    "population": "spec | simulate summary years",
     "readers": "geocodes text | *",
     "reconstruction": "linkage registry | solvers | records | *",
     "release": "spec | release",
@@ -60,7 +60,7 @@ ROOMS = {
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
-        " microdata | published"
+        " microdata | published | change"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
@@ -75,6 +75,7 @@ MICRODATA = {
         "Records",
         "as_microdata",
         "iter_records",
+        "link_years",
         "microdata",
         "records",
         "tabulate",

@@ -17,7 +17,7 @@ from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.release.spec import MechanismSpec
-from bayesrisk.tables import exchange
+from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import same_keys
 from bayesrisk.tables.published import PublishedTables, by_release, under_laws
@@ -206,7 +206,12 @@ class Release:
         return made
 
     @classmethod
-    def combine(cls, releases: Mapping[str, Release] | Sequence[Release]) -> Self:
+    def combine(
+        cls,
+        releases: Mapping[str, Release] | Sequence[Release],
+        *,
+        change: PopulationChange | None = None,
+    ) -> Self:
         """Return several releases of the same people as one.
 
         Chance of each has no part in another, so that the likelihood of all is the product of those
@@ -218,9 +223,19 @@ class Release:
         ----------
         releases : mapping of str to Release, or sequence of them
             Releases of one schema by name; those of a sequence are called by their numbers.
+        change : PopulationChange, optional
+            Law of change between two years: the first of two releases is of the first year, the
+            second of the later, and the result is one of the trajectories of both.
         """
         given = by_release(releases, Release)
-        tables = PublishedTables.combine({name: part.tables for name, part in given.items()})
+        parts = {name: part.tables for name, part in given.items()}
+        if change is not None:
+            check.instance(change, PopulationChange, "change")
+            if len(parts) != 2:
+                raise ArgumentError(f"releases must be two with a change, got {len(parts)}")
+            years = zip(parts.items(), (False, True), strict=True)
+            parts = {name: change.published(one, later=later) for (name, one), later in years}
+        tables = PublishedTables.combine(parts)
         laws = {
             (level, f"{name}: {table}"): law
             for name, part in given.items()

@@ -5,6 +5,7 @@ records.
 """
 
 from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.change import PopulationChange, link_years
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
@@ -16,11 +17,13 @@ __all__ = [
     "Geography",
     "Histogram",
     "Microdata",
+    "PopulationChange",
     "PublishedTables",
     "Records",
     "Schema",
     "Table",
     "Workload",
     "iter_records",
+    "link_years",
     "tabulate",
 ]

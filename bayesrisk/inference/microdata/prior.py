@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.tables import PopulationChange
 from bayesrisk.tables.schema import Schema
 
 _MAX_CELLS = 2**24
@@ -132,6 +133,38 @@ class RecordPrior:
             raise ArgumentError("counts must not all be 0")
         shares = (given + extra / schema.size) / total
         return cls(schema, shares, concentration, _size(size), name)
+
+    @classmethod
+    def trajectories(
+        cls, change: PopulationChange, counts: ArrayLike, *, concentration: float | None = None
+    ) -> Self:
+        r"""Return the prior of the records of a place in two years under a law of change.
+
+        Numbers of records of the first year, of arrivals and of births are Poisson, so that the
+        number n of trajectories is, and given n they have the composition of the law: whatever the
+        mean of the first year is, given its number each of its records stays, leaves and changes
+        as :class:`~bayesrisk.tables.PopulationChange` says, and arrivals are Poisson still.
+
+        Parameters
+        ----------
+        change : PopulationChange
+            The law of change.
+        counts : array_like of float, shape (cells of its schema,)
+            Expected number of records of every cell in the first year, not all 0: the number of
+            people of the place times a composition.
+        concentration : float, optional
+            Concentration A > 0 of the composition of trajectories.
+        """
+        from scipy.stats import poisson  # slow to import
+
+        expected = check.instance(change, PopulationChange, "change").trajectories(counts)
+        mean = float(expected.sum())
+        # Numbers that are left out have a probability of at most 1e-15.
+        most = int(poisson.isf(1e-15, mean)) + 1
+        size = poisson.pmf(np.arange(most + 1), mean)
+        schema = change.schema_of_both
+        made = cls.composition(schema, expected, size=size / size.sum(), name="law of change")
+        return made if concentration is None else replace(made, concentration=concentration)
 
     def log_size(self, n: IntArray) -> FloatArray:
         """Return log P(n) of numbers of records; 0 where every number has the same weight."""

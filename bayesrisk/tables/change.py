@@ -1,0 +1,527 @@
+"""The law of change between two years, and records of both years as records of one schema.
+
+A *trajectory* is what a record says in the first year and what it says in the later one, or that it
+is there in one of them alone.  A population in two years is a list of trajectories: a table of
+either year counts trajectories, so that two releases t years apart are two releases of one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.published import PublishedTables
+from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import Attribute, Schema
+from bayesrisk.tables.workload import Workload
+
+#: Name of the attribute that says in which years a record is there, where a schema has no age.
+PRESENCE = "presence"
+_STATES = ("both", "left", "arrived")
+_ABSENT = -1
+_ROUNDING = 1e-9
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class PopulationChange:
+    r"""A stated law of change between two populations of the same place, some years apart.
+
+    Every record of the first year is there in the later year too with probability
+    ``staying * (1 - dying)`` by age.  Whoever is there is so many years older; other attributes
+    keep their value or change it, independently.  New records arrive or are born, in numbers that
+    are Poisson.  No rate has a default that is not nothing: state yours, with its source.
+
+    Attributes
+    ----------
+    schema : Schema
+        Records of either year.
+    years : int
+        Years between, >= 0.
+    age : str or None
+        Attribute that is an age; None where there is none.
+    starts : sequence of int, optional
+        First age of every group, increasing; by default the cuts of the attribute after 0, or its
+        codes, which are then ages in single years.  Inside a group all whole years are equally
+        probable: of [s, e) the share of ages u with u + years in another group goes there.  Who is
+        in the last group stays in it.
+    staying, dying : float or sequence of float
+        Probability to be still in the place, if alive, and to have died: one for all, or one for
+        each code of the age.
+    changes : mapping of str to float or array_like
+        For attributes that may change the probability that another value is recorded, all others
+        being equally probable; or a matrix of rows that sum to 1, from value to value.
+    arrivals : float or array_like of float
+        Expected number of records that arrive for every record of the first year: one number, of
+        records like those of the first year, or one for each cell of the schema.
+    births : float
+        Expected number for every record of the first year who are born and there in the later year:
+        their ages are uniform below ``years``, and otherwise they are like the first year's.
+
+    Examples
+    --------
+    Of two age groups the younger ones, 0 to 19, are ten years later equally probably in either:
+
+    >>> about = Schema("town", (Attribute("sex", 2), Attribute("old", 2)))
+    >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5,
+    ...                           changes={"sex": 0.02}, births=0.1)
+    >>> change.schema_of_both.attribute("old").labels[:4]
+    ('0, then 0', '0, then 1', '1, then 1', '0, then gone')
+    >>> counts = change.trajectories([10, 0, 0, 0])  # ten young men
+    >>> round(float(counts.sum()), 12)
+    11.0
+    """
+
+    schema: Schema
+    years: int
+    age: str | None = None
+    starts: Sequence[int] | None = None
+    staying: float | Sequence[float] = 1.0
+    dying: float | Sequence[float] = 0.0
+    changes: Mapping[str, ArrayLike] = field(default_factory=dict)
+    arrivals: ArrayLike = 0.0
+    births: float = 0.0
+
+    def __post_init__(self) -> None:
+        schema = check.instance(self.schema, Schema, "schema")
+        years = check.integer(self.years, "years", lower=0, upper=1000)
+        if self.age is None:
+            if self.starts is not None or self.births:
+                raise ArgumentError("age must be given with starts and births, got None")
+            if PRESENCE in schema.names:
+                raise ArgumentError(f"schema must have no attribute {PRESENCE!r}")
+        else:
+            schema.attribute(self.age)
+        found: dict[str, object] = {
+            "years": years,
+            "starts": None if self.age is None else self._checked_starts(self.age),
+            "births": check.scalar(self.births, "births", lower=0.0),
+        }
+        for name in ("staying", "dying"):
+            rates = check.real_array(getattr(self, name), name, lower=0.0, upper=1.0)
+            found[name] = self._by_age(rates, name)
+        arrivals = check.real_array(self.arrivals, "arrivals", lower=0.0)
+        if arrivals.shape not in ((), (schema.size,)):
+            raise ShapeError(f"arrivals must be one number or {schema.size}, got {arrivals.shape}")
+        found["arrivals"] = arrivals
+        found["changes"] = MappingProxyType(
+            {n: self._matrix(n, v) for n, v in check.mapping(self.changes, "changes").items()}
+        )
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def _checked_starts(self, age: str) -> tuple[int, ...]:
+        attribute = self.schema.attribute(age)
+        codes = range(attribute.first, attribute.last + 1)
+        given = self.starts
+        if given is None:
+            if attribute.labels and not attribute.cuts:
+                raise ArgumentError(f"starts must be given for the groups of {age!r}, got None")
+            given = [0, *(int(c) for c in attribute.cuts)] if attribute.cuts else list(codes)
+        starts = tuple(check.integer(s, "starts", lower=0) for s in check.items(given, "starts"))
+        if len(starts) != attribute.size:
+            raise ShapeError(f"starts must be {attribute.size}, one a group, got {len(starts)}")
+        if any(a >= b for a, b in pairwise(starts)):
+            raise ArgumentError(f"starts must increase, got {shown(list(starts))}")
+        return starts
+
+    def _by_age(self, rates: FloatArray, name: str) -> FloatArray:
+        size = 1 if self.age is None else self.schema.attribute(self.age).size
+        if rates.shape not in ((), (size,)):
+            raise ShapeError(f"{name} must be one number or one for each of {size} ages")
+        return np.broadcast_to(rates, (size,))
+
+    def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
+        size = self.schema.attribute(name).size
+        if name == self.age:
+            raise ArgumentError(f"changes must be of other attributes than the age, got {name!r}")
+        given = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
+        if given.ndim == 0:
+            if size == 1 and given > 0.0:
+                raise ArgumentError(f"changes[{name!r}] must be 0 for one value, got {given}")
+            other = float(given) / max(size - 1, 1)
+            matrix: FloatArray = np.full((size, size), other)
+            np.fill_diagonal(matrix, 1.0 - float(given))
+            return matrix
+        if given.shape != (size, size):
+            raise ShapeError(f"changes[{name!r}] must be ({size}, {size}), got {given.shape}")
+        total = given.sum(axis=1)
+        if np.any(np.abs(total - 1.0) > _ROUNDING):
+            raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {shown(total)}")
+        return given / total[:, None]
+
+    # ---- pairs of values, first and later
+
+    @property
+    def presence(self) -> str:
+        """Name of the attribute that says in which years a record is there."""
+        return PRESENCE if self.age is None else self.age
+
+    @cached_property
+    def stay(self) -> FloatArray:
+        """Probability of being there in the later year too, by code of the age."""
+        return np.asarray(self.staying) * (1.0 - np.asarray(self.dying))
+
+    @cached_property
+    def ageing(self) -> FloatArray:
+        """Probability of every later group (columns) for the people of a group, (groups, groups).
+
+        It is (1, 1) where a schema has no age.
+        """
+        if self.starts is None:
+            return np.ones((1, 1))
+        starts = np.asarray(self.starts)
+        found = np.eye(starts.size)
+        for g, (low, high) in enumerate(pairwise(self.starts)):
+            later = np.searchsorted(starts, np.arange(low, high) + self.years, side="right") - 1
+            found[g] = np.bincount(later, minlength=starts.size) / later.size
+        return found
+
+    @cached_property
+    def newborn(self) -> FloatArray:
+        """Share of every group of ages among those who are born between the years."""
+        if self.starts is None or not self.years:
+            return np.zeros(len(self.stay))
+        at = np.searchsorted(np.asarray(self.starts), np.arange(self.years), side="right") - 1
+        return np.bincount(np.maximum(at, 0), minlength=len(self.starts)) / self.years
+
+    @cached_property
+    def pairs(self) -> Mapping[str, IntArray]:
+        """For every attribute the pairs (first, later) of codes from 0 that are possible.
+
+        Shape (pairs, 2); -1 is said of the year in which a record is not there, by the attribute
+        ``presence`` alone.
+        """
+        found = {}
+        for a in self.schema.attributes:
+            if a.name != self.age:  # of one who left or arrived, the same value twice
+                other = self.changes.get(a.name, np.eye(a.size)) > 0.0
+                found[a.name] = np.argwhere(other | np.eye(a.size, dtype=np.bool_))
+        arrive = (self.newborn > 0.0) & (self.births > 0.0)
+        if np.ndim(self.arrivals) == 0:
+            arrive = arrive | (float(np.max(self.arrivals)) > 0.0)
+        else:
+            shape = self.schema.shape if self.age is not None else (*self.schema.shape, 1)
+            axis = shape.index(1, -1) if self.age is None else self.schema.names.index(self.age)
+            others = tuple(i for i in range(len(shape)) if i != axis)
+            arrive = arrive | (np.reshape(self.arrivals, shape).sum(axis=others) > 0.0)
+        both = np.argwhere((self.ageing > 0.0) & (self.stay > 0.0)[:, None])
+        left = np.flatnonzero(self.stay < 1.0)
+        new = np.flatnonzero(arrive)
+        found[self.presence] = np.concatenate(
+            [
+                both,
+                np.stack([left, np.full(left.size, _ABSENT)], axis=1),
+                np.stack([np.full(new.size, _ABSENT), new], axis=1),
+            ]
+        ).astype(np.int64)
+        return MappingProxyType(found)
+
+    @cached_property
+    def schema_of_both(self) -> Schema:
+        """Schema of trajectories: every code of an attribute is a pair of values."""
+        made = []
+        for a in self.schema.attributes:
+            pairs = self.pairs[a.name]
+            same = len(pairs) == a.size and bool(np.all(pairs[:, 0] == pairs[:, 1]))
+            labels = a.labels or tuple(str(c) for c in range(a.first, a.last + 1))
+            made.append(
+                a if same else Attribute(a.name, len(pairs), labels=_pair_labels(pairs, labels))
+            )
+        if self.age is None:
+            states = [_STATES[int(p[1] < 0) + 2 * int(p[0] < 0)] for p in self.pairs[PRESENCE]]
+            made.append(Attribute(PRESENCE, len(states), labels=tuple(states)))
+        name = f"{self.schema.name}, {self.years} years apart"
+        return Schema(name, tuple(made), self.schema.geography)
+
+    # ---- the law, tables and conditions of trajectories
+
+    def trajectories(self, counts: ArrayLike) -> FloatArray:
+        """Return the expected number of every trajectory.
+
+        Parameters
+        ----------
+        counts : array_like of float, shape (cells of the schema,)
+            Expected number of records of every cell in the first year, >= 0, not all 0.
+
+        Returns
+        -------
+        ndarray of float, shape (cells of ``schema_of_both``,)
+            Those who stay, leave, arrive and are born.
+        """
+        first = check.real_array(counts, "counts", lower=0.0)
+        if first.shape != (self.schema.size,):
+            raise ShapeError(f"counts must have shape ({self.schema.size},), got {first.shape}")
+        total = float(first.sum())
+        if not total > 0.0:
+            raise ArgumentError("counts must not all be 0")
+        shape = (*self.schema.shape, *((1,) if self.age is None else ()))
+        arrivals = np.asarray(self.arrivals)
+        new = arrivals * first if arrivals.ndim == 0 else arrivals * total
+        new = np.reshape(new, shape)
+        first = first.reshape(shape)
+        if self.births:
+            axis = self.schema.names.index(self.presence)
+            grown = first.sum(axis=axis, keepdims=True)
+            ages = np.reshape(self.newborn, [-1 if i == axis else 1 for i in range(len(shape))])
+            new = new + self.births * grown * ages
+        names = self.schema_of_both.names
+        kept = [self._kept(name) for name in names]
+        gone = [self._one_year(name, later=False) for name in names]
+        come = [self._one_year(name, later=True) for name in names]
+        return (
+            self._placed(first, kept, later=False)
+            + self._placed(first, gone, later=False)
+            + self._placed(new, come, later=True)
+        ).ravel()
+
+    def _kept(self, name: str) -> FloatArray:
+        """Return P(pair | first value) of one who is there in both years."""
+        first, later = self.pairs[name].T
+        if name == self.presence:
+            chance = self.stay[first] * self.ageing[first, later]
+            return np.where((first >= 0) & (later >= 0), chance, 0.0)
+        size = self.schema.attribute(name).size
+        return np.asarray(self.changes.get(name, np.eye(size)))[first, later]
+
+    def _one_year(self, name: str, *, later: bool) -> FloatArray:
+        """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
+        first, second = self.pairs[name].T
+        if name != self.presence:
+            return (first == second).astype(np.float64)
+        return np.where(first < 0, 1.0, 0.0) if later else (1.0 - self.stay[first]) * (second < 0)
+
+    def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
+        """Return the counts of one year, times the chances, at their pairs."""
+        names = self.schema_of_both.names
+        found = counts[np.ix_(*(np.maximum(self.pairs[n][:, int(later)], 0) for n in names))]
+        for axis, chance in enumerate(chances):
+            found = found * np.reshape(chance, [-1 if i == axis else 1 for i in range(found.ndim)])
+        return found
+
+    def table(self, table: Table, *, later: bool) -> Table:
+        """Return a table of one of the years as a table that counts trajectories."""
+        check.instance(table, Table, "table").check_schema(self.schema)
+        factors = {}
+        for name in {*table.factors, self.presence}:
+            if name in table.factors:
+                own = table.factors[name]
+            else:
+                own = np.ones((len(table.cells), len(self.stay)), np.int64)
+            absent = np.zeros((len(table.cells), 1), np.int64)
+            factors[name] = np.append(own, absent, axis=1)[:, self.pairs[name][:, int(later)]]
+        order = [n for n in self.schema_of_both.names if n in factors]
+        return Table(table.name, table.cells, {n: factors[n] for n in order})
+
+    def workload(self, first: Workload, later: Workload) -> Workload:
+        """Return the tables of both years, called ``first NAME`` and ``later NAME``."""
+        tables = {
+            (level, f"{year} {name}"): replace(
+                self.table(table, later=year == "later"), name=f"{year} {name}"
+            )
+            for year, workload in (("first", first), ("later", later))
+            for (level, name), table in check.instance(workload, Workload, year).tables.items()
+        }
+        return Workload(self.schema_of_both, tables)
+
+    def published(self, tables: PublishedTables, *, later: bool) -> PublishedTables:
+        """Return published tables of one of the years as tables of trajectories."""
+        given = check.instance(tables, PublishedTables, "tables")
+        if given.workload.schema != self.schema:
+            raise ArgumentError(
+                f"tables must be of schema {self.schema.name!r}, got "
+                f"{shown(given.workload.schema.name)}"
+            )
+        own = {key: self.table(t, later=later) for key, t in given.workload.tables.items()}
+        workload = Workload(self.schema_of_both, own)
+        return replace(given, workload=workload)
+
+    def condition(
+        self,
+        first: Mapping[str, Iterable[int]] | None = None,
+        later: Mapping[str, Iterable[int]] | None = None,
+        *,
+        changed: Iterable[str] = (),
+        present: str | None = None,
+    ) -> dict[str, list[int]]:
+        """Return a condition on trajectories, for questions and for what is known.
+
+        Parameters
+        ----------
+        first, later : mapping of str to iterable of int, optional
+            Codes that a record may have in either year; whoever is asked about is there then.
+        changed : iterable of str
+            Attributes that have another value in the later year than in the first.
+        present : {"both", "left", "arrived"}, optional
+            Whether the record is there in both years, or in one alone.
+        """
+        kept: dict[str, BoolArray] = {
+            n: np.ones(len(self.pairs[n]), np.bool_) for n in self.schema_of_both.names
+        }
+        there = self.pairs[self.presence] >= 0
+        for side, given in enumerate((first, later)):
+            codes = {} if given is None else check.mapping(given, ("first", "later")[side])
+            if given is not None:
+                kept[self.presence] &= there[:, side]
+            for name, values in codes.items():
+                attribute = self.schema.attribute(name)
+                wanted = [
+                    check.integer(v, name, lower=attribute.first, upper=attribute.last)
+                    for v in check.items(values, name)
+                ]
+                here = np.isin(self.pairs[name][:, side] + attribute.first, wanted)
+                kept[name] &= here & (self.pairs[name][:, side] >= 0)
+        others = check.texts(list(changed), "changed")
+        for name in others:
+            self.schema.attribute(name)
+            kept[name] &= self.pairs[name][:, 0] != self.pairs[name][:, 1]
+        if others or present is not None:
+            state = check.choice("both" if present is None else present, "present", _STATES)
+            if others and state != "both":
+                raise ArgumentError(f"present must be 'both' with changed, got {shown(state)}")
+            year = {"both": (True, True), "left": (True, False), "arrived": (False, True)}[state]
+            kept[self.presence] &= np.all(there == year, axis=1)
+        first_code = {a.name: a.first for a in self.schema_of_both.attributes}
+        return {
+            n: (np.flatnonzero(mask) + first_code[n]).tolist()
+            for n, mask in kept.items()
+            if not mask.all()
+        }
+
+    def cells_of_year(self, cells: ArrayLike, *, later: bool) -> IntArray:
+        """Return the cell of the schema that trajectories have in a year; -1 where they are away.
+
+        ``cells`` are numbers of cells of ``schema_of_both``.
+        """
+        both = self.schema_of_both
+        index = both.indices(check.count_array(cells, "cells", lower=0, upper=both.size - 1))
+        values = {n: self.pairs[n][index[n], int(later)] for n in both.names}
+        found = np.zeros(np.shape(cells), np.int64)
+        for a in self.schema.attributes:
+            found = found * a.size + values[a.name]
+        return np.where(values[self.presence] < 0, _ABSENT, found)
+
+
+def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
+    """Return a label for every pair of values."""
+    found = []
+    for first, later in pairs.tolist():
+        if first < 0:
+            found.append(f"not yet, then {labels[later]}")
+        else:
+            found.append(f"{labels[first]}, then {'gone' if later < 0 else labels[later]}")
+    return tuple(found)
+
+
+# ---- records of both years, on the custodian's side
+
+
+def link_years(
+    first: Records, later: Records, change: PopulationChange, *, person: str = "person"
+) -> Records:
+    """Return the trajectories of the records of two years, which a column of both links.
+
+    Parameters
+    ----------
+    first, later : Records
+        Records of the schema of the law of change, each with a column of whole numbers that
+        identifies a person, each number once.
+    change : PopulationChange
+        The law of change.
+    person : str, default "person"
+        The column.
+
+    Returns
+    -------
+    Records
+        Of schema ``schema_of_both``, with the column: one record for each person of a place.  Who
+        is in another place in the later year, or has values that the law excludes, is one who left
+        and one who arrived.
+
+    Raises
+    ------
+    DataError
+        If the law of change excludes that somebody of such an age leaves or arrives.
+
+    Examples
+    --------
+    One stays and is of the next group, one leaves, and one arrives:
+
+    >>> about = Schema("town", (Attribute("old", 2),))
+    >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
+    >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
+    ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
+    >>> linked = link_years(first, later, change)
+    >>> [change.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
+    ['0, then 1', '1, then gone', 'not yet, then 1']
+    """
+    check.instance(change, PopulationChange, "change")
+    place = change.schema.geography.finest
+    frames = []
+    for name, records in (("first", first), ("later", later)):
+        own = check.instance(records, Records, name)
+        if own.schema != change.schema:
+            raise ArgumentError(f"{name} must be of schema {change.schema.name!r}")
+        if person not in own.columns:
+            raise ArgumentError(f"{name} must have a column {person!r} that links the years")
+        ids = pd.Series(own.table.column(person).to_numpy())
+        if ids.duplicated().any():
+            raise DataError(
+                f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
+            )
+        frames.append(pd.DataFrame({person: ids, place: own.geoids, "cell": own.cells()}))
+    both = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
+    cells = both[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
+    codes, known = _codes_of_pairs(change, cells)
+    # Who is there in both years as the law excludes it is counted as two.
+    apart = np.flatnonzero(~known & (cells >= 0).all(axis=1))
+    if apart.size:
+        rows = np.concatenate([np.delete(np.arange(len(cells)), apart), apart, apart])
+        cells, both = cells[rows].copy(), both.iloc[rows]
+        cells[len(cells) - 2 * apart.size : len(cells) - apart.size, 1] = _ABSENT
+        cells[len(cells) - apart.size :, 0] = _ABSENT
+        codes, known = _codes_of_pairs(change, cells)
+    if not known.all():
+        row = both.iloc[int(np.flatnonzero(~known)[0])]
+        state = "leaves" if cells[np.flatnonzero(~known)[0], 1] < 0 else "arrives"
+        raise DataError(f"change excludes that somebody {state} as {person} {row[person]} does")
+    frame = pd.DataFrame({place: both[place].to_numpy(), **codes, person: both[person].to_numpy()})
+    return Records.from_frame(frame, schema=change.schema_of_both, source="trajectories")
+
+
+def _codes_of_pairs(
+    change: PopulationChange, cells: IntArray
+) -> tuple[dict[str, IntArray], BoolArray]:
+    """Return the codes of trajectories with the cells of both years, and which are possible."""
+    both, known = change.schema_of_both, np.ones(len(cells), np.bool_)
+    values = [change.schema.indices(np.maximum(side, 0)) for side in cells.T]
+    codes = {}
+    for a in both.attributes:
+        pairs = change.pairs[a.name]
+        sides = []
+        for own, there, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
+            value = own.get(a.name, np.zeros(len(cells), np.int64))
+            away = _ABSENT if a.name == change.presence else other.get(a.name, value)
+            sides.append(np.where(there, value, away))
+        width = int(pairs.max()) + 2
+        number = np.full(width * width, _ABSENT)
+        number[(pairs[:, 0] + 1) * width + pairs[:, 1] + 1] = np.arange(len(pairs))
+        inside = np.maximum(*sides) < width - 1
+        key = np.where(inside, (sides[0] + 1) * width + sides[1] + 1, 0)
+        found = np.where(inside, number[key], _ABSENT)
+        known &= found >= 0
+        codes[a.name] = np.maximum(found, 0) + a.first
+    return codes, known
