@@ -59,7 +59,7 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts linked |"
         " microdata | published"
     ),
 }

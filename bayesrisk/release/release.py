@@ -20,6 +20,7 @@ from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables import exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import same_keys
+from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.published import PublishedTables, by_release, under_laws
 
 # -----------------------------------------------------------------------------
@@ -216,7 +217,12 @@ class Release:
         return made
 
     @classmethod
-    def combine(cls, releases: Mapping[str, Release] | Sequence[Release]) -> Self:
+    def combine(
+        cls,
+        releases: Mapping[str, Release] | Sequence[Release],
+        *,
+        link: HouseholdLink | None = None,
+    ) -> Self:
         """Return several releases of the same people as one.
 
         Chance of each has no part in another, so that the likelihood of all is the product of those
@@ -226,6 +232,9 @@ class Release:
         ----------
         releases : mapping of str to Release, or sequence of them
             Releases of one schema by name; those of a sequence are called by their numbers.
+        link : HouseholdLink, optional
+            Where some are of persons and some of their households: see
+            :meth:`PublishedTables.combine`.
 
         Returns
         -------
@@ -233,7 +242,9 @@ class Release:
             Its mechanism is ``composition``; ``parameters["releases"]`` has the mechanism of each.
         """
         given = by_release(releases, Release)
-        tables = PublishedTables.combine({name: part.tables for name, part in given.items()})
+        tables = PublishedTables.combine(
+            {name: part.tables for name, part in given.items()}, link=link
+        )
         laws = {
             (level, f"{name}: {table}"): law
             for name, part in given.items()

@@ -5,6 +5,7 @@ records.
 """
 
 from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
@@ -15,6 +16,7 @@ __all__ = [
     "Attribute",
     "Geography",
     "Histogram",
+    "HouseholdLink",
     "Microdata",
     "PublishedTables",
     "Records",

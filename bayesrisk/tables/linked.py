@@ -1,0 +1,356 @@
+"""Persons and the households that they live in as records of one kind: a household and its members.
+
+A household has a *composition*: how many members of each kind of person live in it.  A count of
+persons is then a sum over households, each with as many of its members as the cell counts, and a
+count of households a sum of zeros and ones: tables of both are tables of one histogram, with whole
+weights.  Attributes of a household that follow from its members, such as its size, are columns of
+the composition, and no attributes of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import comb, prod
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
+from bayesrisk._show import displayed
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import Attribute, Schema
+from bayesrisk.tables.workload import Workload
+
+#: The attribute of linked records that says who lives in a household.
+MEMBERS = "members"
+_MOST = 2**24  # compositions times kinds of persons
+_LABELLED = 2**12  # compositions that have labels
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class HouseholdLink:
+    """The kinds of households that persons of one schema make up, and their linked schema.
+
+    Attributes
+    ----------
+    persons, households : Schema
+        What persons and households are, in one geography.
+    members : ndarray of int64, shape (compositions, cells of ``persons``)
+        How many members of each kind a household of each composition has.
+    derived : mapping of str to ndarray of int64, shape (compositions,)
+        Codes of those attributes of households that follow from the members.
+    """
+
+    persons: Schema
+    households: Schema
+    members: IntArray
+    derived: Mapping[str, IntArray]
+
+    def __post_init__(self) -> None:
+        for name in ("persons", "households"):
+            check.instance(getattr(self, name), Schema, name)
+        if self.persons.geography != self.households.geography:
+            raise ArgumentError(
+                f"households must be of the geography of persons, {self.persons.geography.name}, "
+                f"got {self.households.geography.name}"
+            )
+        if self.persons == self.households:
+            raise ArgumentError("households must be of another schema than persons, got the same")
+        members = check.count_array(self.members, "members", lower=0)
+        if members.ndim != 2 or members.shape[1] != self.persons.size or not len(members):
+            raise ShapeError(
+                f"members must be (compositions, {self.persons.size}), got {members.shape}"
+            )
+        derived = {}
+        for name, codes in check.mapping(self.derived, "derived").items():
+            about = self.households.attribute(name)
+            where = f"derived[{name!r}]"
+            derived[name] = check.count_array(codes, where, lower=about.first, upper=about.last)
+            if derived[name].shape != members.shape[:1]:
+                raise ShapeError(f"{where} must be one code for each of {len(members)} households")
+        object.__setattr__(self, "members", members)
+        object.__setattr__(self, "derived", derived)
+
+    @classmethod
+    def enumerate(
+        cls,
+        persons: Schema,
+        households: Schema,
+        *,
+        most: int,
+        derived: Mapping[str, Callable[[IntArray], ArrayLike]] | None = None,
+        possible: Callable[[IntArray], ArrayLike] | None = None,
+    ) -> Self:
+        """Return the link of all households of 1 to ``most`` members.
+
+        Parameters
+        ----------
+        persons, households : Schema
+            What persons and households are.  Kinds of persons should be few: k kinds make up
+            C(most + k, k) - 1 households, and that number times k is at most 2**24.
+        most : int
+            Members of the largest household, at least 1.
+        derived : mapping of str to callable, optional
+            For each attribute of households that follows from the members, a function of
+            ``members`` (compositions, cells of ``persons``) that returns its codes.
+        possible : callable, optional
+            A function of ``members`` that says which households there can be; all by default.
+
+        Examples
+        --------
+        >>> persons = Schema("persons", (Attribute("age", 2, labels=("child", "adult")),))
+        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 3, 1)))
+        >>> link = HouseholdLink.enumerate(
+        ...     persons, homes, most=3, derived={"size": lambda members: members.sum(axis=1)},
+        ...     possible=lambda members: members[:, 1] > 0,
+        ... )
+        >>> link.schema.attribute("members").labels
+        ('adult', 'child + adult', 'adult + adult', 'child + child + adult', \
+'child + adult + adult', 'adult + adult + adult')
+        >>> link.schema.shape
+        (2, 6)
+        """
+        kinds = check.instance(persons, Schema, "persons").size
+        largest = check.integer(most, "most", lower=1)
+        if (number := comb(largest + min(kinds, _MOST), largest) * kinds) > _MOST:
+            raise ArgumentError(
+                f"most must leave at most {_MOST} pairs of a household and a kind of person, got "
+                f"{number}"
+            )
+        found = [
+            np.bincount(np.array(chosen, np.int64), minlength=kinds)
+            for size in range(1, largest + 1)
+            for chosen in combinations_with_replacement(range(kinds), size)
+        ]
+        members = np.array(found, np.int64)
+        if possible is not None:
+            kept = check.as_array(possible(members), "possible")
+            members = members[kept.astype(np.bool_)]
+        columns = {
+            name: np.asarray(codes(members), np.int64)
+            for name, codes in check.mapping(derived or {}, "derived").items()
+        }
+        return cls(persons, households, members, columns)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of linked records: attributes of households, and ``members``."""
+        labels: tuple[str, ...] = ()
+        if len(self.members) <= _LABELLED:
+            kinds = np.array(_kind_labels(self.persons), dtype=object)
+            labels = tuple(" + ".join(np.repeat(kinds, row)) or "nobody" for row in self.members)
+        free = tuple(a for a in self.households.attributes if a.name not in self.derived)
+        name = f"{self.households.name} of {self.persons.name}"
+        members = Attribute(MEMBERS, len(self.members), 0, labels)
+        return Schema(name, (*free, members), self.persons.geography)
+
+    def convert(self, workload: Workload) -> Workload:
+        """Return tables of persons, or of households, as the same tables of linked records."""
+        if check.instance(workload, Workload, "workload").schema == self.schema:
+            return workload
+        if workload.schema not in (self.persons, self.households):
+            raise ArgumentError(
+                f"workload must be of schema {self.persons.name!r} or {self.households.name!r}, "
+                f"got {shown(workload.schema.name)}"
+            )
+        return Workload(self.schema, {key: self._table(t, workload.schema)
+                                      for key, t in workload.tables.items()})  # fmt: skip
+
+    def workload(self, workloads: Mapping[str, Workload]) -> Workload:
+        """Return tables of persons and of households as one workload of linked records.
+
+        Table ``t`` of the workload called ``w`` is called ``"w: t"``.
+        """
+        tables = {
+            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
+            for name, given in check.mapping(workloads, "workloads").items()
+            for (level, own), table in self.convert(given).tables.items()
+        }
+        return Workload(self.schema, tables)
+
+    def _table(self, table: Table, schema: Schema) -> Table:
+        """Return a table of persons or of households over the linked records."""
+        if schema == self.persons:
+            # A household counts in a cell with the sum of the weights of its members.
+            weights = table.incidence(schema, np.arange(schema.size)).toarray() @ self.members.T
+            return Table(table.name, table.cells, {MEMBERS: weights})
+        factors = {n: f for n, f in table.factors.items() if n not in self.derived}
+        of_members = np.ones((len(table.cells), len(self.members)), np.int64)
+        for name, codes in self.derived.items():
+            if name in table.factors:
+                at = codes - self.households.attribute(name).first
+                of_members *= table.factors[name][:, at]
+        if not self.members.any(axis=1).all():  # a household of nobody is none
+            of_members *= self.members.any(axis=1)
+        if not (of_members == 1).all():
+            factors[MEMBERS] = of_members
+        return Table(table.name, table.cells, factors)
+
+    def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
+        """Return a linked record for each household, in their order.
+
+        Parameters
+        ----------
+        persons, households : Records
+            All persons of the households, and these; everybody lives in one of them.
+        key : str, default "household"
+            The column of both that joins them.
+
+        Raises
+        ------
+        DataError
+            If a household has no members, more than the link has, or another value of a derived
+            attribute than its members say; if a person lives in none of the households, or in
+            another place than the household does.
+        """
+        for name, given in (("persons", persons), ("households", households)):
+            if check.instance(given, Records, name).schema != getattr(self, name):
+                raise ArgumentError(
+                    f"{name} must be of schema {getattr(self, name).name!r}, got "
+                    f"{shown(given.schema.name)}"
+                )
+            check.choice(key, "key", given.columns)
+        names, row = np.unique(households.table.column(key).to_numpy(), return_index=True)
+        if names.size < len(households):
+            raise DataError(f"households must be named once each in the column {key!r}")
+        own = persons.table.column(key).to_numpy()
+        at = np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))
+        self._refuse(own != names[at], "persons", key, "must name a household", own)
+        home = row[at]
+        elsewhere = persons.geoids != households.geoids[home]
+        self._refuse(elsewhere, "persons", key, "must name a household of the same place", own)
+        code = self._compositions(home, persons.cells(), len(households))
+        listed = households.table.column(key).to_numpy()
+        self._refuse(
+            code < 0, "households", key, "must name one whose members the link allows", listed
+        )
+        for name, codes in self.derived.items():
+            said = households.codes(name)
+            self._refuse(said != codes[code], "households", name, "must follow from members", said)
+        kept = [name for name in households.columns if name not in self.derived]
+        table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
+        return Records(self.schema, table, source="linked records")
+
+    @staticmethod
+    def _refuse(bad: ArrayLike, unit: str, column: str, must: str, values: ArrayLike) -> None:
+        """Refuse the first bad value of a column."""
+        wrong = np.flatnonzero(bad)
+        if wrong.size:
+            value = np.asarray(values)[wrong[0]]
+            raise DataError(f"{unit}: row {wrong[0] + 1}, column {column!r}: {must}, got {value!s}")
+
+    def _compositions(self, home: IntArray, cells: IntArray, number: int) -> IntArray:
+        """Return the composition of each household, -1 where there is none such."""
+        most = int(self.members.sum(axis=1).max())
+        size = np.bincount(home, minlength=number)
+        order = np.lexsort((cells, home))
+        place = np.arange(order.size) - (np.cumsum(size) - size)[home[order]]
+        inside = place < most
+        # The kinds of the members of each household, in order and filled with -1.
+        listed = np.full((number, most), -1, np.int64)
+        listed[home[order][inside], place[inside]] = cells[order][inside]
+        kinds = np.full((len(self.members), most), -1, np.int64)
+        for code, row in enumerate(self.members):
+            kind = np.repeat(np.arange(row.size), row)
+            kinds[code, : kind.size] = kind
+        known = {row.tobytes(): code for code, row in enumerate(kinds)}
+        different, which = np.unique(listed, axis=0, return_inverse=True)
+        codes = np.array([known.get(row.tobytes(), -1) for row in different], np.int64)
+        return np.where(size > most, -1, codes[which.ravel()])
+
+    def member_counts(self, where: Mapping[str, Iterable[int]]) -> IntArray:
+        """Return for each composition how many members have one of some codes of attributes."""
+        kept = np.ones(self.persons.size, np.int64)
+        cells = self.persons.codes(np.arange(self.persons.size))
+        for name, codes in check.mapping(where, "where").items():
+            self.persons.attribute(name)
+            kept &= np.isin(cells[name], list(codes))
+        counts: IntArray = self.members @ kept
+        return counts
+
+    def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+        """Return a condition on attributes of households as one on linked records.
+
+        What is said of derived attributes is said of ``members``.
+
+        Examples
+        --------
+        >>> persons = Schema("persons", (Attribute("age", 2),))
+        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 2, 1)))
+        >>> link = HouseholdLink.enumerate(
+        ...     persons, homes, most=2, derived={"size": lambda members: members.sum(axis=1)})
+        >>> link.condition({"rented": [1], "size": [2]})
+        {'rented': [1], 'members': [2, 3, 4]}
+        """
+        found: dict[str, list[int]] = {}
+        there = np.ones(len(self.members), np.bool_)
+        for name, codes in check.mapping(where, "where").items():
+            self.households.attribute(name)
+            if name in self.derived:
+                there &= np.isin(self.derived[name], list(codes))
+            else:
+                found[name] = list(codes)
+        if not there.all():
+            found[MEMBERS] = np.flatnonzero(there).tolist()
+        return found
+
+    def shares(
+        self, persons: ArrayLike, sizes: ArrayLike, households: ArrayLike | None = None
+    ) -> FloatArray:
+        r"""Return the shares of linked records if members of a household are independent.
+
+        .. math:: \theta_{f,m} \propto \theta_f \, P(|m|) \,
+            \frac{|m|!}{\prod_k m_k!} \prod_k \theta_k^{m_k}
+
+        Parameters
+        ----------
+        persons : array_like of float, shape (cells of ``persons``,)
+            Shares of the kinds of persons.
+        sizes : array_like of float
+            Shares of households of 1, 2, ... members.
+        households : array_like of float, optional
+            Shares of the cells of the attributes that are not derived; equal ones by default.
+        """
+        kinds = check.real_array(persons, "persons", lower=0.0)
+        if kinds.shape != (self.persons.size,):
+            raise ShapeError(f"persons must have shape ({self.persons.size},), got {kinds.shape}")
+        number = self.members.sum(axis=1)
+        size = np.zeros(int(number.max()) + 1)
+        given = check.real_array(sizes, "sizes", lower=0.0)
+        if given.shape != (size.size - 1,):
+            raise ShapeError(f"sizes must have shape ({size.size - 1},), got {given.shape}")
+        size[1:] = given
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drawn = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
+        ways = gammaln(number + 1.0) - gammaln(self.members + 1.0).sum(axis=1)
+        of_members = size[number] * np.exp(ways + drawn)
+        free = prod(self.schema.shape[:-1])
+        alike = np.ones(free) if households is None else check.real_array(households, "households")
+        if alike.shape != (free,):
+            raise ShapeError(f"households must have shape ({free},), got {alike.shape}")
+        made = np.multiply.outer(alike, of_members).ravel()
+        if not made.sum() > 0.0:
+            raise ArgumentError("persons, sizes and households must leave a household possible")
+        shares: FloatArray = made / made.sum()
+        return shares
+
+
+def _kind_labels(schema: Schema) -> list[str]:
+    """Return the labels of the kinds of persons."""
+    codes = schema.codes(np.arange(schema.size))
+    parts = [
+        [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
+        for a in schema.attributes
+    ]
+    return [" ".join(words) for words in zip(*parts, strict=True)]
