@@ -125,9 +125,7 @@ def joint(seed, *, linked, layout, kinds=None):
         names = ("sex", "age")[: len(sizes)]
         over = Schema("people", tuple(map(Attribute, names, sizes)), GEOGRAPHY)
         codes = np.indices(sizes).reshape(len(sizes), -1).T.tolist()
-        listed = [
-            Household(dict(zip(names, row, strict=True)), [tuple(row)]) for row in codes
-        ]
+        listed = [Household(dict(zip(names, row, strict=True)), [tuple(row)]) for row in codes]
         schemas = [over, over]
     most = {1: 3, 2: 2, 3: 1 if linked else 2}[places]
     shares = rng.dirichlet(np.ones(len(listed)))

@@ -47,7 +47,8 @@ class HouseholdLink:
     persons, households : Schema
         What persons and households are, in one geography.
     members : ndarray of int64, shape (compositions, cells of ``persons``)
-        How many members of each kind a household of each composition has.
+        How many members of each kind a household of each composition has; a row of zeros is a
+        vacant unit, which tables of households count.
     derived : mapping of str to ndarray of int64, shape (compositions,)
         Codes of those attributes of households that follow from the members.
     """
@@ -191,8 +192,6 @@ class HouseholdLink:
             if name in table.factors:
                 at = codes - self.households.attribute(name).first
                 of_members *= table.factors[name][:, at]
-        if not self.members.any(axis=1).all():  # a household of nobody is none
-            of_members *= self.members.any(axis=1)
         if not (of_members == 1).all():
             factors[MEMBERS] = of_members
         return Table(table.name, table.cells, factors)
@@ -268,16 +267,6 @@ class HouseholdLink:
         different, which = np.unique(listed, axis=0, return_inverse=True)
         codes = np.array([known.get(row.tobytes(), -1) for row in different], np.int64)
         return np.where(size > most, -1, codes[which.ravel()])
-
-    def member_counts(self, where: Mapping[str, Iterable[int]]) -> IntArray:
-        """Return for each composition how many members have one of some codes of attributes."""
-        kept = np.ones(self.persons.size, np.int64)
-        cells = self.persons.codes(np.arange(self.persons.size))
-        for name, codes in check.mapping(where, "where").items():
-            self.persons.attribute(name)
-            kept &= np.isin(cells[name], list(codes))
-        counts: IntArray = self.members @ kept
-        return counts
 
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
         """Return a condition on attributes of households as one on linked records.

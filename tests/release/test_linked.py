@@ -1,5 +1,7 @@
 """Releases of persons, of households and of places that overlap: everything against enumeration."""
 
+import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -7,26 +9,20 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joint_places import KINDS, LAYOUTS, data_sets, joint, world
+from joint_places import KINDS, LAYOUTS, data_sets, joint
 from oracles import claims as claims_oracle
 from oracles import record_law as oracle
 from oracles.reconstruction import solutions
 from range_cases import strongest_claims
 
-from bayesrisk import MechanismSpec, Release, tabulate
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.inference import MemberQuestion, RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
-from bayesrisk.release import NoiseSpec, TrueCounts
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    HouseholdLink,
-    PublishedTables,
-    Records,
-    Schema,
-    Workload,
+from bayesrisk import Release
+from bayesrisk.inference import (
+    MemberQuestion,
+    RecordQuestion,
+    absent_member_posterior,
+    microdata_posterior,
 )
+from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 
 CASES = [(layout, linked) for layout in LAYOUTS for linked in (False, True)]
 
@@ -240,3 +236,68 @@ def test_one_table_more_would_be_seen():
         case.releases = {"r0": case.releases["r0"]}
         wrong += wrong_bounds(case, "block")[0]
     assert wrong > 0
+
+
+def enumerated_absence(case, where, among):
+    """Return P(where | among, release) of a person whom the release is without, person by person.
+
+    Every list of households, and every person of each as the one who was left out.
+    """
+    prior, (terms, link) = case.prior, (case.terms(), case.link)
+    codes = np.indices(prior.schema.shape).reshape(2, -1)
+    weights = np.array([w for _, w, _ in terms]).reshape(len(terms), -1)
+    column = {(int(r), int(m)): at for at, (r, m) in enumerate(codes.T)}
+    known = {tuple(row): at for at, row in enumerate(link.members.tolist())}
+    parts = np.zeros(2)
+    for n in range(1, prior.size.size):
+        for chosen in itertools.product(range(prior.schema.size), repeat=n):
+            weight = prior.size[n] * math.prod(prior.shares[k] for k in chosen)
+            if not weight:
+                continue
+            for at, kind in enumerate(chosen):
+                rented, composition = codes[:, kind]
+                own = link.members[composition]
+                for person in np.flatnonzero(own):
+                    rest = own.copy()
+                    rest[person] -= 1
+                    kinds = [*chosen[:at], *chosen[at + 1 :]]
+                    if rest.any():
+                        kinds.append(column[int(rented), known[tuple(rest.tolist())]])
+                    counts = weights[:, kinds].sum(axis=1)
+                    value = math.fsum(f(int(c)) for (*_, f), c in zip(terms, counts, strict=True))
+                    share = weight * own[person] * math.exp(value) * (person in among)
+                    parts += share * np.array([person in where, 1])
+    return parts[0] / parts[1] if parts[1] else math.nan
+
+
+def absence(seeds):
+    """Return the largest difference from enumeration, and how many could be asked."""
+    worst, number = 0.0, 0
+    for seed in seeds:
+        rng = np.random.default_rng([seed, 6])
+        kinds = [KINDS[int(rng.integers(len(KINDS)))] for _ in range(2)]
+        case = joint(seed, linked=True, layout="same", kinds=kinds)
+        size = case.prior.size[:3] / case.prior.size[:3].sum()
+        case.prior = dataclasses.replace(case.prior, concentration=None, size=size)
+        expected = enumerated_absence(case, {1}, {0, 1})
+        if math.isnan(expected) or not case.prior.size[1:].any():
+            continue
+        release = Release.combine(case.releases, link=case.link)
+        asked = [MemberQuestion({"sex": [1]}, among={}, link=case.link)]
+        where = {"level": "block", "place": "100", "prior": case.prior}
+        found = absent_member_posterior(release, asked, **where)
+        worst, number = max(worst, abs(float(found[0]) - expected)), number + 1
+    return worst, number
+
+
+def test_a_person_left_out_of_both_releases_equals_enumeration():
+    worst, number = absence(range(12))
+    assert worst < 1e-9
+    assert number >= 6
+
+
+@pytest.mark.slow
+def test_three_hundred_persons_left_out_equal_enumeration():
+    worst, number = absence(range(300))
+    assert worst < 1e-9
+    assert number >= 150

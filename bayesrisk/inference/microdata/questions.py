@@ -147,19 +147,20 @@ class MemberQuestion(RecordQuestion):
         where, group = super()._texts
         return f"members {where}", f"members {group}"
 
+    def kinds(self) -> tuple[IntArray, IntArray]:
+        """Return for each kind of person whether it is asked for, and whether of the group."""
+        cells = self.link.persons.codes(np.arange(self.link.persons.size))
+        group, where = (
+            np.logical_and.reduce([np.isin(cells[a], list(c)) for a, c in held.items()] or [True])
+            for held in (self.among or {}, self.where)
+        )
+        one = np.ones(self.link.persons.size, np.int64)
+        return one * (where & group), one * group
+
     def member_weights(self) -> tuple[IntArray, IntArray]:
         """Return for each composition the members asked for, and those of the group."""
-        group = self.among or {}
-        both = {
-            name: [
-                code
-                for code in codes
-                if code in self.where.get(name, codes)  # type: ignore[attr-defined]
-            ]
-            for name, codes in group.items()
-        }
-        counts = self.link.member_counts
-        return counts({**self.where, **both}), counts(group)
+        part, group = self.kinds()
+        return self.link.members @ part, self.link.members @ group
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
         """Return how many members of a household of each class count."""
