@@ -149,12 +149,22 @@ class HouseholdLink:
         """The schema of linked records: attributes of households, and ``members``."""
         labels: tuple[str, ...] = ()
         if len(self.members) <= _LABELLED:
-            kinds = np.array(_kind_labels(self.persons), dtype=object)
+            kinds = np.array(self.person_labels, dtype=object)
             labels = tuple(" + ".join(np.repeat(kinds, row)) or "nobody" for row in self.members)
         free = tuple(a for a in self.households.attributes if a.name not in self.derived)
         name = f"{self.households.name} of {self.persons.name}"
         members = Attribute(MEMBERS, len(self.members), 0, labels)
         return Schema(name, (*free, members), self.persons.geography)
+
+    @cached_property
+    def person_labels(self) -> list[str]:
+        """Names of the kinds of persons."""
+        codes = self.persons.codes(np.arange(self.persons.size))
+        parts = [
+            [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
+            for a in self.persons.attributes
+        ]
+        return [" ".join(words) for words in zip(*parts, strict=True)]
 
     def convert(self, workload: Workload) -> Workload:
         """Return tables of persons, or of households, as the same tables of linked records."""
@@ -268,6 +278,24 @@ class HouseholdLink:
         codes = np.array([known.get(row.tobytes(), -1) for row in different], np.int64)
         return np.where(size > most, -1, codes[which.ravel()])
 
+    def without_member(self, records: Records, row: int, person: int) -> Records:
+        """Return linked records without a person of a kind who lives in the household of a row.
+
+        A household of which nobody is left is gone.
+        """
+        code = records.codes(MEMBERS).copy()
+        rest = self.members[code[row]] - (np.arange(self.persons.size) == person)
+        if not rest.any():
+            return records.take(np.arange(len(records)) != row)
+        kept = np.flatnonzero((self.members == rest).all(axis=1))
+        if not kept.size:
+            raise DataError(
+                f"records: row {row + 1}, column {MEMBERS!r}: must be a household that the link "
+                f"has without a person of kind {person}, too, got {code[row]}"
+            )
+        code[row] = kept[0]
+        return records.replace(**{MEMBERS: code})
+
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
         """Return a condition on attributes of households as one on linked records.
 
@@ -333,13 +361,3 @@ class HouseholdLink:
             raise ArgumentError("persons, sizes and households must leave a household possible")
         shares: FloatArray = made / made.sum()
         return shares
-
-
-def _kind_labels(schema: Schema) -> list[str]:
-    """Return the labels of the kinds of persons."""
-    codes = schema.codes(np.arange(schema.size))
-    parts = [
-        [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
-        for a in schema.attributes
-    ]
-    return [" ".join(words) for words in zip(*parts, strict=True)]

@@ -129,9 +129,16 @@ def _rest_masses(link: HouseholdLink, prior: RecordPrior) -> FloatArray:
     rests = np.vstack([link.members, np.zeros_like(link.members[:1])])
     code = {row.tobytes(): at for at, row in enumerate(link.members)}
     found = np.zeros((len(shares), len(rests), link.persons.size))
+    there = shares.any(axis=0)
     for kind in range(link.persons.size):
-        whole = rests.copy()
-        whole[:, kind] += 1
+        left = link.members[there & (link.members[:, kind] > 0)]
+        left = left - (np.arange(link.persons.size) == kind)
+        if any(row.any() and row.tobytes() not in code for row in left):
+            raise ArgumentError(
+                "link must have what is left of every household that loses a person; one that "
+                "there cannot be has a share of 0 in the prior"
+            )
+        whole = rests + (np.arange(link.persons.size) == kind)
         at = np.array([code.get(row.tobytes(), -1) for row in whole])
         inside = at >= 0
         inside[:-1] &= link.members.any(axis=1)  # a vacant unit is no rest
