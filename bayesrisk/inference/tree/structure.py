@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
+from bayesrisk.tables.published import by_release
 
 # -----------------------------------------------------------------------------
 # One published cell at every level of a release, as the table that a tree is made from.
@@ -251,14 +252,20 @@ class Tree:
 
     @classmethod
     def from_release(
-        cls, release: Release, *, table: str, cell: str, place: str | None = None
+        cls,
+        release: Release | Mapping[str, Release] | Sequence[Release],
+        *,
+        table: str,
+        cell: str,
+        place: str | None = None,
     ) -> Tree:
         """Build the tree of one published cell: a node for each place of every level.
 
         Parameters
         ----------
-        release : Release
-            Tables, with the likelihood of each.
+        release : Release, or sequence of them, or mapping by name
+            Tables, with the likelihood of each; several releases of the same people are combined
+            (:meth:`combine`).
         table, cell : str
             Name of a table, and of one of its cells.  Levels without the table have no nodes.
         place : str, optional
@@ -282,7 +289,76 @@ class Tree:
         >>> int(tree.depth.max()), int((tree.precision > 0).sum()) == tree.n_nodes
         (1, True)
         """
-        return cls.from_frame(frame_of_release(release, table, cell, place))
+        if isinstance(release, Release):
+            return cls.from_frame(frame_of_release(release, table, cell, place))
+        several = by_release(release, Release)
+        frames = {n: frame_of_release(part, table, cell, place) for n, part in several.items()}
+        return cls.combine({name: cls.from_frame(frame) for name, frame in frames.items()})
+
+    @classmethod
+    def combine(cls, trees: SeveralTrees) -> Tree:
+        """Return the tree of several releases of the same counts, each with noise of its own.
+
+        A node of whose count a further release says something noisy has a node ``release: node``
+        above it, whose only child it is: both are one count, and the likelihoods multiply.  Two
+        releases of precisions l and l' at y and y' say together what one of precision l + l' says
+        at (l y + l' y') / (l + l'), which need not be whole.  Equal exact counts are one; bounds
+        hold together.
+
+        Parameters
+        ----------
+        trees : mapping of str to Tree, or sequence of them
+            Trees with the same nodes, by the name of their release, which is its number in a
+            sequence; without priors of groups (:meth:`path`).
+
+        Raises
+        ------
+        DataError
+            If two releases state different exact counts, or know different targets, of one node.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"node": ["group", "a", "b"], "parent": [None, "group", "group"],
+        ...                       "noisy_count": [3, 2, -1], "sigma2": [2.0, 5.0, 5.0]})
+        >>> tree = Tree.from_frame(frame)
+        >>> Tree.combine({"spring": tree, "autumn": tree}).names.tolist()
+        ['autumn: group', 'group', 'autumn: a', 'autumn: b', 'a', 'b']
+        """
+        given = by_release(trees, Tree)
+        title, whole = next(iter(given.items()))
+        names, n = list(whole.names), whole.n_nodes
+        above = [names[v] if v >= 0 else None for v in whole.parent]
+        top, source = list(range(n)), np.full(n, title, dtype=object)
+        known = {name: np.full(n, np.nan) for name in _KNOWN}
+        lower, upper = whole.lower, whole.upper
+        noisy, sigma2 = [], []
+        for name, tree in given.items():
+            at = _positions(whole, tree, name)
+            for column, values in _stated(tree).items():
+                new, old = values[at], known[column]
+                for v in np.flatnonzero((old != new) & np.isfinite(old) & np.isfinite(new)):
+                    raise DataError(
+                        f"releases contradict each other: {column} of {shown(names[v])} is "
+                        f"{old[v]:g} in {source[v]!r} and {new[v]:g} in {name!r}"
+                    )
+                source[np.isnan(old) & np.isfinite(new)] = name
+                known[column] = np.where(np.isnan(old), new, old)
+            lower, upper = np.maximum(lower, tree.lower[at]), np.minimum(upper, tree.upper[at])
+            released = tree.precision[at] > 0.0
+            own = np.arange(n) if not noisy else np.flatnonzero(released)
+            noisy.append(np.where(released, tree.noisy[at], np.nan)[own])
+            sigma2.append(0.5 / np.where(released, tree.precision[at], np.nan)[own])
+            for v in own.tolist() if len(noisy) > 1 else ():
+                above.append(above[top[v]])
+                above[top[v]] = f"{name}: {names[v]}"
+                top[v] = len(names)
+                names.append(f"{name}: {names[v]}")
+        plain = {"lower": lower, "upper": upper, **known}
+        return cls.from_frame(
+            pd.DataFrame({"node": names, "parent": above})
+            .assign(noisy_count=np.concatenate(noisy), sigma2=np.concatenate(sigma2))
+            .join(pd.DataFrame(plain))
+        )
 
     @classmethod
     def path(
@@ -368,6 +444,34 @@ class Tree:
         ).with_totals(known_totals, k)
         return _path_tree(path, k, p, exact_noise == "exact")
 
+
+_KNOWN = ("exact_count", "known_count", "prior")
+
+
+def _stated(tree: Tree) -> dict[str, FloatArray]:
+    """Return what a tree says of each node besides noise, NaN where nothing."""
+    whole = [np.where(counts >= 0, counts, np.nan) for counts in (tree.exact, tree.known_count)]
+    return dict(zip(_KNOWN, (*whole, tree.prior), strict=True))
+
+
+def _positions(whole: Tree, tree: Tree, name: str) -> IntArray:
+    """Return the positions of the nodes of a tree in another, which must be of the same nodes."""
+    at = np.asarray(tree.names.get_indexer(whole.names), np.int64)
+    strange = at < 0 if tree.n_nodes == whole.n_nodes else np.ones(at.size, np.bool_)
+    if not strange.any():
+        other = np.asarray(tree.names[tree.parent[at]] != whole.names[whole.parent])
+        roots = tree.parent[at] < 0, whole.parent < 0
+        strange = np.where(roots[1], ~roots[0], other | roots[0])
+    if strange.any() or tree.tables:
+        raise ArgumentError(
+            f"trees must be of the same nodes, without priors of groups: {name!r} is not, at "
+            f"{shown(whole.names[int(strange.argmax())])}"
+        )
+    return at
+
+
+#: Trees of several releases of the same counts, by name or in order.
+SeveralTrees: TypeAlias = Mapping[str, Tree] | Sequence[Tree]
 
 # -----------------------------------------------------------------------------
 # A path of nested groups: the other children of a group are one leaf.
