@@ -48,7 +48,7 @@ ROOMS = {
         " linked_counties measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "base | registry rounding | *",
+    "mechanisms": "samplers | base | registry rounding | *",
     "plotting": "_canvas | attacks audit counts hierarchy",
     "population": "spec | simulate summary",
     "readers": "geocodes text | dialects * | record_form",

@@ -8,7 +8,6 @@ from .count.posterior import posterior_probability as posterior_probability
 from .count.posterior import risk_ratio as risk_ratio
 from .count.postprocessed import postprocess as postprocess
 from .count.postprocessed import postprocessed_posterior as postprocessed_posterior
-from .microdata.absent import absent_member_posterior as absent_member_posterior
 from .microdata.knowledge import KnownRecords as KnownRecords
 from .microdata.posterior import microdata_posterior as microdata_posterior
 from .microdata.prior import RecordPrior as RecordPrior

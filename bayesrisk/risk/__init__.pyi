@@ -3,7 +3,6 @@
 from .audit import Adversary as Adversary
 from .audit import AuditedPopulation as AuditedPopulation
 from .audit import AuditQuestion as AuditQuestion
-from .audit import MemberInquiry as MemberInquiry
 from .audit import audit_calibration as audit_calibration
 from .audit import audit_checks as audit_checks
 from .audit import audit_measures as audit_measures

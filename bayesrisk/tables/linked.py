@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
@@ -59,24 +59,18 @@ class HouseholdLink:
     derived: Mapping[str, IntArray]
 
     def __post_init__(self) -> None:
-        for name in ("persons", "households"):
-            check.instance(getattr(self, name), Schema, name)
-        if self.persons.geography != self.households.geography:
-            raise ArgumentError(
-                f"households must be of the geography of persons, {self.persons.geography.name}, "
-                f"got {self.households.geography.name}"
-            )
+        geography = check.instance(self.persons, Schema, "persons").geography
+        if check.instance(self.households, Schema, "households").geography != geography:
+            raise ArgumentError(f"households must be of the geography {geography.name}, as persons")
         if self.persons == self.households:
             raise ArgumentError("households must be of another schema than persons, got the same")
         members = check.count_array(self.members, "members", lower=0)
         if members.ndim != 2 or members.shape[1] != self.persons.size or not len(members):
-            raise ShapeError(
-                f"members must be (compositions, {self.persons.size}), got {members.shape}"
-            )
+            shape = f"(compositions, {self.persons.size})"
+            raise ShapeError(f"members must be {shape}, got {members.shape}")
         derived = {}
         for name, codes in check.mapping(self.derived, "derived").items():
-            about = self.households.attribute(name)
-            where = f"derived[{name!r}]"
+            about, where = self.households.attribute(name), f"derived[{name!r}]"
             derived[name] = check.count_array(codes, where, lower=about.first, upper=about.last)
             if derived[name].shape != members.shape[:1]:
                 raise ShapeError(f"{where} must be one code for each of {len(members)} households")
@@ -91,7 +85,6 @@ class HouseholdLink:
         *,
         most: int,
         derived: Mapping[str, Callable[[IntArray], ArrayLike]] | None = None,
-        possible: Callable[[IntArray], ArrayLike] | None = None,
     ) -> Self:
         """Return the link of all households of 1 to ``most`` members.
 
@@ -105,22 +98,18 @@ class HouseholdLink:
         derived : mapping of str to callable, optional
             For each attribute of households that follows from the members, a function of
             ``members`` (compositions, cells of ``persons``) that returns its codes.
-        possible : callable, optional
-            A function of ``members`` that says which households there can be; all by default.
 
         Examples
         --------
         >>> persons = Schema("persons", (Attribute("age", 2, labels=("child", "adult")),))
-        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 3, 1)))
+        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 2, 1)))
         >>> link = HouseholdLink.enumerate(
-        ...     persons, homes, most=3, derived={"size": lambda members: members.sum(axis=1)},
-        ...     possible=lambda members: members[:, 1] > 0,
+        ...     persons, homes, most=2, derived={"size": lambda members: members.sum(axis=1)}
         ... )
         >>> link.schema.attribute("members").labels
-        ('adult', 'child + adult', 'adult + adult', 'child + child + adult', \
-'child + adult + adult', 'adult + adult + adult')
+        ('child', 'adult', 'child + child', 'child + adult', 'adult + adult')
         >>> link.schema.shape
-        (2, 6)
+        (2, 5)
         """
         kinds = check.instance(persons, Schema, "persons").size
         largest = check.integer(most, "most", lower=1)
@@ -135,9 +124,6 @@ class HouseholdLink:
             for chosen in combinations_with_replacement(range(kinds), size)
         ]
         members = np.array(found, np.int64)
-        if possible is not None:
-            kept = check.as_array(possible(members), "possible")
-            members = members[kept.astype(np.bool_)]
         columns = {
             name: np.asarray(codes(members), np.int64)
             for name, codes in check.mapping(derived or {}, "derived").items()
@@ -225,58 +211,32 @@ class HouseholdLink:
         """
         for name, given in (("persons", persons), ("households", households)):
             if check.instance(given, Records, name).schema != getattr(self, name):
-                raise ArgumentError(
-                    f"{name} must be of schema {getattr(self, name).name!r}, got "
-                    f"{shown(given.schema.name)}"
-                )
+                raise ArgumentError(f"{name} must be of the schema that the link has")
             check.choice(key, "key", given.columns)
-        names, row = np.unique(households.table.column(key).to_numpy(), return_index=True)
+        listed, own = (unit.table.column(key).to_numpy() for unit in (households, persons))
+        names, row = np.unique(listed, return_index=True)
         if names.size < len(households):
             raise DataError(f"households must be named once each in the column {key!r}")
-        own = persons.table.column(key).to_numpy()
-        at = np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))
-        self._refuse(own != names[at], "persons", key, "must name a household", own)
-        home = row[at]
-        elsewhere = persons.geoids != households.geoids[home]
-        self._refuse(elsewhere, "persons", key, "must name a household of the same place", own)
+        home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
+        elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
+        _refuse(elsewhere, f"persons: column {key!r} must be a household of the place", own)
         code = self._compositions(home, persons.cells(), len(households))
-        listed = households.table.column(key).to_numpy()
-        self._refuse(
-            code < 0, "households", key, "must name one whose members the link allows", listed
-        )
+        _refuse(code < 0, f"households: column {key!r} must be of members that are linked", listed)
         for name, codes in self.derived.items():
             said = households.codes(name)
-            self._refuse(said != codes[code], "households", name, "must follow from members", said)
+            wrong = said != codes[code]
+            _refuse(wrong, f"households: column {name!r} must follow from the members", said)
         kept = [name for name in households.columns if name not in self.derived]
         table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
         return Records(self.schema, table, source="linked records")
 
-    @staticmethod
-    def _refuse(bad: ArrayLike, unit: str, column: str, must: str, values: ArrayLike) -> None:
-        """Refuse the first bad value of a column."""
-        wrong = np.flatnonzero(bad)
-        if wrong.size:
-            value = np.asarray(values)[wrong[0]]
-            raise DataError(f"{unit}: row {wrong[0] + 1}, column {column!r}: {must}, got {value!s}")
-
     def _compositions(self, home: IntArray, cells: IntArray, number: int) -> IntArray:
         """Return the composition of each household, -1 where there is none such."""
-        most = int(self.members.sum(axis=1).max())
-        size = np.bincount(home, minlength=number)
-        order = np.lexsort((cells, home))
-        place = np.arange(order.size) - (np.cumsum(size) - size)[home[order]]
-        inside = place < most
-        # The kinds of the members of each household, in order and filled with -1.
-        listed = np.full((number, most), -1, np.int64)
-        listed[home[order][inside], place[inside]] = cells[order][inside]
-        kinds = np.full((len(self.members), most), -1, np.int64)
-        for code, row in enumerate(self.members):
-            kind = np.repeat(np.arange(row.size), row)
-            kinds[code, : kind.size] = kind
-        known = {row.tobytes(): code for code, row in enumerate(kinds)}
-        different, which = np.unique(listed, axis=0, return_inverse=True)
-        codes = np.array([known.get(row.tobytes(), -1) for row in different], np.int64)
-        return np.where(size > most, -1, codes[which.ravel()])
+        # Numbers of members of each kind of a household, as the bytes of a row.
+        counts = np.bincount(home * self.persons.size + cells, minlength=number * self.persons.size)
+        rows = counts.reshape(number, -1).astype(np.int64)
+        known = {row.tobytes(): code for code, row in enumerate(self.members)}
+        return np.array([known.get(row.tobytes(), -1) for row in rows], np.int64)
 
     def without_member(self, records: Records, row: int, person: int) -> Records:
         """Return linked records without a person of a kind who lives in the household of a row.
@@ -289,10 +249,7 @@ class HouseholdLink:
             return records.take(np.arange(len(records)) != row)
         kept = np.flatnonzero((self.members == rest).all(axis=1))
         if not kept.size:
-            raise DataError(
-                f"records: row {row + 1}, column {MEMBERS!r}: must be a household that the link "
-                f"has without a person of kind {person}, too, got {code[row]}"
-            )
+            raise DataError(f"link must have the household of row {row + 1} without a member, too")
         code[row] = kept[0]
         return records.replace(**{MEMBERS: code})
 
@@ -300,15 +257,6 @@ class HouseholdLink:
         """Return a condition on attributes of households as one on linked records.
 
         What is said of derived attributes is said of ``members``.
-
-        Examples
-        --------
-        >>> persons = Schema("persons", (Attribute("age", 2),))
-        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 2, 1)))
-        >>> link = HouseholdLink.enumerate(
-        ...     persons, homes, most=2, derived={"size": lambda members: members.sum(axis=1)})
-        >>> link.condition({"rented": [1], "size": [2]})
-        {'rented': [1], 'members': [2, 3, 4]}
         """
         found: dict[str, list[int]] = {}
         there = np.ones(len(self.members), np.bool_)
@@ -339,25 +287,35 @@ class HouseholdLink:
         households : array_like of float, optional
             Shares of the cells of the attributes that are not derived; equal ones by default.
         """
-        kinds = check.real_array(persons, "persons", lower=0.0)
-        if kinds.shape != (self.persons.size,):
-            raise ShapeError(f"persons must have shape ({self.persons.size},), got {kinds.shape}")
         number = self.members.sum(axis=1)
-        size = np.zeros(int(number.max()) + 1)
-        given = check.real_array(sizes, "sizes", lower=0.0)
-        if given.shape != (size.size - 1,):
-            raise ShapeError(f"sizes must have shape ({size.size - 1},), got {given.shape}")
-        size[1:] = given
+        free = prod(self.schema.shape[:-1])
+        kinds, size, alike = (
+            _shares(values, name, length)
+            for values, name, length in (
+                (persons, "persons", self.persons.size),
+                (sizes, "sizes", int(number.max())),
+                (np.ones(free) if households is None else households, "households", free),
+            )
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
         ways = gammaln(number + 1.0) - gammaln(self.members + 1.0).sum(axis=1)
-        of_members = size[number] * np.exp(ways + drawn)
-        free = prod(self.schema.shape[:-1])
-        alike = np.ones(free) if households is None else check.real_array(households, "households")
-        if alike.shape != (free,):
-            raise ShapeError(f"households must have shape ({free},), got {alike.shape}")
-        made = np.multiply.outer(alike, of_members).ravel()
+        made = np.multiply.outer(alike, np.append(0.0, size)[number] * np.exp(ways + drawn)).ravel()
         if not made.sum() > 0.0:
             raise ArgumentError("persons, sizes and households must leave a household possible")
         shares: FloatArray = made / made.sum()
         return shares
+
+
+def _shares(values: ArrayLike, name: str, length: int) -> FloatArray:
+    found = check.real_array(values, name, lower=0.0)
+    if found.shape != (length,):
+        raise ShapeError(f"{name} must have shape ({length},), got {found.shape}")
+    return found
+
+
+def _refuse(bad: BoolArray, must: str, values: IntArray) -> None:
+    """Refuse the first bad value of a column."""
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"{must}, got {values[row]!s} in row {row + 1}")

@@ -19,9 +19,9 @@ from bayesrisk import Release
 from bayesrisk.inference import (
     MemberQuestion,
     RecordQuestion,
-    absent_member_posterior,
     microdata_posterior,
 )
+from bayesrisk.inference.microdata.absent import absent_member_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 
 CASES = [(layout, linked) for layout in LAYOUTS for linked in (False, True)]

@@ -118,17 +118,6 @@ class MemberQuestion(RecordQuestion):
     ----------
     link : HouseholdLink
         What the households of the release are made of.
-
-    Examples
-    --------
-    >>> from bayesrisk import Schema
-    >>> from bayesrisk.tables import Attribute, HouseholdLink
-    >>> persons = Schema("persons", (Attribute("sex", 2),))
-    >>> homes = Schema("homes", (Attribute("size", 3, 1),))
-    >>> link = HouseholdLink.enumerate(
-    ...     persons, homes, most=3, derived={"size": lambda members: members.sum(axis=1)})
-    >>> str(MemberQuestion({"sex": [1]}, among={}, link=link))
-    'members: sex 1 among anybody'
     """
 
     link: HouseholdLink = field(kw_only=True, repr=False)
@@ -157,25 +146,18 @@ class MemberQuestion(RecordQuestion):
         one = np.ones(self.link.persons.size, np.int64)
         return one * (where & group), one * group
 
-    def member_weights(self) -> tuple[IntArray, IntArray]:
-        """Return for each composition the members asked for, and those of the group."""
-        part, group = self.kinds()
-        return self.link.members @ part, self.link.members @ group
-
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
         """Return how many members of a household of each class count."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
-        part, group = self.member_weights()
+        part, group = (self.link.members @ kinds for kinds in self.kinds())
         return part[code], group[code]
 
     def tables(self, schema: Schema) -> list[Table]:
         """Return the numbers of members as a table, so that classes tell them apart."""
         if schema != self.link.schema:
-            raise ArgumentError(
-                f"link must be of the schema of the release, {schema.name!r}, got "
-                f"{self.link.schema.name!r}"
-            )
-        return [Table("members", ("asked", "group"), {MEMBERS: np.array(self.member_weights())})]
+            raise ArgumentError(f"link must be of the schema of the release, {schema.name!r}")
+        counts = np.array([self.link.members @ kinds for kinds in self.kinds()])
+        return [Table("members", ("asked", "group"), {MEMBERS: counts})]
 
 
 def _condition_text(condition: Condition) -> str:

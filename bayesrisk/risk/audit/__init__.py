@@ -5,7 +5,7 @@ from bayesrisk.risk.audit.attacks import METHODS
 from bayesrisk.risk.audit.checks import audit_checks
 from bayesrisk.risk.audit.comparisons import compare
 from bayesrisk.risk.audit.measures import audit_calibration, audit_measures, audit_targets, costs
-from bayesrisk.risk.audit.members import MemberInquiry, statements_about_members
+from bayesrisk.risk.audit.members import statements_about_members
 from bayesrisk.risk.audit.population import AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.release_checks import release_differences
 from bayesrisk.risk.audit.spot_checks import spot_comparisons
@@ -16,7 +16,6 @@ __all__ = [
     "Adversary",
     "AuditQuestion",
     "AuditedPopulation",
-    "MemberInquiry",
     "audit_calibration",
     "audit_checks",
     "audit_measures",
