@@ -9,13 +9,12 @@ import numpy as np
 from bayesrisk.distributions.base import NoiseLaw
 
 if TYPE_CHECKING:
-    from bayesrisk._validation import IntArray
     from bayesrisk.inference import RecordPrior
-    from bayesrisk.release import MechanismSpec, NoiseSpec, Release
+    from bayesrisk.release import MechanismSpec, Release
     from bayesrisk.risk import Statements
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw", "NoiseSampler"]
+__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw"]
 
 
 @runtime_checkable
@@ -54,21 +53,6 @@ class Mechanism(Protocol):
         The places that are published are the ``blocks`` of microdata.  One that also takes
         ``places`` is given it, as ``"occupied"``, only where its user says so.
         """
-
-
-@runtime_checkable
-class NoiseSampler(Protocol):
-    """Draws the noise of a release from a source that nobody can repeat.
-
-    One in the entry-point group ``bayesrisk.samplers`` may be named as ``sampler`` of the noise
-    mechanisms.  It is made without arguments.
-    """
-
-    def law(self, asked: "NoiseSpec") -> "NoiseSpec":
-        """Return the law that is drawn where another is asked for: no narrower, and stated."""
-
-    def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
-        """Return so many independent draws of a law that ``law`` returned."""
 
 
 @runtime_checkable

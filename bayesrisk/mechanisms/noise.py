@@ -17,7 +17,6 @@ from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.interfaces import NoiseSampler
 from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
@@ -28,7 +27,7 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
-from bayesrisk.mechanisms.samplers import SAMPLERS
+from bayesrisk.mechanisms.samplers import SAMPLERS, OpenDPSampler
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -158,10 +157,10 @@ class _NoiseMechanism(TableMechanism):
             key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
             for key, part in budgets.items()
         }
-        self._sampler: NoiseSampler | None = None
+        self._sampler: OpenDPSampler | None = None
         if sampler is not None:
-            self._sampler = SAMPLERS.make(check.text(sampler, "sampler"))
-            parameters["sampler"] = sampler
+            parameters["sampler"] = check.choice(sampler, "sampler", SAMPLERS)
+            self._sampler = OpenDPSampler()
             noise = {key: self._sampler.law(law) for key, law in noise.items()}
         super().__init__(MechanismSpec(self._name, parameters, noise))
         self._laws = noise

@@ -1,8 +1,6 @@
-"""Samplers of noise for releases that protect somebody: the integers come from vetted libraries.
+"""Noise for releases that protect somebody: integers drawn by a vetted library, OpenDP.
 
-Without one, mechanisms draw with NumPy, which is for simulation.  A sampler is chosen by name; a
-plug-in is a class in the entry-point group ``bayesrisk.samplers`` that follows
-:class:`bayesrisk.interfaces.NoiseSampler`.
+Without a sampler, mechanisms draw with NumPy, which is for simulation.
 """
 
 import math
@@ -13,18 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesrisk._plugins import Registry
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.interfaces import NoiseSampler
 from bayesrisk.release import NoiseSpec
 
-SAMPLERS: Registry[NoiseSampler] = Registry(
-    "sampler",
-    own={"opendp": "bayesrisk.mechanisms.samplers:OpenDPSampler"},
-    protocol=NoiseSampler,
-    needs="law() and draw()",
-)
+SAMPLERS = ("opendp",)
 _CHUNK = 2**16  # draws of one call: OpenDP hands over lists
 
 

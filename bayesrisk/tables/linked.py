@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
@@ -60,22 +59,19 @@ class HouseholdLink:
 
     def __post_init__(self) -> None:
         geography = check.instance(self.persons, Schema, "persons").geography
-        if check.instance(self.households, Schema, "households").geography != geography:
-            raise ArgumentError(f"households must be of the geography {geography.name}, as persons")
-        if self.persons == self.households:
-            raise ArgumentError("households must be of another schema than persons, got the same")
+        other = check.instance(self.households, Schema, "households")
+        if other.geography != geography or other == self.persons:
+            raise ArgumentError(f"households must be of another schema, in {geography.name}, too")
         members = check.count_array(self.members, "members", lower=0)
         if members.ndim != 2 or members.shape[1] != self.persons.size or not len(members):
             shape = f"(compositions, {self.persons.size})"
             raise ShapeError(f"members must be {shape}, got {members.shape}")
-        derived = {}
         for name, codes in check.mapping(self.derived, "derived").items():
-            about, where = self.households.attribute(name), f"derived[{name!r}]"
-            derived[name] = check.count_array(codes, where, lower=about.first, upper=about.last)
-            if derived[name].shape != members.shape[:1]:
+            about, where = other.attribute(name), f"derived[{name!r}]"
+            found = check.count_array(codes, where, lower=about.first, upper=about.last)
+            if found.shape != members.shape[:1]:
                 raise ShapeError(f"{where} must be one code for each of {len(members)} households")
         object.__setattr__(self, "members", members)
-        object.__setattr__(self, "derived", derived)
 
     @classmethod
     def enumerate(
@@ -84,7 +80,7 @@ class HouseholdLink:
         households: Schema,
         *,
         most: int,
-        derived: Mapping[str, Callable[[IntArray], ArrayLike]] | None = None,
+        derived: Mapping[str, Callable[[IntArray], ArrayLike]],
     ) -> Self:
         """Return the link of all households of 1 to ``most`` members.
 
@@ -95,7 +91,7 @@ class HouseholdLink:
             C(most + k, k) - 1 households, and that number times k is at most 2**24.
         most : int
             Members of the largest household, at least 1.
-        derived : mapping of str to callable, optional
+        derived : mapping of str to callable
             For each attribute of households that follows from the members, a function of
             ``members`` (compositions, cells of ``persons``) that returns its codes.
 
@@ -108,27 +104,31 @@ class HouseholdLink:
         ... )
         >>> link.schema.attribute("members").labels
         ('child', 'adult', 'child + child', 'child + adult', 'adult + adult')
-        >>> link.schema.shape
-        (2, 5)
+        >>> link.condition({"rented": [1], "size": [2]})
+        {'rented': [1], 'members': [2, 3, 4]}
         """
         kinds = check.instance(persons, Schema, "persons").size
-        largest = check.integer(most, "most", lower=1)
+        largest = check.integer(most, "most", lower=1, upper=_MOST)
         if (number := comb(largest + min(kinds, _MOST), largest) * kinds) > _MOST:
-            raise ArgumentError(
-                f"most must leave at most {_MOST} pairs of a household and a kind of person, got "
-                f"{number}"
-            )
+            raise ArgumentError(f"most must leave at most {_MOST} numbers of members, got {number}")
         found = [
             np.bincount(np.array(chosen, np.int64), minlength=kinds)
             for size in range(1, largest + 1)
             for chosen in combinations_with_replacement(range(kinds), size)
         ]
         members = np.array(found, np.int64)
-        columns = {
-            name: np.asarray(codes(members), np.int64)
-            for name, codes in check.mapping(derived or {}, "derived").items()
-        }
+        columns = {name: np.asarray(codes(members), np.int64) for name, codes in derived.items()}
         return cls(persons, households, members, columns)
+
+    @cached_property
+    def person_labels(self) -> list[str]:
+        """Names of the kinds of persons."""
+        codes = self.persons.codes(np.arange(self.persons.size))
+        parts = [
+            [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
+            for a in self.persons.attributes
+        ]
+        return [" ".join(words) for words in zip(*parts, strict=True)]
 
     @cached_property
     def schema(self) -> Schema:
@@ -142,33 +142,18 @@ class HouseholdLink:
         members = Attribute(MEMBERS, len(self.members), 0, labels)
         return Schema(name, (*free, members), self.persons.geography)
 
-    @cached_property
-    def person_labels(self) -> list[str]:
-        """Names of the kinds of persons."""
-        codes = self.persons.codes(np.arange(self.persons.size))
-        parts = [
-            [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
-            for a in self.persons.attributes
-        ]
-        return [" ".join(words) for words in zip(*parts, strict=True)]
-
     def convert(self, workload: Workload) -> Workload:
         """Return tables of persons, or of households, as the same tables of linked records."""
-        if check.instance(workload, Workload, "workload").schema == self.schema:
+        schema = check.instance(workload, Workload, "workload").schema
+        if schema == self.schema:
             return workload
-        if workload.schema not in (self.persons, self.households):
-            raise ArgumentError(
-                f"workload must be of schema {self.persons.name!r} or {self.households.name!r}, "
-                f"got {shown(workload.schema.name)}"
-            )
-        return Workload(self.schema, {key: self._table(t, workload.schema)
-                                      for key, t in workload.tables.items()})  # fmt: skip
+        if schema not in (self.persons, self.households):
+            raise ArgumentError(f"workload must be of a schema of the link, got {schema.name!r}")
+        tables = {key: self._table(table, schema) for key, table in workload.tables.items()}
+        return Workload(self.schema, tables)
 
     def workload(self, workloads: Mapping[str, Workload]) -> Workload:
-        """Return tables of persons and of households as one workload of linked records.
-
-        Table ``t`` of the workload called ``w`` is called ``"w: t"``.
-        """
+        """Return workloads of persons and of households as one: table ``w: t`` is t of w."""
         tables = {
             (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
             for name, given in check.mapping(workloads, "workloads").items()
@@ -183,13 +168,9 @@ class HouseholdLink:
             weights = table.incidence(schema, np.arange(schema.size)).toarray() @ self.members.T
             return Table(table.name, table.cells, {MEMBERS: weights})
         factors = {n: f for n, f in table.factors.items() if n not in self.derived}
-        of_members = np.ones((len(table.cells), len(self.members)), np.int64)
-        for name, codes in self.derived.items():
-            if name in table.factors:
-                at = codes - self.households.attribute(name).first
-                of_members *= table.factors[name][:, at]
-        if not (of_members == 1).all():
-            factors[MEMBERS] = of_members
+        for name in table.factors.keys() & self.derived.keys():
+            at = self.derived[name] - self.households.attribute(name).first
+            factors[MEMBERS] = factors.get(MEMBERS, 1) * table.factors[name][:, at]
         return Table(table.name, table.cells, factors)
 
     def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
@@ -205,22 +186,26 @@ class HouseholdLink:
         Raises
         ------
         DataError
-            If a household has no members, more than the link has, or another value of a derived
-            attribute than its members say; if a person lives in none of the households, or in
-            another place than the household does.
+            If the members of a household are none of the link, or do not have its derived
+            attributes; if a person lives in none of the households, or in another place.
         """
-        for name, given in (("persons", persons), ("households", households)):
-            if check.instance(given, Records, name).schema != getattr(self, name):
-                raise ArgumentError(f"{name} must be of the schema that the link has")
-            check.choice(key, "key", given.columns)
+        if persons.schema != self.persons or households.schema != self.households:
+            raise ArgumentError("persons and households must be of the schemas of the link")
+        for unit in (persons, households):
+            check.choice(key, "key", unit.columns)
         listed, own = (unit.table.column(key).to_numpy() for unit in (households, persons))
         names, row = np.unique(listed, return_index=True)
         if names.size < len(households):
-            raise DataError(f"households must be named once each in the column {key!r}")
+            raise DataError(f"households: column {key!r} must name each once")
         home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
         elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
         _refuse(elsewhere, f"persons: column {key!r} must be a household of the place", own)
-        code = self._compositions(home, persons.cells(), len(households))
+        # Members of each kind of every household: the bytes of a row name its composition.
+        flat = home * self.persons.size + persons.cells()
+        counts = np.bincount(flat, minlength=len(households) * self.persons.size)
+        known = {composition.tobytes(): at for at, composition in enumerate(self.members)}
+        found = counts.reshape(len(households), -1).astype(np.int64)
+        code = np.array([known.get(one.tobytes(), -1) for one in found], np.int64)
         _refuse(code < 0, f"households: column {key!r} must be of members that are linked", listed)
         for name, codes in self.derived.items():
             said = households.codes(name)
@@ -229,14 +214,6 @@ class HouseholdLink:
         kept = [name for name in households.columns if name not in self.derived]
         table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
         return Records(self.schema, table, source="linked records")
-
-    def _compositions(self, home: IntArray, cells: IntArray, number: int) -> IntArray:
-        """Return the composition of each household, -1 where there is none such."""
-        # Numbers of members of each kind of a household, as the bytes of a row.
-        counts = np.bincount(home * self.persons.size + cells, minlength=number * self.persons.size)
-        rows = counts.reshape(number, -1).astype(np.int64)
-        known = {row.tobytes(): code for code, row in enumerate(self.members)}
-        return np.array([known.get(row.tobytes(), -1) for row in rows], np.int64)
 
     def without_member(self, records: Records, row: int, person: int) -> Records:
         """Return linked records without a person of a kind who lives in the household of a row.
@@ -247,17 +224,13 @@ class HouseholdLink:
         rest = self.members[code[row]] - (np.arange(self.persons.size) == person)
         if not rest.any():
             return records.take(np.arange(len(records)) != row)
-        kept = np.flatnonzero((self.members == rest).all(axis=1))
-        if not kept.size:
+        code[row] = int((self.members == rest).all(axis=1).argmax())
+        if (self.members[code[row]] != rest).any():
             raise DataError(f"link must have the household of row {row + 1} without a member, too")
-        code[row] = kept[0]
         return records.replace(**{MEMBERS: code})
 
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
-        """Return a condition on attributes of households as one on linked records.
-
-        What is said of derived attributes is said of ``members``.
-        """
+        """Return a condition on households as one on linked records, ``members`` among them."""
         found: dict[str, list[int]] = {}
         there = np.ones(len(self.members), np.bool_)
         for name, codes in check.mapping(where, "where").items():
@@ -266,52 +239,32 @@ class HouseholdLink:
                 there &= np.isin(self.derived[name], list(codes))
             else:
                 found[name] = list(codes)
-        if not there.all():
-            found[MEMBERS] = np.flatnonzero(there).tolist()
-        return found
+        return found if there.all() else {**found, MEMBERS: np.flatnonzero(there).tolist()}
 
-    def shares(
-        self, persons: ArrayLike, sizes: ArrayLike, households: ArrayLike | None = None
-    ) -> FloatArray:
+    def shares(self, persons: ArrayLike, sizes: ArrayLike) -> FloatArray:
         r"""Return the shares of linked records if members of a household are independent.
 
-        .. math:: \theta_{f,m} \propto \theta_f \, P(|m|) \,
-            \frac{|m|!}{\prod_k m_k!} \prod_k \theta_k^{m_k}
-
-        Parameters
-        ----------
-        persons : array_like of float, shape (cells of ``persons``,)
-            Shares of the kinds of persons.
-        sizes : array_like of float
-            Shares of households of 1, 2, ... members.
-        households : array_like of float, optional
-            Shares of the cells of the attributes that are not derived; equal ones by default.
+        Those of a composition m are proportional to
+        :math:`P(|m|) \, |m|! \prod_k \theta_k^{m_k} / m_k!`, with shares theta of the kinds of
+        ``persons`` and P(1), P(2), ... of the ``sizes`` of households; other attributes are equally
+        probable.
         """
         number = self.members.sum(axis=1)
-        free = prod(self.schema.shape[:-1])
-        kinds, size, alike = (
-            _shares(values, name, length)
-            for values, name, length in (
-                (persons, "persons", self.persons.size),
-                (sizes, "sizes", int(number.max())),
-                (np.ones(free) if households is None else households, "households", free),
-            )
-        )
+        kinds = check.real_array(persons, "persons", lower=0.0)
+        size = check.real_array(sizes, "sizes", lower=0.0)
+        if (kinds.size, size.size) != (self.persons.size, int(number.max())):
+            wanted = f"{self.persons.size} and {int(number.max())}"
+            raise ShapeError(f"persons and sizes must have {wanted} entries")
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
         ways = gammaln(number + 1.0) - gammaln(self.members + 1.0).sum(axis=1)
-        made = np.multiply.outer(alike, np.append(0.0, size)[number] * np.exp(ways + drawn)).ravel()
+        made = np.tile(
+            np.append(0.0, size)[number] * np.exp(ways + drawn), prod(self.schema.shape[:-1])
+        )
         if not made.sum() > 0.0:
-            raise ArgumentError("persons, sizes and households must leave a household possible")
+            raise ArgumentError("persons and sizes must leave a household possible")
         shares: FloatArray = made / made.sum()
         return shares
-
-
-def _shares(values: ArrayLike, name: str, length: int) -> FloatArray:
-    found = check.real_array(values, name, lower=0.0)
-    if found.shape != (length,):
-        raise ShapeError(f"{name} must have shape ({length},), got {found.shape}")
-    return found
 
 
 def _refuse(bad: BoolArray, must: str, values: IntArray) -> None:

@@ -302,62 +302,48 @@ class Tree:
         A node of whose count a further release says something noisy has a node ``release: node``
         above it, whose only child it is: both are one count, and the likelihoods multiply.  Two
         releases of precisions l and l' at y and y' say together what one of precision l + l' says
-        at (l y + l' y') / (l + l'), which need not be whole.  Equal exact counts are one; bounds
-        hold together.
+        at (l y + l' y') / (l + l'), which need not be whole.  Equal exact counts are one.
 
         Parameters
         ----------
         trees : mapping of str to Tree, or sequence of them
             Trees with the same nodes, by the name of their release, which is its number in a
-            sequence; without priors of groups (:meth:`path`).
-
-        Raises
-        ------
-        DataError
-            If two releases state different exact counts, or know different targets, of one node.
-
-        Examples
-        --------
-        >>> frame = pd.DataFrame({"node": ["group", "a", "b"], "parent": [None, "group", "group"],
-        ...                       "noisy_count": [3, 2, -1], "sigma2": [2.0, 5.0, 5.0]})
-        >>> tree = Tree.from_frame(frame)
-        >>> Tree.combine({"spring": tree, "autumn": tree}).names.tolist()
-        ['autumn: group', 'group', 'autumn: a', 'autumn: b', 'a', 'b']
+            sequence.  Targets, bounds and priors of groups belong to the first one alone.
         """
-        given = by_release(trees, Tree)
-        title, whole = next(iter(given.items()))
-        names, n = list(whole.names), whole.n_nodes
-        above = [names[v] if v >= 0 else None for v in whole.parent]
-        top, source = list(range(n)), np.full(n, title, dtype=object)
-        known = {name: np.full(n, np.nan) for name in _KNOWN}
-        lower, upper = whole.lower, whole.upper
-        noisy, sigma2 = [], []
-        for name, tree in given.items():
-            at = _positions(whole, tree, name)
-            for column, values in _stated(tree).items():
-                new, old = values[at], known[column]
-                for v in np.flatnonzero((old != new) & np.isfinite(old) & np.isfinite(new)):
-                    raise DataError(
-                        f"releases contradict each other: {column} of {shown(names[v])} is "
-                        f"{old[v]:g} in {source[v]!r} and {new[v]:g} in {name!r}"
-                    )
-                source[np.isnan(old) & np.isfinite(new)] = name
-                known[column] = np.where(np.isnan(old), new, old)
-            lower, upper = np.maximum(lower, tree.lower[at]), np.minimum(upper, tree.upper[at])
-            released = tree.precision[at] > 0.0
-            own = np.arange(n) if not noisy else np.flatnonzero(released)
-            noisy.append(np.where(released, tree.noisy[at], np.nan)[own])
-            sigma2.append(0.5 / np.where(released, tree.precision[at], np.nan)[own])
-            for v in own.tolist() if len(noisy) > 1 else ():
+        (title, first), *others = by_release(trees, Tree).items()
+        names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
+        top, exact, noise = list(range(n)), first.exact, [(first.noisy, first.precision)]
+        source = np.full(n, title, dtype=object)
+        for name, tree in others:
+            at = _positions(first, tree, name)
+            stated = tree.exact[at]
+            for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)):
+                raise DataError(
+                    f"releases contradict each other: exact_count of {shown(names[v])} is "
+                    f"{exact[v]} in {source[v]!r} and {stated[v]} in {name!r}"
+                )
+            source[exact < 0], exact = name, np.maximum(exact, stated)
+            own = np.flatnonzero(tree.precision[at] > 0.0)
+            noise.append((tree.noisy[at[own]], tree.precision[at[own]]))
+            for v in own.tolist():
                 above.append(above[top[v]])
-                above[top[v]] = f"{name}: {names[v]}"
-                top[v] = len(names)
+                above[top[v]] = top[v] = len(names)
                 names.append(f"{name}: {names[v]}")
-        plain = {"lower": lower, "upper": upper, **known}
-        return cls.from_frame(
-            pd.DataFrame({"node": names, "parent": above})
-            .assign(noisy_count=np.concatenate(noisy), sigma2=np.concatenate(sigma2))
-            .join(pd.DataFrame(plain))
+        index = pd.Index(names)
+        order, parent, depth = _breadth_first(index, np.array(above))
+        known = np.where(order < n, order, n)
+        return cls._linked(
+            names=index[order],
+            parent=parent,
+            depth=depth,
+            noisy=np.concatenate([y for y, _ in noise])[order],
+            precision=np.concatenate([p for _, p in noise])[order],
+            known_count=np.append(first.known_count, -1)[known],
+            prior=np.append(first.prior, np.nan)[known],
+            lower=np.append(first.lower, 0)[known],
+            upper=np.append(first.upper, check.MAX_COUNT)[known],
+            exact=np.append(exact, -1)[known],
+            _tables={int(np.flatnonzero(order == v)[0]): t for v, t in first.tables.items()},
         )
 
     @classmethod
@@ -445,27 +431,15 @@ class Tree:
         return _path_tree(path, k, p, exact_noise == "exact")
 
 
-_KNOWN = ("exact_count", "known_count", "prior")
-
-
-def _stated(tree: Tree) -> dict[str, FloatArray]:
-    """Return what a tree says of each node besides noise, NaN where nothing."""
-    whole = [np.where(counts >= 0, counts, np.nan) for counts in (tree.exact, tree.known_count)]
-    return dict(zip(_KNOWN, (*whole, tree.prior), strict=True))
-
-
-def _positions(whole: Tree, tree: Tree, name: str) -> IntArray:
-    """Return the positions of the nodes of a tree in another, which must be of the same nodes."""
-    at = np.asarray(tree.names.get_indexer(whole.names), np.int64)
-    strange = at < 0 if tree.n_nodes == whole.n_nodes else np.ones(at.size, np.bool_)
-    if not strange.any():
-        other = np.asarray(tree.names[tree.parent[at]] != whole.names[whole.parent])
-        roots = tree.parent[at] < 0, whole.parent < 0
-        strange = np.where(roots[1], ~roots[0], other | roots[0])
-    if strange.any() or tree.tables:
+def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
+    """Return where the nodes of a tree are in another, which says nothing but counts of them."""
+    at = np.asarray(tree.names.get_indexer(first.names), np.int64)
+    same = tree.n_nodes == first.n_nodes and (at >= 0).all()
+    same = same and bool((np.append(at, -1)[first.parent] == tree.parent[at]).all())
+    if not same or tree.tables or tree.is_bounded or (tree.known_count >= 0).any():
         raise ArgumentError(
-            f"trees must be of the same nodes, without priors of groups: {name!r} is not, at "
-            f"{shown(whole.names[int(strange.argmax())])}"
+            "trees must have the same nodes, and targets, bounds and priors in the first one alone, "
+            f"got others in {name!r}"
         )
     return at
 

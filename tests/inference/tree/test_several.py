@@ -101,9 +101,11 @@ def test_equal_exact_counts_are_one_and_others_are_refused_by_name():
         tree_posterior({"spring": exact[0], "autumn": exact[2]}, leaf_prior="flat")
     for part in ("exact_count", "'a'", "3 in 'spring'", "4 in 'autumn'"):
         assert part in str(caught.value)
-    bounds = [one_count(1, 1.0, lower=[lo], upper=[hi]) for lo, hi in ((0, 2), (5, 9))]
-    with pytest.raises(DataError, match="lower"):
-        tree_posterior(bounds, leaf_prior="flat")
+    bounded = one_count(1, 1.0, lower=[5], upper=[9])
+    found = tree_posterior([bounded, one_count(1, 1.0)], leaf_prior="flat")
+    assert found.pmf("a").index.min() == 5
+    with pytest.raises(ArgumentError, match="bounds"):
+        tree_posterior([one_count(1, 1.0), bounded], leaf_prior="flat")
 
 
 def test_trees_of_other_nodes_are_refused():
