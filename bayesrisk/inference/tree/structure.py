@@ -254,18 +254,14 @@ class Tree:
     def from_release(
         cls,
         release: Release | Mapping[str, Release] | Sequence[Release],
-        *,
-        table: str,
-        cell: str,
-        place: str | None = None,
-    ) -> Tree:
+        *, table: str, cell: str, place: str | None = None,
+    ) -> Tree:  # fmt: skip
         """Build the tree of one published cell: a node for each place of every level.
 
         Parameters
         ----------
         release : Release, or sequence of them, or mapping by name
-            Tables, with the likelihood of each; several releases of the same people are combined
-            (:meth:`combine`).
+            Tables, with the likelihood of each; several are combined (:meth:`combine`).
         table, cell : str
             Name of a table, and of one of its cells.  Levels without the table have no nodes.
         place : str, optional
@@ -291,9 +287,9 @@ class Tree:
         """
         if isinstance(release, Release):
             return cls.from_frame(frame_of_release(release, table, cell, place))
-        several = by_release(release, Release)
-        frames = {n: frame_of_release(part, table, cell, place) for n, part in several.items()}
-        return cls.combine({name: cls.from_frame(frame) for name, frame in frames.items()})
+        several = by_release(release, Release).items()
+        about = {"table": table, "cell": cell, "place": place}
+        return cls.combine({name: cls.from_release(part, **about) for name, part in several})
 
     @classmethod
     def combine(cls, trees: SeveralTrees) -> Tree:
@@ -308,7 +304,7 @@ class Tree:
         ----------
         trees : mapping of str to Tree, or sequence of them
             Trees with the same nodes, by the name of their release, which is its number in a
-            sequence.  Targets, bounds and priors of groups belong to the first one alone.
+            sequence; targets and bounds belong to the first one, and none has priors of groups.
         """
         (title, first), *others = by_release(trees, Tree).items()
         names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
@@ -329,11 +325,10 @@ class Tree:
                 above.append(above[top[v]])
                 above[top[v]] = top[v] = len(names)
                 names.append(f"{name}: {names[v]}")
-        index = pd.Index(names)
-        order, parent, depth = _breadth_first(index, np.array(above))
+        order, parent, depth = _breadth_first(pd.Index(names), np.array(above))
         known = np.where(order < n, order, n)
         return cls._linked(
-            names=index[order],
+            names=pd.Index(names)[order],
             parent=parent,
             depth=depth,
             noisy=np.concatenate([y for y, _ in noise])[order],
@@ -343,7 +338,6 @@ class Tree:
             lower=np.append(first.lower, 0)[known],
             upper=np.append(first.upper, check.MAX_COUNT)[known],
             exact=np.append(exact, -1)[known],
-            _tables={int(np.flatnonzero(order == v)[0]): t for v, t in first.tables.items()},
         )
 
     @classmethod
@@ -436,11 +430,11 @@ def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
     at = np.asarray(tree.names.get_indexer(first.names), np.int64)
     same = tree.n_nodes == first.n_nodes and (at >= 0).all()
     same = same and bool((np.append(at, -1)[first.parent] == tree.parent[at]).all())
-    if not same or tree.tables or tree.is_bounded or (tree.known_count >= 0).any():
-        raise ArgumentError(
-            "trees must have the same nodes, and targets, bounds and priors in the first one alone, "
-            f"got others in {name!r}"
+    if not same or tree.tables or first.tables or tree.is_bounded or (tree.known_count >= 0).any():
+        must = (
+            "must have the same nodes, no priors of groups, targets and bounds in the first alone"
         )
+        raise ArgumentError(f"trees {must}: {name!r} has others")
     return at
 
 
