@@ -48,7 +48,7 @@ ROOMS = {
         " measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "base | registry rounding | *",
+    "mechanisms": "samplers | base | registry rounding | *",
     "plotting": "_canvas | attacks audit counts",
     "population": "spec | simulate summary years",
     "readers": "geocodes text | *",
@@ -59,7 +59,7 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange layouts |"
+        "_documents likelihoods | schema | _grammar records | workload | exchange layouts linked |"
         " microdata | published | change"
     ),
 }

@@ -39,7 +39,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood, Release
+    from bayesrisk.release import Likelihood, MechanismSpec, Release
     from bayesrisk.tables import Microdata, Records, Workload
 
 _OCCUPIED = "occupied"
@@ -48,6 +48,10 @@ _EXACTLY = "Published exactly: which places have a record"
 _SIMULATION = (
     "Warning: this is a simulation, not a protected release. Its random draws can be repeated by "
     "whoever guesses the seed, and the folder says so."
+)
+_GRADE = (
+    "Note: NumPy drew the noise, which is made for simulation. To protect people let a vetted "
+    "sampler draw it: sampler=opendp, a parameter of the mechanism."
 )
 
 
@@ -225,7 +229,7 @@ def _whole(asked: _Asked, source: Path) -> None:
         made.write(output)
         done()
     report = _report(output, runner)
-    _warn(made.simulation)
+    _warn(made.simulation, asked.protection.spec)
     summary: dict[str, Any] = {
         "output": str(output),
         "mechanism": made.spec.mechanism,
@@ -268,7 +272,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     study = ReleaseStudy(source, asked.workload, asked.protection, asked.seed, said)
     with called("places", "--places"):
         done = runner.run(study, output, "release")
-    _warn(done.simulation)
+    _warn(done.simulation, asked.protection.spec)
     lines = []
     if done.complete:
         number, finest = len(study.published.tables), study.published.levels[-1]
@@ -281,9 +285,13 @@ def _by_place(asked: _Asked, source: Path) -> None:
     runner.show(done, [*lines, *_measured(done.diagnostics)])
 
 
-def _warn(simulation: bool) -> None:
+def _warn(simulation: bool, spec: "MechanismSpec") -> None:
+    from bayesrisk.mechanisms.samplers import stated_samplers
+
     if simulation:
         typer.echo(_SIMULATION, err=True)
+    elif spec.noise and not stated_samplers(spec.parameters):
+        typer.echo(_GRADE, err=True)
 
 
 def _measured(diagnostics: Mapping[str, float]) -> list[str]:

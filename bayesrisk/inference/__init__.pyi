@@ -11,6 +11,7 @@ from .count.postprocessed import postprocessed_posterior as postprocessed_poster
 from .microdata.knowledge import KnownRecords as KnownRecords
 from .microdata.posterior import microdata_posterior as microdata_posterior
 from .microdata.prior import RecordPrior as RecordPrior
+from .microdata.questions import MemberQuestion as MemberQuestion
 from .microdata.questions import RecordQuestion as RecordQuestion
 from .sampling.chains import diagnose as diagnose
 from .sampling.chains import to_arviz as to_arviz

@@ -14,6 +14,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
@@ -190,7 +191,7 @@ class BaseMechanism(ABC):
         DataError
             If the records contradict each other, or what is public.
         """
-        random = generator(rng, optional=True)  # a bad seed is refused before the work
+        random = _chance(rng, self.spec)  # a bad seed is refused before the work
         data, listed = self._placed(microdata, workload, places)
         made = self._protect(data, workload, random)
         return _released(made, replace(self.spec, places=listed), simulation=rng is not None)
@@ -231,7 +232,7 @@ class BasePrepared(ABC):
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
         """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
-        made = self._draw(generator(rng, optional=True))
+        made = self._draw(_chance(rng, self.spec))
         return _released(made, self.spec, simulation=rng is not None)
 
     @abstractmethod
@@ -268,6 +269,16 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
         return self._prepare(as_microdata(microdata), workload)._draw(rng)
+
+
+def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.random.Generator:
+    """Return the random numbers of a release; a vetted sampler has its own, and takes no seed."""
+    if rng is not None and (named := stated_samplers(spec.parameters)):
+        raise ArgumentError(
+            f"rng must be None with the sampler {min(named)!r}, which nobody can repeat, got "
+            f"{shown(rng)}: for a simulation leave the sampler out"
+        )
+    return generator(rng, optional=True)
 
 
 def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:

@@ -11,6 +11,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.registry import make_mechanism
+from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, SimulationOnly
 from bayesrisk.tables import Microdata, Records, Workload
 
@@ -81,12 +82,12 @@ class ReleaseComposition(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        made = {
-            name: part.mechanism.release(microdata, workload=part.share(workload), rng=own)
-            for (name, part), own in zip(
-                self._parts.items(), rng.spawn(len(self._parts)), strict=True
+        made = {}
+        for (name, part), own in zip(self._parts.items(), rng.spawn(len(self._parts)), strict=True):
+            vetted = stated_samplers(part.mechanism.spec.parameters)
+            made[name] = part.mechanism.release(
+                microdata, workload=part.share(workload), rng=None if vetted else own
             )
-        }
         joint = Release.combine(made)
         spec = MechanismSpec("composition", self.spec.parameters, joint.spec.tables)
         return Protected(joint.tables, spec, joint.diagnostics)

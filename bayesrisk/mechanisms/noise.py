@@ -1,9 +1,10 @@
 """Independent integer noise in every cell of every geography, whatever the workload."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,9 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import (
     Dial,
@@ -26,6 +27,7 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
+from bayesrisk.mechanisms.samplers import SAMPLERS, OpenDPSampler
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -136,7 +138,13 @@ class _NoiseMechanism(TableMechanism):
     _unit: ClassVar[str]  # of the budgets
     _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
 
-    def __init__(self, sensitivity: str, overlap: int | Mapping[str, int], *stated: object) -> None:
+    def __init__(
+        self,
+        sensitivity: str,
+        overlap: int | Mapping[str, int],
+        sampler: str | None,
+        *stated: object,
+    ) -> None:
         budgets = resolve_budgets(*stated, name=self._unit)
         check.choice(sensitivity, "sensitivity", tuple(SENSITIVITIES))
         self._budgets = budgets
@@ -149,6 +157,11 @@ class _NoiseMechanism(TableMechanism):
             key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
             for key, part in budgets.items()
         }
+        self._sampler: OpenDPSampler | None = None
+        if sampler is not None:
+            parameters["sampler"] = check.choice(sampler, "sampler", SAMPLERS)
+            self._sampler = OpenDPSampler()
+            noise = {key: self._sampler.law(law) for key, law in noise.items()}
         super().__init__(MechanismSpec(self._name, parameters, noise))
         self._laws = noise
 
@@ -163,11 +176,17 @@ class _NoiseMechanism(TableMechanism):
 
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
-            key: _with_noise(counts, self._laws[key].to_law(), rng)
+            key: _with_noise(counts, self._draws(self._laws[key], rng))
             for key, counts in tables.counts.items()
         }
         spent = sum((self._budgets[key] for key in noisy), Fraction(0))
         return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
+
+    def _draws(self, law: NoiseSpec, rng: np.random.Generator) -> Callable[[int], IntArray]:
+        """Return what draws the noise of a table."""
+        if self._sampler is not None:
+            return partial(self._sampler.draw, law)
+        return partial(law.to_law().rvs, random_state=rng)
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
@@ -217,6 +236,10 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     overlap : int or mapping of str to int, default 1
         Number of cells of a table that one record may count in, at least 1, for all tables or by
         table (1 for those not named).  A smaller number than is true is an error of the release.
+    sampler : str, optional
+        Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
+        seed, and its spec states the sampler and the law that it draws.  By default NumPy draws:
+        for simulation.
 
     Notes
     -----
@@ -252,9 +275,10 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         table_shares: Mapping[str, object] | None = None,
         allocation: str | Mapping[str, str] | None = None,
         overlap: int | Mapping[str, int] = 1,
+        sampler: str | None = None,
     ) -> None:
         stated = budgets, rho, level_shares, table_shares, allocation
-        super().__init__(sensitivity, overlap, *stated)
+        super().__init__(sensitivity, overlap, sampler, *stated)
 
     @staticmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
@@ -274,7 +298,7 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
         ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
     epsilon : number, optional
         Total, > 0.
-    level_shares, table_shares, allocation, overlap
+    level_shares, table_shares, allocation, overlap, sampler
         As for :class:`DiscreteGaussianMechanism`.
 
     Notes
@@ -306,11 +330,12 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
         table_shares: Mapping[str, object] | None = None,
         allocation: str | Mapping[str, str] | None = None,
         overlap: int | Mapping[str, int] = 1,
+        sampler: str | None = None,
     ) -> None:
         if allocation is not None and epsilon is None:
             raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
         stated = budgets, epsilon, level_shares, table_shares, allocation
-        super().__init__(sensitivity, overlap, *stated)
+        super().__init__(sensitivity, overlap, sampler, *stated)
 
     @staticmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
@@ -333,15 +358,13 @@ def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:
     return {key: numbers.get(key[1], 1) for key in budgets}
 
 
-def _with_noise(
-    counts: sparse.csr_array, law: DiscreteGaussian | DiscreteLaplace, rng: np.random.Generator
-) -> sparse.csr_array:
+def _with_noise(counts: sparse.csr_array, draw: Callable[[int], IntArray]) -> sparse.csr_array:
     """Return the counts with noise in every cell, a chunk of geographies at a time."""
     rows, cells = counts.shape
     step = max(1, _CHUNK // max(1, cells))
     parts = []
     for start in range(0, rows, step):
         dense: NDArray[np.int64] = counts[start : start + step].toarray().astype(np.int64)
-        dense += law.rvs(dense.shape, random_state=rng)
+        dense += draw(dense.size).reshape(dense.shape)
         parts.append(sparse.csr_array(dense))
     return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else counts

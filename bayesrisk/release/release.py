@@ -20,6 +20,7 @@ from bayesrisk.release.spec import MechanismSpec
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import same_keys
+from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.published import PublishedTables, by_release, under_laws
 
 # -----------------------------------------------------------------------------
@@ -211,6 +212,7 @@ class Release:
         releases: Mapping[str, Release] | Sequence[Release],
         *,
         change: PopulationChange | None = None,
+        link: HouseholdLink | None = None,
     ) -> Self:
         """Return several releases of the same people as one.
 
@@ -226,6 +228,9 @@ class Release:
         change : PopulationChange, optional
             Law of change between two years: the first of two releases is of the first year, the
             second of the later, and the result is one of the trajectories of both.
+        link : HouseholdLink, optional
+            Where some are of persons and some of their households: see
+            :meth:`PublishedTables.combine`.
         """
         given = by_release(releases, Release)
         parts = {name: part.tables for name, part in given.items()}
@@ -235,7 +240,7 @@ class Release:
                 raise ArgumentError(f"releases must be two with a change, got {len(parts)}")
             years = zip(parts.items(), (False, True), strict=True)
             parts = {name: change.published(one, later=later) for (name, one), later in years}
-        tables = PublishedTables.combine(parts)
+        tables = PublishedTables.combine(parts, link=link)
         laws = {
             (level, f"{name}: {table}"): law
             for name, part in given.items()

@@ -8,6 +8,7 @@ from .audit import audit_checks as audit_checks
 from .audit import audit_measures as audit_measures
 from .audit import audit_targets as audit_targets
 from .audit import compare as compare
+from .audit import statements_about_members as statements_about_members
 from .count.accuracy import attainable_epsilon as attainable_epsilon
 from .count.accuracy import decision_accuracy as decision_accuracy
 from .count.accuracy import decision_epsilon as decision_epsilon

@@ -6,6 +6,7 @@ records.
 
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.change import PopulationChange, link_years
+from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
 from bayesrisk.tables.records import Records, iter_records
@@ -16,6 +17,7 @@ __all__ = [
     "Attribute",
     "Geography",
     "Histogram",
+    "HouseholdLink",
     "Microdata",
     "PopulationChange",
     "PublishedTables",

@@ -24,6 +24,7 @@ from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
+from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
@@ -407,7 +408,10 @@ class PublishedTables(Tabular):
 
     @classmethod
     def combine(
-        cls, releases: Mapping[str, PublishedTables] | Sequence[PublishedTables]
+        cls,
+        releases: Mapping[str, PublishedTables] | Sequence[PublishedTables],
+        *,
+        link: HouseholdLink | None = None,
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
 
@@ -422,6 +426,9 @@ class PublishedTables(Tabular):
         releases : mapping of str to PublishedTables, or sequence of them
             Tables of one schema by the name of their release, which is the number of the release
             in a sequence.
+        link : HouseholdLink, optional
+            Where some tables are of persons and some of their households: all become tables of its
+            linked records.
 
         Examples
         --------
@@ -433,6 +440,11 @@ class PublishedTables(Tabular):
         [('all', 'spring: sex')]
         """
         given = by_release(releases, PublishedTables)
+        if link is not None:
+            given = {
+                name: replace(part, workload=link.convert(part.workload))
+                for name, part in given.items()
+            }
         parts = {
             (level, f"{release}: {name}"): (part, (level, name))
             for release, part in given.items()

@@ -202,7 +202,7 @@ def microdata_posterior(
         Tables with their likelihoods; several releases of the same people are combined, see
         :meth:`Release.combine`.
     questions : sequence of RecordQuestion
-        What is asked.
+        What is asked; of persons in households also :class:`MemberQuestion`.
     level, place : str
         The place; its own tables and those of the places inside are used.
     prior : RecordPrior
@@ -229,8 +229,8 @@ def microdata_posterior(
     -------
     MicrodataPosterior
         Answers with their errors.  ``prior`` is what is believed given ``known`` alone; NaN for
-        numbers of records where the prior does not say how many there are, and where what is
-        known overlaps.
+        numbers of records where the prior does not say how many there are, where what is known
+        overlaps, and for a least number of persons, of whom a household has several.
 
     Notes
     -----
@@ -467,6 +467,7 @@ def _drawn(
     whether the observer sees many states together.
     """
     observer, answer, leap, together = special
+    leap *= int(functions.cells.data.max(initial=1))  # a record may count several times
     frames: list[pd.DataFrame] = []
 
     def enough(drawn: Draws) -> bool:

@@ -19,6 +19,7 @@ from bayesrisk.inference.microdata._strata import Stratum
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.exact import Ranking, ranked
 from bayesrisk.inference.microdata.knowledge import (
+    Classes,
     Condition,
     codes_of,
     condition_factors,
@@ -26,7 +27,8 @@ from bayesrisk.inference.microdata.knowledge import (
 )
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
-from bayesrisk.tables import Table
+from bayesrisk.tables import HouseholdLink, Table
+from bayesrisk.tables.linked import MEMBERS
 from bayesrisk.tables.schema import Schema
 
 
@@ -84,6 +86,16 @@ class RecordQuestion:
             return f"{text} among {_condition_text(self.among)}"
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
+    def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
+        """Return how often a record of each class counts: among those asked for, in its group."""
+        group = of_classes(self.among or {}, classes)
+        return of_classes(self.where, classes) * group, group
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        """What says which weights these are."""
+        return str(self.where), str(self.among or {})
+
     def tables(self, schema: Schema) -> list[Table]:
         """Return the conditions as tables of one cell, so that classes tell them apart."""
         conditions = [self.where] if self.among is None else [self.where, self.among]
@@ -91,6 +103,61 @@ class RecordQuestion:
             Table("condition", ("fulfilled",), condition_factors(condition, schema))
             for condition in conditions
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberQuestion(RecordQuestion):
+    r"""A question about the persons who live in the households of a place.
+
+    The three questions of :class:`RecordQuestion`, asked of persons: ``where`` and ``among`` are
+    conditions on attributes of persons, and a household counts with as many of its members as
+    fulfil them.  The answer about a target is E[X] / E[G] with X and G numbers of persons: given
+    the households, each person of the group is equally probably the target.
+
+    Attributes
+    ----------
+    link : HouseholdLink
+        What the households of the release are made of.
+    """
+
+    link: HouseholdLink = field(kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.instance(self.link, HouseholdLink, "link")
+        for condition in (self.where, self.among or {}):
+            condition_factors(condition, self.link.persons)
+
+    def __str__(self) -> str:
+        return self.name or f"members: {super().__str__()}"
+
+    @property
+    def _texts(self) -> tuple[str, str]:
+        where, group = super()._texts
+        return f"members {where}", f"members {group}"
+
+    def kinds(self) -> tuple[IntArray, IntArray]:
+        """Return for each kind of person whether it is asked for, and whether of the group."""
+        cells = self.link.persons.codes(np.arange(self.link.persons.size))
+        group, where = (
+            np.logical_and.reduce([np.isin(cells[a], list(c)) for a, c in held.items()] or [True])
+            for held in (self.among or {}, self.where)
+        )
+        one = np.ones(self.link.persons.size, np.int64)
+        return one * (where & group), one * group
+
+    def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
+        """Return how many members of a household of each class count."""
+        code = classes.schema.indices(classes.representatives())[MEMBERS]
+        part, group = (self.link.members @ kinds for kinds in self.kinds())
+        return part[code], group[code]
+
+    def tables(self, schema: Schema) -> list[Table]:
+        """Return the numbers of members as a table, so that classes tell them apart."""
+        if schema != self.link.schema:
+            raise ArgumentError(f"link must be of the schema of the release, {schema.name!r}")
+        counts = np.array([self.link.members @ kinds for kinds in self.kinds()])
+        return [Table("members", ("asked", "group"), {MEMBERS: counts})]
 
 
 def _condition_text(condition: Condition) -> str:
@@ -120,30 +187,28 @@ def question_functions(
     """Return the questions as functions of the counts of all classes in all places."""
     places, width = [str(p) for p in system.places], system.classes.size
     number = {p: i for i, p in enumerate(places)}
-    vectors: dict[str, IntArray] = {}
     seen: dict[tuple[str, ...], int] = {}
     columns: list[IntArray] = []
+    values: list[IntArray] = []
     row = np.zeros((len(questions), 2), np.int64)
     for i, question in enumerate(questions):
         if question.place is not None:
             check.choice(question.place, "place", tuple(places))
-        where, group = str(question.where), str(question.among or {})
-        for text, condition in ((where, question.where), (group, question.among or {})):
-            if text not in vectors:
-                vectors[text] = of_classes(condition, system.classes)
-        for j, texts in enumerate(((where, group), (group, group))):
-            key = (*texts, question.place or "")
-            if key not in seen:
+        where, group = question._texts
+        keys = [(*texts, question.place or "") for texts in ((where, group), (group, group))]
+        if any(key not in seen for key in keys):
+            at = range(len(places)) if question.place is None else [number[question.place]]
+            for key, weights in zip(keys, question.weights(system.classes), strict=True):
+                if key in seen:
+                    continue
                 seen[key] = len(columns)
-                kinds = np.flatnonzero(vectors[texts[0]] * vectors[texts[1]])
-                at = range(len(places)) if question.place is None else [number[question.place]]
+                kinds = np.flatnonzero(weights)
                 columns.append(np.concatenate([p * width + kinds for p in at]))
-            row[i, j] = seen[key]
+                values.append(np.tile(weights[kinds], len(at)))
+        row[i] = [seen[key] for key in keys]
     ends = np.cumsum([0, *(c.size for c in columns)])
-    flat = np.concatenate([*columns, np.zeros(0, np.int64)])
-    cells = sp.csr_array(
-        (np.ones(flat.size, np.int64), flat, ends), shape=(len(columns), len(places) * width)
-    )
+    flat, often = (np.concatenate([*part, np.zeros(0, np.int64)]) for part in (columns, values))
+    cells = sp.csr_array((often, flat, ends), shape=(len(columns), len(places) * width))
     every = system.settled(cells)
     others = every - np.asarray(cells @ system.known.named.toarray().ravel(), np.int64)
     target = np.array([q.among is not None for q in questions], np.bool_)
@@ -167,11 +232,9 @@ def prior_answers(
     found = np.empty(len(questions))
     for i, question in enumerate(questions):
         at = range(len(strata)) if question.place is None else [number[question.place]]
-        part, whole = (_indices(asked.cells, r) % width for r in asked.row[i])
-        if question.place is None:
-            part, whole = np.unique(part), np.unique(whole)
+        part, whole = (_class_weights(asked.cells, r, width) for r in asked.row[i])
         both = [
-            (float(s.mass[part].sum()), float(s.mass[whole].sum()), float(s.mass.sum()), law)
+            (float(s.mass @ part), float(s.mass @ whole), float(s.mass.sum()), law)
             for p in at
             for s, law in zip(strata[p], sizes[p], strict=True)
         ]
@@ -183,15 +246,20 @@ def prior_answers(
             found[i] = asked.known[i, 0] + sum(
                 a / s * _mean(law) for a, _, s, law in both if law is not None and s
             )
+        elif part.max(initial=0) > 1:  # no binomial law
+            found[i] = np.nan
         else:
             need = max(question.at_least - int(asked.known[i, 0]), 0)
             found[i] = _tail(both, need, dirichlet=system.prior.concentration is not None)
     return found
 
 
-def _indices(matrix: sp.csr_array, r: int) -> IntArray:
-    found = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]].astype(np.int64)
-    return found
+def _class_weights(matrix: sp.csr_array, r: int, width: int) -> IntArray:
+    """Return the weights of a function of all classes in a place, the same in each of its own."""
+    part = slice(matrix.indptr[r], matrix.indptr[r + 1])
+    weights = np.zeros(width, np.int64)
+    weights[matrix.indices[part] % width] = matrix.data[part]
+    return weights
 
 
 def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
-from bayesrisk.inference.tree.structure import Tree
+from bayesrisk.inference.tree.structure import SeveralTrees, Tree
 
 
 @displayed
@@ -132,7 +133,11 @@ class TreePosterior(Tabular):
 
 
 def tree_posterior(
-    tree: Tree, *, leaf_prior: LeafPriors, use_targets: bool = True, tail: float = 1e-15
+    tree: Tree | SeveralTrees,
+    *,
+    leaf_prior: LeafPriors,
+    use_targets: bool = True,
+    tail: float = 1e-15,
 ) -> TreePosterior:
     r"""Return the posterior of every node's count given every noisy count in the tree.
 
@@ -148,8 +153,9 @@ def tree_posterior(
 
     Parameters
     ----------
-    tree : Tree
-        Hierarchy and releases.  Noisy counts may be negative; a node may have no release.
+    tree : Tree, or sequence of them, or mapping by name
+        Hierarchy and releases.  Noisy counts may be negative; a node may have no release.  Trees of
+        several releases of the same counts are combined (:meth:`Tree.combine`).
     leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
         Prior of the leaves' counts, independent of each other: one for all, or one per leaf in
         the order of ``tree.leaves``.  A ``CountLaw`` has finite support.  The flat prior is
@@ -198,6 +204,8 @@ def tree_posterior(
     """
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
+    if isinstance(tree, (Mapping, list, tuple)):
+        tree = Tree.combine(tree)
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     m = engine.run(plan, tail=tail)

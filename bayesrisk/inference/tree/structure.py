@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
+from bayesrisk.tables.published import by_release
 
 # -----------------------------------------------------------------------------
 # One published cell at every level of a release, as the table that a tree is made from.
@@ -251,14 +252,16 @@ class Tree:
 
     @classmethod
     def from_release(
-        cls, release: Release, *, table: str, cell: str, place: str | None = None
-    ) -> Tree:
+        cls,
+        release: Release | Mapping[str, Release] | Sequence[Release],
+        *, table: str, cell: str, place: str | None = None,
+    ) -> Tree:  # fmt: skip
         """Build the tree of one published cell: a node for each place of every level.
 
         Parameters
         ----------
-        release : Release
-            Tables, with the likelihood of each.
+        release : Release, or sequence of them, or mapping by name
+            Tables, with the likelihood of each; several are combined (:meth:`combine`).
         table, cell : str
             Name of a table, and of one of its cells.  Levels without the table have no nodes.
         place : str, optional
@@ -282,7 +285,60 @@ class Tree:
         >>> int(tree.depth.max()), int((tree.precision > 0).sum()) == tree.n_nodes
         (1, True)
         """
-        return cls.from_frame(frame_of_release(release, table, cell, place))
+        if isinstance(release, Release):
+            return cls.from_frame(frame_of_release(release, table, cell, place))
+        several = by_release(release, Release).items()
+        about = {"table": table, "cell": cell, "place": place}
+        return cls.combine({name: cls.from_release(part, **about) for name, part in several})
+
+    @classmethod
+    def combine(cls, trees: SeveralTrees) -> Tree:
+        """Return the tree of several releases of the same counts, each with noise of its own.
+
+        A node of whose count a further release says something noisy has a node ``release: node``
+        above it, whose only child it is: both are one count, and the likelihoods multiply.  Two
+        releases of precisions l and l' at y and y' say together what one of precision l + l' says
+        at (l y + l' y') / (l + l'), which need not be whole.  Equal exact counts are one.
+
+        Parameters
+        ----------
+        trees : mapping of str to Tree, or sequence of them
+            Trees with the same nodes, by the name of their release, which is its number in a
+            sequence; targets and bounds belong to the first one, and none has priors of groups.
+        """
+        (title, first), *others = by_release(trees, Tree).items()
+        names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
+        top, exact, noise = list(range(n)), first.exact, [(first.noisy, first.precision)]
+        source = np.full(n, title, dtype=object)
+        for name, tree in others:
+            at = _positions(first, tree, name)
+            stated = tree.exact[at]
+            for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)):
+                raise DataError(
+                    f"releases contradict each other: exact_count of {shown(names[v])} is "
+                    f"{exact[v]} in {source[v]!r} and {stated[v]} in {name!r}"
+                )
+            source[exact < 0], exact = name, np.maximum(exact, stated)
+            own = np.flatnonzero(tree.precision[at] > 0.0)
+            noise.append((tree.noisy[at[own]], tree.precision[at[own]]))
+            for v in own.tolist():
+                above.append(above[top[v]])
+                above[top[v]] = top[v] = len(names)
+                names.append(f"{name}: {names[v]}")
+        order, parent, depth = _breadth_first(pd.Index(names), np.array(above))
+        known = np.where(order < n, order, n)
+        return cls._linked(
+            names=pd.Index(names)[order],
+            parent=parent,
+            depth=depth,
+            noisy=np.concatenate([y for y, _ in noise])[order],
+            precision=np.concatenate([p for _, p in noise])[order],
+            known_count=np.append(first.known_count, -1)[known],
+            prior=np.append(first.prior, np.nan)[known],
+            lower=np.append(first.lower, 0)[known],
+            upper=np.append(first.upper, check.MAX_COUNT)[known],
+            exact=np.append(exact, -1)[known],
+        )
 
     @classmethod
     def path(
@@ -368,6 +424,22 @@ class Tree:
         ).with_totals(known_totals, k)
         return _path_tree(path, k, p, exact_noise == "exact")
 
+
+def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
+    """Return where the nodes of a tree are in another, which says nothing but counts of them."""
+    at = np.asarray(tree.names.get_indexer(first.names), np.int64)
+    same = tree.n_nodes == first.n_nodes and (at >= 0).all()
+    same = same and bool((np.append(at, -1)[first.parent] == tree.parent[at]).all())
+    if not same or tree.tables or first.tables or tree.is_bounded or (tree.known_count >= 0).any():
+        must = (
+            "must have the same nodes, no priors of groups, targets and bounds in the first alone"
+        )
+        raise ArgumentError(f"trees {must}: {name!r} has others")
+    return at
+
+
+#: Trees of several releases of the same counts, by name or in order.
+SeveralTrees: TypeAlias = Mapping[str, Tree] | Sequence[Tree]
 
 # -----------------------------------------------------------------------------
 # A path of nested groups: the other children of a group are one leaf.

@@ -1,0 +1,104 @@
+"""What releases of persons and of their households give away about each person, by own record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
+from bayesrisk.inference.microdata.absent import absent_member_posterior
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.release import Release
+from bayesrisk.risk.audit.adversaries import CALCULATED, Adversary
+from bayesrisk.risk.audit.population import AuditQuestion
+from bayesrisk.risk.statements.statements import Statements
+from bayesrisk.tables import HouseholdLink, Records, Workload
+
+
+def statements_about_members(
+    mechanism: Mechanism,
+    records: Records,
+    link: HouseholdLink,
+    question: AuditQuestion,
+    *,
+    workload: Workload,
+    prior: RecordPrior,
+    rng: int,
+) -> Statements:
+    """Return what is believed of every person before a release, without the person, and after it.
+
+    ``without`` is the belief after a release of the data without the person, from the same random
+    numbers: there is one person fewer, and the household is one without this member, or none where
+    the person lived alone.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Of the release; every table needs a likelihood in closed form.
+    records : Records
+        Linked records (:meth:`HouseholdLink.records`); their places are taken as a public list.
+    link : HouseholdLink
+        What they are made of.
+    question : AuditQuestion
+        What is stated and known of persons: its workload is one of persons, its adversaries know
+        attributes of the target alone.
+    workload : Workload
+        Tables of linked records that are published (:meth:`HouseholdLink.workload`).
+    prior : RecordPrior
+        Of the households of each place, with known shares and a law of their number.
+    rng : int
+        Seed of the release.
+
+    Returns
+    -------
+    Statements
+        A row for each adversary, each kind of person in each kind of household of a place, and each
+        value.  Laws are exact, and a place that is too large for that is refused.
+    """
+    seed, level = check.integer(rng, "rng", lower=0), workload.levels[-1]
+    if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
+        raise ArgumentError("question must be about persons of the link, and targets known alone")
+    if level != link.schema.geography.finest:
+        raise ArgumentError(f"workload must have tables of the finest level, got {level!r}")
+    listed = {"workload": workload, "rng": seed, "places": np.unique(records.geoids)}
+    release = mechanism.release(records, **listed)
+    homes = pd.DataFrame({"place": records.geoids, "cell": records.cells()})
+    rows = []
+    for (place, cell), alike in homes.groupby(["place", "cell"], sort=True):
+        members = link.members[cell % len(link.members)]
+        where = {"level": level, "place": str(place), "prior": prior}
+        for person in np.flatnonzero(members).tolist():
+            one = link.without_member(records, int(alike.index[0]), person)
+            others: Release = mechanism.release(one, **listed)
+            for adversary in question.adversaries:
+                asked = list(_questions(link, question, adversary, person))
+                found = microdata_posterior(release, asked, engine="exact", **where).answers
+                about = {
+                    "adversary": adversary.name,
+                    "target": f"{link.person_labels[person]}, household {cell} of {place}",
+                    "people": len(alike) * int(members[person]),
+                    "place": str(place),
+                    "statement": question.values,
+                    "correct": np.arange(len(asked)) == question.value_of_cell[person],
+                    "without": absent_member_posterior(others, asked, **where),
+                }
+                rows.append(found[["prior", "posterior"]].assign(**about))
+    frame = pd.concat(rows, ignore_index=True)
+    name = release.spec.mechanism
+    return Statements(frame.assign(attack="posterior", protection=name, status=CALCULATED))
+
+
+def _questions(
+    link: HouseholdLink, question: AuditQuestion, adversary: Adversary, person: int
+) -> Iterator[MemberQuestion]:
+    """Yield for each statement the question about a person of a kind."""
+    codes = link.persons.codes(np.arange(link.persons.size))
+    among = {name: [int(codes[name][person])] for name in adversary.known}
+    for value in range(len(question.values)):
+        like = int((question.value_of_cell == value).argmax())
+        stated = {name: [int(codes[name][like])] for name in question.stated}
+        yield MemberQuestion(stated, among, link=link)

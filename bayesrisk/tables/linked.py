@@ -1,0 +1,274 @@
+"""Persons and the households that they live in as records of one kind: a household and its members.
+
+A household has a *composition*: how many members of each kind of person live in it.  A count of
+persons is then a sum over households, each with as many of its members as the cell counts, and a
+count of households a sum of zeros and ones: tables of both are tables of one histogram, with whole
+weights.  Attributes of a household that follow from its members, such as its size, are columns of
+the composition, and no attributes of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import comb, prod
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from bayesrisk import _validation as check
+from bayesrisk._show import displayed
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import Attribute, Schema
+from bayesrisk.tables.workload import Workload
+
+#: The attribute of linked records that says who lives in a household.
+MEMBERS = "members"
+_MOST = 2**24  # compositions times kinds of persons
+_LABELLED = 2**12  # compositions that have labels
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class HouseholdLink:
+    """The kinds of households that persons of one schema make up, and their linked schema.
+
+    Attributes
+    ----------
+    persons, households : Schema
+        What persons and households are, in one geography.
+    members : ndarray of int64, shape (compositions, cells of ``persons``)
+        How many members of each kind a household of each composition has; a row of zeros is a
+        vacant unit, which tables of households count.
+    derived : mapping of str to ndarray of int64, shape (compositions,)
+        Codes of those attributes of households that follow from the members.
+    """
+
+    persons: Schema
+    households: Schema
+    members: IntArray
+    derived: Mapping[str, IntArray]
+
+    def __post_init__(self) -> None:
+        geography = check.instance(self.persons, Schema, "persons").geography
+        other = check.instance(self.households, Schema, "households")
+        if other.geography != geography or other == self.persons:
+            raise ArgumentError(f"households must be of another schema, in {geography.name}, too")
+        members = check.count_array(self.members, "members", lower=0)
+        if members.ndim != 2 or members.shape[1] != self.persons.size or not len(members):
+            shape = f"(compositions, {self.persons.size})"
+            raise ShapeError(f"members must be {shape}, got {members.shape}")
+        for name, codes in check.mapping(self.derived, "derived").items():
+            about, where = other.attribute(name), f"derived[{name!r}]"
+            found = check.count_array(codes, where, lower=about.first, upper=about.last)
+            if found.shape != members.shape[:1]:
+                raise ShapeError(f"{where} must be one code for each of {len(members)} households")
+        object.__setattr__(self, "members", members)
+
+    @classmethod
+    def enumerate(
+        cls,
+        persons: Schema,
+        households: Schema,
+        *,
+        most: int,
+        derived: Mapping[str, Callable[[IntArray], ArrayLike]],
+    ) -> Self:
+        """Return the link of all households of 1 to ``most`` members.
+
+        Parameters
+        ----------
+        persons, households : Schema
+            What persons and households are.  Kinds of persons should be few: k kinds make up
+            C(most + k, k) - 1 households, and that number times k is at most 2**24.
+        most : int
+            Members of the largest household, at least 1.
+        derived : mapping of str to callable
+            For each attribute of households that follows from the members, a function of
+            ``members`` (compositions, cells of ``persons``) that returns its codes.
+
+        Examples
+        --------
+        >>> persons = Schema("persons", (Attribute("age", 2, labels=("child", "adult")),))
+        >>> homes = Schema("homes", (Attribute("rented", 2), Attribute("size", 2, 1)))
+        >>> link = HouseholdLink.enumerate(
+        ...     persons, homes, most=2, derived={"size": lambda members: members.sum(axis=1)}
+        ... )
+        >>> link.schema.attribute("members").labels
+        ('child', 'adult', 'child + child', 'child + adult', 'adult + adult')
+        >>> link.condition({"rented": [1], "size": [2]})
+        {'rented': [1], 'members': [2, 3, 4]}
+        """
+        kinds = check.instance(persons, Schema, "persons").size
+        largest = check.integer(most, "most", lower=1, upper=_MOST)
+        if (number := comb(largest + min(kinds, _MOST), largest) * kinds) > _MOST:
+            raise ArgumentError(f"most must leave at most {_MOST} numbers of members, got {number}")
+        found = [
+            np.bincount(np.array(chosen, np.int64), minlength=kinds)
+            for size in range(1, largest + 1)
+            for chosen in combinations_with_replacement(range(kinds), size)
+        ]
+        members = np.array(found, np.int64)
+        columns = {name: np.asarray(codes(members), np.int64) for name, codes in derived.items()}
+        return cls(persons, households, members, columns)
+
+    @cached_property
+    def person_labels(self) -> list[str]:
+        """Names of the kinds of persons."""
+        codes = self.persons.codes(np.arange(self.persons.size))
+        parts = [
+            [a.labels[c - a.first] if a.labels else f"{a.name} {c}" for c in codes[a.name].tolist()]
+            for a in self.persons.attributes
+        ]
+        return [" ".join(words) for words in zip(*parts, strict=True)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of linked records: attributes of households, and ``members``."""
+        labels: tuple[str, ...] = ()
+        if len(self.members) <= _LABELLED:
+            kinds = np.array(self.person_labels, dtype=object)
+            labels = tuple(" + ".join(np.repeat(kinds, row)) or "nobody" for row in self.members)
+        free = tuple(a for a in self.households.attributes if a.name not in self.derived)
+        name = f"{self.households.name} of {self.persons.name}"
+        members = Attribute(MEMBERS, len(self.members), 0, labels)
+        return Schema(name, (*free, members), self.persons.geography)
+
+    def convert(self, workload: Workload) -> Workload:
+        """Return tables of persons, or of households, as the same tables of linked records."""
+        schema = check.instance(workload, Workload, "workload").schema
+        if schema == self.schema:
+            return workload
+        if schema not in (self.persons, self.households):
+            raise ArgumentError(f"workload must be of a schema of the link, got {schema.name!r}")
+        tables = {key: self._table(table, schema) for key, table in workload.tables.items()}
+        return Workload(self.schema, tables)
+
+    def workload(self, workloads: Mapping[str, Workload]) -> Workload:
+        """Return workloads of persons and of households as one: table ``w: t`` is t of w."""
+        tables = {
+            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
+            for name, given in check.mapping(workloads, "workloads").items()
+            for (level, own), table in self.convert(given).tables.items()
+        }
+        return Workload(self.schema, tables)
+
+    def _table(self, table: Table, schema: Schema) -> Table:
+        """Return a table of persons or of households over the linked records."""
+        if schema == self.persons:
+            # A household counts in a cell with the sum of the weights of its members.
+            weights = table.incidence(schema, np.arange(schema.size)).toarray() @ self.members.T
+            return Table(table.name, table.cells, {MEMBERS: weights})
+        factors = {n: f for n, f in table.factors.items() if n not in self.derived}
+        for name in table.factors.keys() & self.derived.keys():
+            at = self.derived[name] - self.households.attribute(name).first
+            factors[MEMBERS] = factors.get(MEMBERS, 1) * table.factors[name][:, at]
+        return Table(table.name, table.cells, factors)
+
+    def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
+        """Return a linked record for each household, in their order.
+
+        Parameters
+        ----------
+        persons, households : Records
+            All persons of the households, and these; everybody lives in one of them.
+        key : str, default "household"
+            The column of both that joins them.
+
+        Raises
+        ------
+        DataError
+            If the members of a household are none of the link, or do not have its derived
+            attributes; if a person lives in none of the households, or in another place.
+        """
+        if persons.schema != self.persons or households.schema != self.households:
+            raise ArgumentError("persons and households must be of the schemas of the link")
+        for unit in (persons, households):
+            check.choice(key, "key", unit.columns)
+        listed, own = (unit.table.column(key).to_numpy() for unit in (households, persons))
+        names, row = np.unique(listed, return_index=True)
+        if names.size < len(households):
+            raise DataError(f"households: column {key!r} must name each once")
+        home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
+        elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
+        _refuse(elsewhere, f"persons: column {key!r} must be a household of the place", own)
+        # Members of each kind of every household: the bytes of a row name its composition.
+        flat = home * self.persons.size + persons.cells()
+        counts = np.bincount(flat, minlength=len(households) * self.persons.size)
+        known = {composition.tobytes(): at for at, composition in enumerate(self.members)}
+        found = counts.reshape(len(households), -1).astype(np.int64)
+        code = np.array([known.get(one.tobytes(), -1) for one in found], np.int64)
+        _refuse(code < 0, f"households: column {key!r} must be of members that are linked", listed)
+        for name, codes in self.derived.items():
+            said = households.codes(name)
+            wrong = said != codes[code]
+            _refuse(wrong, f"households: column {name!r} must follow from the members", said)
+        kept = [name for name in households.columns if name not in self.derived]
+        table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
+        return Records(self.schema, table, source="linked records")
+
+    def without_member(self, records: Records, row: int, person: int) -> Records:
+        """Return linked records without a person of a kind who lives in the household of a row.
+
+        A household of which nobody is left is gone.
+        """
+        code = records.codes(MEMBERS).copy()
+        rest = self.members[code[row]] - (np.arange(self.persons.size) == person)
+        if not rest.any():
+            return records.take(np.arange(len(records)) != row)
+        code[row] = int((self.members == rest).all(axis=1).argmax())
+        if (self.members[code[row]] != rest).any():
+            raise DataError(f"link must have the household of row {row + 1} without a member, too")
+        return records.replace(**{MEMBERS: code})
+
+    def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+        """Return a condition on households as one on linked records, ``members`` among them."""
+        found: dict[str, list[int]] = {}
+        there = np.ones(len(self.members), np.bool_)
+        for name, codes in check.mapping(where, "where").items():
+            self.households.attribute(name)
+            if name in self.derived:
+                there &= np.isin(self.derived[name], list(codes))
+            else:
+                found[name] = list(codes)
+        return found if there.all() else {**found, MEMBERS: np.flatnonzero(there).tolist()}
+
+    def shares(self, persons: ArrayLike, sizes: ArrayLike) -> FloatArray:
+        r"""Return the shares of linked records if members of a household are independent.
+
+        Those of a composition m are proportional to
+        :math:`P(|m|) \, |m|! \prod_k \theta_k^{m_k} / m_k!`, with shares theta of the kinds of
+        ``persons`` and P(1), P(2), ... of the ``sizes`` of households; other attributes are equally
+        probable.
+        """
+        number = self.members.sum(axis=1)
+        kinds = check.real_array(persons, "persons", lower=0.0)
+        size = check.real_array(sizes, "sizes", lower=0.0)
+        if (kinds.size, size.size) != (self.persons.size, int(number.max())):
+            wanted = f"{self.persons.size} and {int(number.max())}"
+            raise ShapeError(f"persons and sizes must have {wanted} entries")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drawn = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
+        ways = gammaln(number + 1.0) - gammaln(self.members + 1.0).sum(axis=1)
+        made = np.tile(
+            np.append(0.0, size)[number] * np.exp(ways + drawn), prod(self.schema.shape[:-1])
+        )
+        if not made.sum() > 0.0:
+            raise ArgumentError("persons and sizes must leave a household possible")
+        shares: FloatArray = made / made.sum()
+        return shares
+
+
+def _refuse(bad: BoolArray, must: str, values: IntArray) -> None:
+    """Refuse the first bad value of a column."""
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"{must}, got {values[row]!s} in row {row + 1}")

@@ -1,0 +1,133 @@
+"""Vetted samplers: the law that they draw, what a release says of them, and no seed."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from bayesrisk import Records, Release, Workload, make_mechanism
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.samplers import OpenDPSampler
+from bayesrisk.release import NoiseSpec
+
+pytest.importorskip("opendp")
+#: Draws come from entropy that nobody can repeat: one run of a million may fail by chance.
+RARE = 1e-6
+LAWS = [
+    NoiseSpec("discrete-gaussian", Fraction(5039, 1000)),
+    NoiseSpec("discrete-gaussian", Fraction(1, 3)),
+    NoiseSpec("discrete-laplace", Fraction(7, 4)),
+    NoiseSpec("discrete-laplace", Fraction(1, 2)),
+]
+
+
+def p_value(draws, law):
+    """Return the chi-square p-value of draws against a law, cells of 5 expected draws or more."""
+    pmf = law.to_law().pmf(np.arange(-200, 201)) * draws.size
+    inside = np.flatnonzero(pmf >= 5.0)
+    low, high = inside[0] - 200, inside[-1] - 200
+    seen = np.bincount(np.clip(draws, low, high) - low, minlength=inside.size)
+    expected = pmf[inside].copy()
+    expected[0] += pmf[: inside[0]].sum()
+    expected[-1] += pmf[inside[-1] + 1 :].sum()
+    return stats.chisquare(seen, expected * draws.size / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_draws_have_the_stated_law(law):
+    sampler = OpenDPSampler()
+    stated = sampler.law(law)
+    draws = sampler.draw(stated, 40_000)
+    assert draws.dtype == np.int64
+    assert draws.shape == (40_000,)
+    assert p_value(draws, stated) > RARE
+    wider = NoiseSpec(law.law, law.scale * Fraction(11, 10))
+    assert p_value(draws, wider) < RARE  # the test can fail: a tenth more is seen
+    # Tails beyond what the cells of the chi-square tell apart, and both signs alike.
+    k = int(law.to_law().isf(1e-3))
+    for beyond in (draws >= k, draws <= -k):
+        p = stats.binomtest(int(beyond.sum()), draws.size, float(law.to_law().sf(k - 1)))
+        assert p.pvalue > RARE
+    signs = draws[draws != 0] > 0
+    assert stats.binomtest(int(signs.sum()), signs.size, 0.5).pvalue > RARE
+
+
+@pytest.mark.parametrize("law", [*LAWS, NoiseSpec("discrete-laplace", 3)])
+def test_the_law_is_no_narrower_than_asked_and_by_one_double_at_most(law):
+    stated = OpenDPSampler().law(law)
+    assert stated.law == law.law
+    assert law.scale <= stated.scale <= law.scale * (1 + Fraction(1, 2**50))
+    assert OpenDPSampler().law(stated) == stated
+
+
+def test_equal_laws_of_both_samplers():
+    """Two samples of one law, drawn by either library, cannot be told apart."""
+    law = OpenDPSampler().law(LAWS[0])
+    theirs = OpenDPSampler().draw(law, 20_000)
+    ours = law.to_law().rvs(20_000, random_state=np.random.default_rng())
+    table = [np.bincount(np.clip(d, -8, 8) + 8, minlength=17) for d in (theirs, ours)]
+    assert stats.chi2_contingency(table).pvalue > RARE
+    shifted = [table[0], np.roll(table[1], 1)]
+    assert stats.chi2_contingency(shifted).pvalue < RARE
+
+
+def people():
+    records = Records.from_frame(pd.DataFrame({"sex": list("FMF") * 40}))
+    return records, Workload.of(records.schema, ["sex"])
+
+
+BUDGETS = {"all": {"sex": "1/3"}}
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
+def test_a_release_says_who_drew(name, tmp_path):
+    records, work = people()
+    protection = make_mechanism(name, budgets=BUDGETS, sensitivity="add-remove", sampler="opendp")
+    release = protection.release(records, workload=work)
+    release.write(tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "_release.json").read_text(encoding="utf-8"))
+    assert said["simulation"] is False
+    assert said["spec"]["parameters"]["sampler"] == "opendp"
+    read = Release.read(tmp_path / "out")
+    assert read.spec.likelihood("all", "sex") == protection.spec.likelihood("all", "sex")
+    again = make_mechanism(read.spec.mechanism, **read.spec.parameters)
+    assert again.spec == protection.spec
+    usual = make_mechanism(name, budgets=BUDGETS, sensitivity="add-remove")
+    assert "sampler" not in usual.release(records, workload=work).spec.parameters
+
+
+def test_a_seed_is_refused():
+    records, work = people()
+    recipe = {"budgets": BUDGETS, "sensitivity": "add-remove", "sampler": "opendp"}
+    protection = make_mechanism("discrete-gaussian", **recipe)
+    parts = {"mechanism": "discrete-gaussian", "parameters": recipe}
+    both = make_mechanism("composition", releases={"a": parts, "b": "identity"})
+    for made in (protection, both):
+        with pytest.raises(ArgumentError, match=r"rng must be None with the sampler 'opendp'"):
+            made.release(records, workload=work, rng=1)
+    with pytest.raises(ArgumentError, match="rng"):
+        protection.prepare(records, workload=work).draw(np.random.default_rng(1))
+    made = both.release(records, workload=work)
+    assert made.simulation is False
+    assert made.tables.counts["all", "b: sex"].toarray().tolist() == [[80, 40]]
+    prepared = protection.prepare(records, workload=work)
+    drawn = {str(prepared.draw().tables.count("all", "sex", "")) for _ in range(30)}
+    assert len(drawn) > 5
+
+
+def test_unknown_samplers_are_refused():
+    recipe = {"budgets": BUDGETS, "sensitivity": "add-remove", "sampler": "opndp"}
+    with pytest.raises(ArgumentError, match="opendp"):
+        make_mechanism("discrete-laplace", **recipe)
+
+
+def test_a_recipe_names_the_sampler():
+    records, work = people()
+    recipe = "discrete-gaussian:budgets.all.sex=1/3,sensitivity=add-remove,sampler=opendp"
+    assert (
+        make_mechanism(recipe).release(records, workload=work).spec.parameters["sampler"]
+        == "opendp"
+    )
