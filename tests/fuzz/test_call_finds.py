@@ -75,8 +75,6 @@ CALLS = {
             noisy_count=1), sensitivity=1e308),
     ),
     "name of a number": ("name", lambda: exact_number("x", name=["a"])),
-    "bounds of a law": ("lower", lambda: br.distributions.TruncatedLaw(
-        br.DiscreteGaussian(1.0), float("inf"), float("inf"))),
     "source of records": ("source", lambda: br.Records.from_frame(
         people().to_frame(), schema=people().schema, source=[[]])),
 }  # fmt: skip
