@@ -72,11 +72,6 @@ class CountLaw(ABC):
             Shape of the draw; it must hold the parameters' shape, which is the default.
         random_state : int, Generator or SeedSequence, optional
             Source of randomness; the same seed gives the same draws.
-
-        Returns
-        -------
-        int or ndarray of int64
-            Draws.
         """
         shape = _whole_size(size, self.shape)
         return self._draw(shape, generator(random_state, "random_state", optional=True))

@@ -257,9 +257,6 @@ def _doubled(precision: float, terms: int) -> FloatArray:
     return kept
 
 
-# -----------------------------------------------------------------------------
-
-
 _DIRECT_PRODUCTS = 2**28
 _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp each
 

@@ -70,12 +70,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
 
 
 def available_mechanisms() -> list[str]:
-    """Return the names of the mechanisms that can be chosen, sorted.
-
-    Returns
-    -------
-    list of str
-        The package's own, registered ones, and those of plug-ins.
+    """Return the names of mechanisms: the package's own, registered ones, those of plug-ins.
 
     Examples
     --------

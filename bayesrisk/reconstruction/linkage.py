@@ -151,7 +151,7 @@ def match_records(
     keys: Sequence[Sequence[str]],
     rng: Seed,
 ) -> Matching:
-    """Match the records of two files exactly on each key in turn, without replacement.
+    """Return the pairs of records of two files that agree on each key in turn, without replacement.
 
     Records equal on the first key are paired; what is left over is paired on the second, and so
     on (Abowd et al. 2023, Algorithms 1 to 4).  Among equal records the choice is uniform.  Two
@@ -165,11 +165,6 @@ def match_records(
         Columns compared in each pass, present in both files.
     rng : Generator or int
         Source of the choice among equal records.
-
-    Returns
-    -------
-    Matching
-        The pairs, with the pass that found each.
 
     Examples
     --------
@@ -307,17 +302,12 @@ AGE_BIN_STARTS = (
 
 
 def age_bin(age: ArrayLike) -> IntArray:
-    """Return the bin of each age.
+    """Return the bin, 0 to 37, of each age.
 
     Parameters
     ----------
     age : array_like of int
         Ages in years, 0 to 110.
-
-    Returns
-    -------
-    ndarray of int64
-        Bins 0 to 37.
 
     Examples
     --------

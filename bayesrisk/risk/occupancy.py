@@ -237,11 +237,6 @@ def occupancy_block_risk(
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
 
-    Returns
-    -------
-    OccupancyBlockRisk
-        Counts.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
@@ -284,9 +279,6 @@ def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArra
     """Return (blocks,): True where a block holds a violation."""
     homes = household_frame(truth, source="truth")
     return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
@@ -456,11 +448,6 @@ def occupancy_linkage(
         Whether only households count that are alone in their block with their key.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    LinkageCurve
-        Expected numbers for every k, over the order of entries with equal scores.
 
     References
     ----------

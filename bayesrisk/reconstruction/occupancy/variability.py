@@ -106,11 +106,6 @@ def occupancy_variability(
     time_limit : float, optional
         Seconds for each block; none by default.
 
-    Returns
-    -------
-    OccupancyVariability
-        Bounds for each block, equal where proved.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).

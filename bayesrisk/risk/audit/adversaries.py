@@ -185,9 +185,6 @@ def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Target
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Share of the other people of the place whose records an adversary of this name knows.
 ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-one": 1.0}
 

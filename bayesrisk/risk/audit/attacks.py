@@ -231,9 +231,6 @@ def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArra
     return np.where(found > _ROUNDING, found, 0.0)
 
 
-# -----------------------------------------------------------------------------
-
-
 POSTERIOR = "posterior"
 #: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
 METHODS = (POSTERIOR, "reconstruction", "majority", "claims", "occupancy")

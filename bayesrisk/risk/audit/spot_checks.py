@@ -235,9 +235,6 @@ def _part(
     return found
 
 
-# -----------------------------------------------------------------------------
-
-
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
 _TRIES = 4  # times the targets that are asked for, until nobody else lives in a small place
 SPOTS = [

@@ -283,9 +283,6 @@ class _Listing:
         return step
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class DecisionAccuracy(Tabular):

@@ -141,9 +141,6 @@ def share_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray,
     return moment_intervals(sums[:_MOMENTS], confidence=confidence)
 
 
-# -----------------------------------------------------------------------------
-
-
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
 
@@ -277,7 +274,9 @@ def compare_with_truth(
     rng: Seed,
     confidence: float = 0.95,
 ) -> Agreement:
-    """Match records with the truth on all features, first by exact age, then by age bin.
+    """Return the records matched with the truth on all features, by exact age, then by age bin.
+
+    Abowd et al. (2023), Algorithm 2, for every source and both guessers.
 
     Parameters
     ----------
@@ -292,11 +291,6 @@ def compare_with_truth(
         Source of the proportional guesses (the counts do not depend on other choices).
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    Agreement
-        Counts for every source and both guessers (Abowd et al. 2023, Algorithm 2).
 
     Examples
     --------

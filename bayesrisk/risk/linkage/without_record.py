@@ -64,9 +64,6 @@ def describe_truth(
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 _MEANS = ["modal", "modal_bound", "proportional", "proportional_bound"]
 
 
@@ -125,11 +122,6 @@ def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutR
     ----------
     truth : pandas.DataFrame or Persons
         Records with ``block``, ``race`` and ``hisp``.
-
-    Returns
-    -------
-    InferenceWithoutRecord
-        Exact accuracies for every record and block, and their bounds.
 
     Examples
     --------

@@ -416,11 +416,6 @@ def postprocessing_effect(
         Method for the published cells, confidence and other details; by default the utility is
         measured over two releases only.
 
-    Returns
-    -------
-    PostprocessingEffect
-        Both averages, and their difference.
-
     Examples
     --------
     >>> import pandas as pd

@@ -271,11 +271,6 @@ def simulated_marginal_posterior(
     confidence : float, default 0.95
         Of the intervals, in (0, 1).
 
-    Returns
-    -------
-    AverageRisk
-        Average posterior, its ratio to the prior, and how often the adversary decides rightly.
-
     Notes
     -----
     The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
@@ -498,9 +493,6 @@ def _joints(
                 u = rng.random(chosen.size) * edge[-1]
                 joint = joint + log[:, np.searchsorted(edge[:-1], u, side="right")]
             yield chosen, np.exp(joint - joint.max(axis=0))
-
-
-# -----------------------------------------------------------------------------
 
 
 @displayed
@@ -750,11 +742,6 @@ def mechanism_risk(
         Source of randomness; results do not depend on the executor.
     options : MechanismOptions, optional
         Method, confidence and other details.
-
-    Returns
-    -------
-    MechanismRisk
-        Prior, posterior, ratio and right decisions, with errors, and the utility.
 
     Notes
     -----

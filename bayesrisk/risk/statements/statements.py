@@ -451,12 +451,7 @@ class Statements(Tabular):
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a copy of the rows.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
+        """Return a copy of the rows."""
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:

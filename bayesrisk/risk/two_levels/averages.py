@@ -365,9 +365,6 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     return out.reshape(question.shape)
 
 
-# -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class AverageAnswer:
     """An answer to a question about releases that are enumerated."""

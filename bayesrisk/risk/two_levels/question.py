@@ -214,9 +214,6 @@ def _release_probability(
     return np.asarray(factors[0][:, None, None] * factors[1][:, None] * factors[2])
 
 
-# -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevels(TwoLevelSettings):
     """The question of two levels: a target's block, the group around it and its other blocks.
