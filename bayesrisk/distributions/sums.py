@@ -58,13 +58,7 @@ class FiniteLaw(CountLaw):
 
     @classmethod
     def point(cls, value: int) -> FiniteLaw:
-        """Return the law that has one value: a count known exactly, such as an invariant.
-
-        Examples
-        --------
-        >>> print(FiniteLaw.point(7).mean())
-        7.0
-        """
+        """Return the law that has one value: a count known exactly, such as an invariant."""
         return cls(value, [1.0])
 
     @property

@@ -35,7 +35,12 @@ from bayesrisk.readers.dialects import (
 )
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.risk.linkage.agreement import AgreementSums, ReidentificationSums, compare_with_truth
+from bayesrisk.risk.linkage.agreement import (
+    AgreementSums,
+    ReidentificationSums,
+    compare_with_truth,
+    inference_without_record,
+)
 from bayesrisk.risk.linkage.reidentification import (
     checked_variability,
     condensed,
@@ -45,7 +50,6 @@ from bayesrisk.risk.linkage.reidentification import (
     targets_of,
     unique_sums,
 )
-from bayesrisk.risk.linkage.without_record import inference_without_record
 from bayesrisk.tables.exchange import Partitions
 
 SOURCE = "reconstruction"

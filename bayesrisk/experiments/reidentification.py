@@ -30,13 +30,14 @@ from bayesrisk.experiments.runs.folder import digest_of
 from bayesrisk.readers.dialects import DIALECTS
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
+    PANELS,
     PROPORTIONAL,
     ReidentificationSums,
     agreement_layout,
     agreement_rates,
+    without_record_means,
 )
 from bayesrisk.risk.linkage.reidentification import MajorityInference, quantile_table, unique_table
-from bayesrisk.risk.linkage.without_record import PANELS, without_record_means
 
 # -----------------------------------------------------------------------------
 # The tables of a re-identification: published layouts, and every rate beside both baselines.

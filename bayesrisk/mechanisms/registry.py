@@ -96,13 +96,7 @@ _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cen
 
 
 def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the mechanism of a recipe, and the parameters that it gives.
-
-    Examples
-    --------
-    >>> read_recipe("swapping:rate=0.05,neighbours=3")
-    ('swapping', {'rate': '0.05', 'neighbours': 3})
-    """
+    """Return the mechanism of a recipe, and the parameters that it gives."""
     mechanism, _, rest = check.text(text, "protection").strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
@@ -311,13 +305,7 @@ def make_mechanism(recipe: str, /, **parameters: Any) -> Mechanism:
 
 
 def mechanism_dial(name: str) -> Dial | None:
-    """Return the parameter of a mechanism of this name that a search may turn.
-
-    Examples
-    --------
-    >>> mechanism_dial("swapping")
-    Dial(name='rate', strongest=0.5, weakest=0.001, whole=False)
-    """
+    """Return the parameter of a mechanism of this name that a search may turn."""
     dial = getattr(REGISTRY.factory(name), "dial", None)
     if dial is not None and not isinstance(dial, Dial):
         raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {shown(dial)}")

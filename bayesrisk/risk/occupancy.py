@@ -94,14 +94,7 @@ LIMITED = ("size", "bedrooms", "subsidised")
 
 
 def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
-    """Return which cells of a schema are subsidised households, and which of these over the limit.
-
-    Examples
-    --------
-    >>> subsidised, over = occupancy_cells(Schema.named("household-occupancy"))
-    >>> int(subsidised.sum()), int(over.sum())
-    (2744, 784)
-    """
+    """Return which cells are subsidised households, and which of these are over the limit."""
     index = schema.indices(np.arange(schema.size, dtype=np.int64))
     code = {name: index[name] + schema.attribute(name).first for name in LIMITED}
     subsidised = code["subsidised"] == 1

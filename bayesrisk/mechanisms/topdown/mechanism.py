@@ -617,15 +617,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho).
-
-        Examples
-        --------
-        >>> from bayesrisk.tables import Workload
-        >>> noise = TopDown().measurement_noise(Workload.named("pl94", levels=["county", "block"]))
-        >>> print(round(float(noise["block", "detailed"].scale), 4))
-        10.0928
-        """
+        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho)."""
         scales = noise_scales(self._settings(workload))
         return {key: NoiseSpec("discrete-gaussian", scale) for key, scale in scales.items()}
 

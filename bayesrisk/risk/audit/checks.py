@@ -329,21 +329,6 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     noise the same noise with larger scales, where it is that of the first and more; from a table
     whose cells are protected one by one that table.  From counts some of which are withheld nothing
     can be made: what is withheld depends on all of them.
-
-    Parameters
-    ----------
-    specs : mapping of str to MechanismSpec
-        How each protection protects, by its name.
-    workload : Workload
-        Published tables.
-
-    Examples
-    --------
-    >>> from bayesrisk.mechanisms import make_mechanism
-    >>> specs = {"rounded": make_mechanism("rounding", base=3, method="random").spec,
-    ...          "none": make_mechanism("identity").spec}
-    >>> constructions(specs, Workload.named("sf1-block"))
-    [('none', 'rounded')]
     """
     found = []
     for clear, faint in itertools.permutations(specs, 2):

@@ -36,20 +36,18 @@ from bayesrisk.risk.linkage.agreement import (
     COUNTS,
     LEFT_OUT,
     MODAL,
+    PANELS,
     PROPORTIONAL,
+    SIZE_CLASSES,
     PanelSums,
     Rates,
     Sources,
+    describe_truth,
     guesses_of,
     left_out,
     left_out_sums,
-    with_guessers,
-)
-from bayesrisk.risk.linkage.without_record import (
-    PANELS,
-    SIZE_CLASSES,
-    describe_truth,
     size_class,
+    with_guessers,
 )
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.records import CENRACE

@@ -41,8 +41,7 @@ from bayesrisk.risk.intervals import (
     clustered_interval,
     moment_intervals,
 )
-from bayesrisk.risk.linkage.agreement import WITHOUT
-from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, size_class
+from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
 from bayesrisk.risk.statements.claims import (
     COLUMNS,
     OPEN,
