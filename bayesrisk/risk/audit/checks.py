@@ -144,7 +144,14 @@ def audit_checks(
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     alpha = (1.0 - level) / _LEVELS
-    _check_published(question, specs)
+    if (question is None) != (specs is None):
+        there, other = ("specs", "question") if question is None else ("question", "specs")
+        raise ArgumentError(f"{other} must be given where {there} is")
+    if question is not None and specs is not None:
+        check.instance(question, AuditQuestion, "question")
+        for name, spec in check.mapping(specs, "specs").items():
+            check.text(name, "name of a protection in specs")
+            check.instance(spec, MechanismSpec, f"specs[{name!r}]")
     texts = (*KEYS, "target", "statement", "status", "place")
     numbers = (*THREE, "without_error", "posterior_error", "correct", "release")
     whole = whole_columns(statements, "statements", texts, numbers)
@@ -180,20 +187,6 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
                 f"statements: column {name!r} must be in [0, 1] where the status is "
                 f"{row['status']}, got {row[name]:g} for {shown(about)}"
             )
-
-
-def _check_published(
-    question: AuditQuestion | None, specs: Mapping[str, MechanismSpec] | None
-) -> None:
-    """Check what is said of the protections: both arguments, or none."""
-    if (question is None) != (specs is None):
-        there, other = ("specs", "question") if question is None else ("question", "specs")
-        raise ArgumentError(f"{other} must be given where {there} is")
-    if question is not None and specs is not None:
-        check.instance(question, AuditQuestion, "question")
-        for name, spec in check.mapping(specs, "specs").items():
-            check.text(name, "name of a protection in specs")
-            check.instance(spec, MechanismSpec, f"specs[{name!r}]")
 
 
 def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
