@@ -15,7 +15,33 @@ from bayesrisk.tables import PublishedTables, Workload
 _LARGEST = 2**31
 
 
-class Ranges(TableMechanism):
+class _InRanges(TableMechanism):
+    """A mechanism that publishes a number for the range that each count lies in."""
+
+    def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
+        super().__init__(MechanismSpec(name, parameters, others=law))
+        self._law = law
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is coarsened by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        counts: Any = {}
+        nothing = int(self._law.publish(0))
+        for key, true in tables.counts.items():
+            if nothing:  # a zero is published as a number that is not zero
+                counts[key] = self._law.publish(true.toarray())
+                continue
+            part = true.copy()  # zeros stay zeros: only stored counts move
+            if part.nnz:
+                part.data = self._law.publish(part.data)
+                part.eliminate_zeros()
+            counts[key] = part
+        return Protected(replace(tables, counts=counts))
+
+
+class Ranges(_InRanges):
     """Publish the range that every count lies in, each count by itself.
 
     What is published is one number for each range, by default its smallest count.  Nothing is
@@ -51,18 +77,10 @@ class Ranges(TableMechanism):
     ) -> None:
         law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
         parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
-        super().__init__(MechanismSpec("ranges", parameters, others=law))
-        self._law = law
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is coarsened by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        return Protected(_in_ranges(tables, self._law))
+        super().__init__("ranges", parameters, law)
 
 
-class Threshold(TableMechanism):
+class Threshold(_InRanges):
     """Publish counts below a threshold as one range, and all others as they are.
 
     A threshold alone gives many small counts back, because published totals and other tables
@@ -91,32 +109,7 @@ class Threshold(TableMechanism):
         least = check.integer(least, "least", lower=2, upper=_LARGEST)
         apart = check.choice(zeros, "zeros", ("apart", "within")) == "apart"
         edges = (0, 1, least) if apart else (0, least)
-        self._law = RangeSpec(edges, edges, 1)
-        parameters = {"least": least, "zeros": zeros}
-        super().__init__(MechanismSpec("threshold", parameters, others=self._law))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is looked at by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        return Protected(_in_ranges(tables, self._law))
-
-
-def _in_ranges(tables: PublishedTables, law: RangeSpec) -> PublishedTables:
-    """Return the tables with the number of its range for every count."""
-    counts: Any = {}
-    nothing = int(law.publish(0))
-    for key, true in tables.counts.items():
-        if nothing:  # a zero is published as a number that is not zero
-            counts[key] = law.publish(true.toarray())
-            continue
-        part = true.copy()  # zeros stay zeros: only stored counts move
-        if part.nnz:
-            part.data = law.publish(part.data)
-            part.eliminate_zeros()
-        counts[key] = part
-    return replace(tables, counts=counts)
+        super().__init__("threshold", {"least": least, "zeros": zeros}, RangeSpec(edges, edges, 1))
 
 
 # Rules of agencies by name; each is one of the mechanisms, with the rule's numbers.

@@ -191,18 +191,12 @@ def match_records(
         pair = _match(codes[0], codes[1], bits, random)
         rows = [m if r is None else r[m] for r, m in zip(rest, pair, strict=True)]
         found.append((rows[0], rows[1], np.full(rows[0].size, number, np.int8)))
-        rest = [_left_over(r, m, c.size) for r, m, c in zip(rest, pair, codes, strict=True)]
+        free = [np.delete(np.arange(c.size), m) for m, c in zip(pair, codes, strict=True)]
+        rest = [f if r is None else r[f] for r, f in zip(rest, free, strict=True)]
     matched_left, matched_right, match_pass = (
         np.concatenate(parts) for parts in zip(*found, strict=True)
     )
     return Matching(matched_left, matched_right, match_pass, passes, n_left, n_right)
-
-
-def _left_over(rest: _Rows, matched: IntArray, size: int) -> IntArray:
-    """Return the positions that no pair has taken."""
-    free = np.ones(size, dtype=bool)
-    free[matched] = False
-    return np.flatnonzero(free) if rest is None else rest[free]
 
 
 def _match(

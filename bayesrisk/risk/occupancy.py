@@ -247,7 +247,8 @@ def occupancy_block_risk(
     check.instance(found, OccupancyDetection, "found")
     check.choice(infeasible, "infeasible", INFEASIBLE_AS)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    true = violating_blocks(found, truth)
+    homes = household_frame(truth, source="truth")
+    true = np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
     return count_blocks(np.array(found.status), true, infeasible=infeasible, confidence=share)
 
 
@@ -266,12 +267,6 @@ def count_blocks(
         int((status == Status.UNDECIDED).sum()),
         confidence,
     )
-
-
-def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArray:
-    """Return (blocks,): True where a block holds a violation."""
-    homes = household_frame(truth, source="truth")
-    return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
 
 
 #: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
