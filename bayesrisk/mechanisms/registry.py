@@ -26,10 +26,10 @@ from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
 _OWN = {
-    "identity": "bayesrisk.mechanisms.rounding:Identity",
+    "identity": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
-    "rounding": "bayesrisk.mechanisms.rounding:Rounding",
+    "rounding": "bayesrisk.mechanisms.coarsening:Rounding",
     "ranges": "bayesrisk.mechanisms.coarsening:Ranges",
     "threshold": "bayesrisk.mechanisms.coarsening:Threshold",
     "cms-11": "bayesrisk.mechanisms.coarsening:cms_11",
