@@ -48,7 +48,7 @@ ROOMS = {
         " measurement_risk occupancy_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "samplers | base | registry rounding | *",
+    "mechanisms": "samplers | base | registry coarsening | *",
     "plotting": "_canvas | attacks audit counts",
     "population": "spec | simulate summary years",
     "readers": "geocodes text | *",
@@ -253,8 +253,8 @@ def test_the_order_of_rooms_can_be_broken():
     source = "from bayesrisk.risk.occupancy import occupancy_block_risk"
     assert backwards("risk.count.averages", source) == {"occupancy"}
     assert backwards("risk.statements.claims", source) == set()
-    source = "from bayesrisk.mechanisms.rounding import Rounding"
-    assert backwards("mechanisms.base", source) == {"rounding"}
+    source = "from bayesrisk.mechanisms.coarsening import Rounding"
+    assert backwards("mechanisms.base", source) == {"coarsening"}
 
 
 def targets(name):

@@ -361,7 +361,6 @@ LONG = {
 # What no type can say: objects of libraries that may be missing, and answers of plug-ins.
 UNTYPED = {
     "accounting.split_rho": "overloaded: a dict for a mapping, else a list",
-    "distributions.as_rv_discrete": "a class of SciPy made on demand",
     "inference.to_arviz": "InferenceData of ArviZ 0.x or a DataTree of 1.x",
 }
 

@@ -256,11 +256,6 @@ def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> FloatAnswer:
     sensitivity : array_like or Fraction
         L2 sensitivity; see :func:`sigma2_from_rho`, also for the rounding.
 
-    Returns
-    -------
-    Fraction, float or ndarray
-        rho.
-
     Examples
     --------
     >>> print(rho_from_sigma2(5.0, 1))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import prod
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,11 +72,6 @@ class CountLaw(ABC):
             Shape of the draw; it must hold the parameters' shape, which is the default.
         random_state : int, Generator or SeedSequence, optional
             Source of randomness; the same seed gives the same draws.
-
-        Returns
-        -------
-        int or ndarray of int64
-            Draws.
         """
         shape = _whole_size(size, self.shape)
         return self._draw(shape, generator(random_state, "random_state", optional=True))
@@ -293,68 +288,3 @@ class NoiseLaw(Protocol):
 
     def isf(self, q: ArrayLike) -> FloatAnswer:
         """Return the smallest ``x`` whose upper-tail probability is at most ``q``."""
-
-
-# -----------------------------------------------------------------------------
-# A noise law behind SciPy's ``rv_discrete`` interface, for code that insists on it.
-
-
-def _hook(name: str) -> Callable[..., object]:
-    """Return a method of a law as the hook that SciPy calls for it."""
-
-    def answer(adapter: Any, x: object) -> object:
-        return np.asarray(getattr(adapter._law, name)(x))
-
-    return answer
-
-
-def _draw(adapter: Any, size: Any = None, random_state: Any = None) -> IntAnswer:
-    """Return draws; SciPy hands over a legacy RandomState unless it is given a Generator."""
-    if not isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.randint(2**31 - 1))
-    drawn: IntAnswer = adapter._law.rvs(size, random_state)
-    return drawn
-
-
-#: SciPy's hooks, forwarded to a law, so that nothing is summed by SciPy's generic code.
-_HOOKS = {
-    **{
-        f"_{name}": _hook(name)
-        for name in ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
-    },
-    "_entropy": lambda adapter: adapter._law.entropy(),
-    "_rvs": _draw,
-    "_stats": lambda adapter: (adapter._law.mean(), adapter._law.var(), None, None),
-}
-
-
-def as_rv_discrete(law: CountLaw, name: str = "count_law") -> Any:
-    """Return a law as a ``scipy.stats.rv_discrete`` instance.
-
-    Parameters
-    ----------
-    law : CountLaw
-        A single law.
-    name : str, default "count_law"
-        Name that SciPy shows.
-
-    Returns
-    -------
-    scipy.stats.rv_discrete
-        Its ``loc`` argument shifts the law; there are no shape parameters.
-
-    Examples
-    --------
-    >>> from bayesrisk.distributions import DiscreteGaussian
-    >>> frozen = as_rv_discrete(DiscreteGaussian(4.0))
-    >>> round(float(frozen.cdf(0)), 6)
-    0.599736
-    """
-    single_law(law)
-    check.text(name, "name")
-    from scipy import stats  # slow to import, seldom needed
-
-    # SciPy rebuilds a distribution from its class when it freezes it, so the class holds the law.
-    adapter = type("LawAdapter", (stats.rv_discrete,), {**_HOOKS, "_law": law})
-    low, high = law.support()
-    return adapter(a=float(low), b=float(high), name=name)

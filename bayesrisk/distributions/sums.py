@@ -1,4 +1,4 @@
-"""Laws as tables, truncated laws, and the laws of sums: exact, approximate, and their distance."""
+"""Laws as tables, and the laws of sums: exact, approximate, and their distance."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
-from bayesrisk._validation import BoolArray, FloatAnswer, FloatArray, IntAnswer
+from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
@@ -59,13 +58,7 @@ class FiniteLaw(CountLaw):
 
     @classmethod
     def point(cls, value: int) -> FiniteLaw:
-        """Return the law that has one value: a count known exactly, such as an invariant.
-
-        Examples
-        --------
-        >>> print(FiniteLaw.point(7).mean())
-        7.0
-        """
+        """Return the law that has one value: a count known exactly, such as an invariant."""
         return cls(value, [1.0])
 
     @property
@@ -165,207 +158,6 @@ class FiniteLaw(CountLaw):
 
 
 # -----------------------------------------------------------------------------
-# Any noise law, conditioned on an interval.
-
-
-WINDOW_TAIL = 2.0**-60  # mass left out on each side where moments are summed
-# Where a difference of tails would leave less than this share of them, up to so many values are
-# summed instead.
-CANCELS = np.log(0.25)
-NARROW = 256
-
-
-def _log_less(log_part: FloatArray) -> FloatArray:
-    """Return log(1 - exp(log_part)), for log_part <= 0, without cancellation at either end."""
-    with np.errstate(divide="ignore", under="ignore"):
-        part = np.minimum(log_part, 0.0)
-        return np.where(part > -np.log(2.0), np.log(-np.expm1(part)), np.log1p(-np.exp(part)))
-
-
-def _log_difference(larger: FloatArray, smaller: FloatArray) -> FloatArray:
-    """Return log(exp(larger) - exp(smaller))."""
-    with np.errstate(invalid="ignore"):
-        gap = np.where(np.isneginf(smaller), -np.inf, smaller - larger)
-    return larger + _log_less(gap)
-
-
-class TruncatedLaw(CountLaw):
-    """The law of ``X`` given ``lower <= X <= upper``.
-
-    Parameters
-    ----------
-    law : CountLaw
-        The law to condition; its parameters may be arrays.
-    lower, upper : array_like of float, optional
-        Whole numbers, or minus / plus infinity (the default: no bound on that side).
-
-    Notes
-    -----
-    The mass of every interval that a method needs is the difference of two tails of the law on
-    the side of its median where the interval lies, or what both tails leave of 1 where it holds
-    the median; where these nearly cancel and the interval has at most 256 values, they are
-    summed.  So ``cdf``, ``sf`` and ``pmf`` keep a relative error, and their logarithms an
-    absolute one, of about ``2**-52 * (16 + 8 |log P|)``, P the smallest probability under the law
-    that was conditioned; for an interval of more than 256 values this is divided by its share of
-    the half-line it was cut from (of the line, if it holds the median), where that is below 1/4.
-    ``logcdf`` and ``logsf`` near 0 come from the other tail.
-
-    Examples
-    --------
-    >>> from bayesrisk.distributions import DiscreteGaussian
-    >>> law = TruncatedLaw(DiscreteGaussian(10.0), lower=0)
-    >>> bool(abs(law.pmf(range(100)).sum() - 1) < 1e-14)
-    True
-    """
-
-    def __init__(
-        self, law: CountLaw, lower: ArrayLike = -np.inf, upper: ArrayLike = np.inf
-    ) -> None:
-        if not isinstance(law, CountLaw):
-            raise ArgumentTypeError(f"law must be a CountLaw, got {shown(law)}")
-        self._law = law
-        low, high = law.support()
-        bounds = self._bound(lower, "lower"), self._bound(upper, "upper")
-        self._shape = check.broadcast(
-            lower=bounds[0], upper=bounds[1], law=np.empty(law.shape, dtype=np.int8)
-        )
-        self._low, self._high = np.maximum(bounds[0], low), np.minimum(bounds[1], high)
-        if np.any(self._low > self._high):
-            raise ArgumentError(
-                f"lower must not exceed upper within the support, "
-                f"got [{shown(lower)}, {shown(upper)}]"
-            )
-        self._centre = np.asarray(law.median())  # neither tail beyond it exceeds one half
-        self._log_mass = self._log_interval(self._low, self._high)
-        if np.any(np.isneginf(self._log_mass)):
-            raise ArgumentError(
-                f"lower and upper must leave a positive probability, got none in "
-                f"[{shown(lower)}, {shown(upper)}]"
-            )
-
-    @staticmethod
-    def _bound(value: ArrayLike, name: str) -> FloatArray:
-        bound = np.asarray(check.points(value, name), dtype=float)
-        if np.any(np.isnan(bound) | (np.isfinite(bound) & (bound != np.rint(bound)))):
-            raise ArgumentError(f"{name} must be a whole number or infinite, got {shown(value)}")
-        return bound
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the broadcast parameters."""
-        return self._shape
-
-    def __repr__(self) -> str:
-        return (
-            f"TruncatedLaw({self._law!r}, lower={self._low.tolist()}, upper={self._high.tolist()})"
-        )
-
-    def _log_interval(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return log P(low <= X <= high) under the law that was truncated."""
-        law = self._law
-        below, above = np.asarray(law.logcdf(low - 1.0)), np.asarray(law.logsf(high))
-        from_low, to_high = np.asarray(law.logsf(low - 1.0)), np.asarray(law.logcdf(high))
-        right, left = low > self._centre, high < self._centre
-        with np.errstate(divide="ignore", under="ignore"):
-            across = np.log1p(-np.minimum(np.exp(below) + np.exp(above), 1.0))
-        sides = _log_difference(from_low, above), _log_difference(to_high, below)
-        value = np.where(right, sides[0], np.where(left, sides[1], across))
-        with np.errstate(invalid="ignore"):
-            share = value - np.where(right, from_low, np.where(left, to_high, 0.0))
-            narrow = (high - low < NARROW) & (high >= low) & (share < CANCELS)
-        return np.where(narrow, self._log_sum(low, high, narrow), value) if narrow.any() else value
-
-    def _log_sum(self, low: FloatArray, high: FloatArray, narrow: BoolArray) -> FloatArray:
-        """Return log P(low <= X <= high), value by value, where the interval is narrow."""
-        low, high = np.where(narrow, low, 0.0), np.where(narrow, high, 0.0)
-        total = np.asarray(self._law.logpmf(low))
-        for step in range(1, int(np.max(high - low)) + 1):
-            term = np.asarray(self._law.logpmf(low + step))
-            total = np.where(low + step <= high, np.logaddexp(total, term), total)
-        return total
-
-    def _log_parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log P(X <= x) and log P(X > x) of the truncated law, for whole x."""
-        cut = np.clip(x, self._low, self._high - 1.0)
-        below = np.minimum(self._log_interval(self._low, cut) - self._log_mass, 0.0)
-        above = np.minimum(self._log_interval(cut + 1.0, self._high) - self._log_mass, 0.0)
-        # The larger of the two is what the smaller leaves of 1.
-        return (
-            np.where(below > above, _log_less(above), below),
-            np.where(above > below, _log_less(below), above),
-        )
-
-    def _points(self, x: ArrayLike) -> FloatArray:
-        values = np.asarray(check.points(x, "x"), dtype=float)
-        check.broadcast(x=values, parameters=np.empty(self._shape, dtype=np.int8))
-        return values
-
-    def logpmf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X = x); minus infinity outside the interval."""
-        x = self._points(x)
-        with np.errstate(invalid="ignore"):
-            inside = (x >= self._low) & (x <= self._high)
-            value = np.asarray(self._law.logpmf(x)) - self._log_mass
-        return np.where(inside, value, np.where(np.isnan(x), np.nan, -np.inf))[()]
-
-    def logcdf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X <= x)."""
-        x = np.floor(self._points(x))
-        value = self._log_parts(x)[0]
-        value = np.where(x >= self._high, 0.0, np.where(x < self._low, -np.inf, value))
-        return np.where(np.isnan(x), np.nan, value)[()]
-
-    def logsf(self, x: ArrayLike) -> FloatAnswer:
-        """Return log P(X > x)."""
-        x = np.floor(self._points(x))
-        value = self._log_parts(x)[1]
-        value = np.where(x >= self._high, -np.inf, np.where(x < self._low, 0.0, value))
-        return np.where(np.isnan(x), np.nan, value)[()]
-
-    def support(self) -> tuple[FloatAnswer, FloatAnswer]:
-        """Return the ends of the interval, cut to the support of the law."""
-        low, high = np.broadcast_arrays(self._low, self._high)
-        return low[()], high[()]
-
-    def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
-        return np.asarray(np.clip(self._centre, self._low, self._high))
-
-    def _table(self) -> tuple[FloatArray, FloatArray]:
-        """Return values and probabilities along a new first axis, all but 2 WINDOW_TAIL of it."""
-        first, last = np.asarray(self.ppf(WINDOW_TAIL)), np.asarray(self.isf(WINDOW_TAIL))
-        width = int(np.max(last - first)) + 1
-        if width * first.size > MAX_TABLE:
-            raise ArgumentError(
-                f"the truncated law must have at most {MAX_TABLE} values worth tabulating, "
-                f"got {width} for each of {first.size} laws"
-            )
-        values = first + np.arange(float(width)).reshape((-1,) + (1,) * first.ndim)
-        return values, np.exp(self.logpmf(values))
-
-    def mean(self) -> FloatAnswer:
-        """Return the expectation, summed over all but 2**-59 of the mass."""
-        values, pmf = self._table()
-        return check.answer(((values - values[0]) * pmf).sum(axis=0) + values[0])
-
-    def var(self) -> FloatAnswer:
-        """Return the variance, summed over all but 2**-59 of the mass."""
-        values, pmf = self._table()
-        return check.answer(((values - self.mean()) ** 2 * pmf).sum(axis=0))
-
-    def entropy(self) -> FloatAnswer:
-        """Return the entropy in nats, summed over all but 2**-59 of the mass."""
-        _, pmf = self._table()
-        return check.answer(special.entr(pmf).sum(axis=0))
-
-    def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
-        if self._shape == ():
-            values, pmf = self._table()
-            return FiniteLaw(int(values[0]), pmf / pmf.sum()).rvs(shape, rng)
-        u = rng.random(shape) + 2.0**-54  # strictly inside (0, 1)
-        return np.asarray(self.ppf(u)).astype(np.int64)[()]
-
-
-# -----------------------------------------------------------------------------
 # The law of a sum of discrete Gaussians in log space, exact at any distance.
 #
 # Let D add up n independent variables with probabilities proportional to exp(-p x**2).  Raising
@@ -457,9 +249,6 @@ def _doubled(precision: float, terms: int) -> FloatArray:
     kept = done.copy()
     kept.flags.writeable = False
     return kept
-
-
-# -----------------------------------------------------------------------------
 
 
 _DIRECT_PRODUCTS = 2**28

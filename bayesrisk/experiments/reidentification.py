@@ -38,12 +38,15 @@ from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, pers
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
+    PANELS,
     PROPORTIONAL,
     AgreementSums,
     ReidentificationSums,
     agreement_layout,
     agreement_rates,
     compare_with_truth,
+    inference_without_record,
+    without_record_means,
 )
 from bayesrisk.risk.linkage.reidentification import (
     MajorityInference,
@@ -56,11 +59,6 @@ from bayesrisk.risk.linkage.reidentification import (
     targets_of,
     unique_sums,
     unique_table,
-)
-from bayesrisk.risk.linkage.without_record import (
-    PANELS,
-    inference_without_record,
-    without_record_means,
 )
 from bayesrisk.tables.exchange import Partitions
 

@@ -117,9 +117,6 @@ def run(work: Work, executor: Executor | None, progress: Progress | None) -> Int
     return np.concatenate(ordered, axis=1)
 
 
-# -----------------------------------------------------------------------------
-
-
 #: What stands in an observation for a cell that is not published: a symbol, not a count.
 SUPPRESSED = -(2**63)
 

@@ -1,21 +1,136 @@
-"""Coarsening: each count is published as the range that it lies in; rules of agencies by name."""
+"""Counts as multiples of a base or as the ranges that they lie in; rules of agencies by name."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import Dial, Protected, TableMechanism
-from bayesrisk.mechanisms.rounding import Rounding
-from bayesrisk.release import MechanismSpec, RangeSpec
-from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.mechanisms.base import (
+    BaseMechanism,
+    Dial,
+    Protected,
+    TableMechanism,
+)
+from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+
+_METHODS = ("nearest", "random")
+
+
+class _ByItself(TableMechanism):
+    """A mechanism that looks at every count by itself."""
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest published level: every count is looked at by itself."""
+        return check.instance(workload, Workload, "workload").levels[0]
+
+
+class Rounding(_ByItself):
+    """Round every count, each by itself, to a multiple of a base.
+
+    ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
+    or above so that the mean is the count: with remainder r and base b, above with probability
+    r / b.  A multiple of the base, 0 included, never changes.  Rounded tables need not add up.
+
+    Parameters
+    ----------
+    base : int
+        Base, in [2, 2**31].
+    method : {"nearest", "random"}
+        Which multiple is taken.
+
+    Notes
+    -----
+    The likelihood is :func:`bayesrisk.rounding_probability`, exact; the spec's
+    ``count_likelihood`` evaluates it.
+
+    Examples
+    --------
+    >>> Rounding(base=3, method="random").spec.parameters
+    {'base': 3, 'method': 'random'}
+    """
+
+    dial = Dial("base", 100.0, 2.0, whole=True)
+
+    def __init__(self, *, base: int, method: str) -> None:
+        self._base = check.integer(base, "base", lower=2, upper=2**31)
+        self._method = check.choice(method, "method", _METHODS)
+        parameters = {"base": self._base, "method": self._method}
+        law = RoundingSpec(self._base, self._method)
+        super().__init__(MechanismSpec("rounding", parameters, others=law))
+
+    def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return counts >= 0 as multiples of the base; only ``random`` draws from ``rng``."""
+        base = self._base
+        if self._method == "nearest":
+            return (2 * counts + base) // (2 * base) * base
+        below, rest = counts // base, counts % base
+        return (below + (rng.integers(base, size=counts.shape) < rest)) * base
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        rounded: Any = {}
+        for key, counts in tables.counts.items():
+            part = counts.copy()  # zeros stay zeros: only stored counts move
+            part.data = self.round(part.data, rng)
+            part.eliminate_zeros()
+            rounded[key] = part
+        return Protected(replace(tables, counts=rounded))
+
+
+# No protection: the release that every protection is compared with.
+
+
+class Identity(BaseMechanism):
+    """Publish the tables as they are, whatever the source of randomness.
+
+    Examples
+    --------
+    >>> Identity().spec.true_counts
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MechanismSpec("identity", others=TrueCounts()))
+
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the finest level: all tables are sums over its places."""
+        return check.instance(workload, Workload, "workload").levels[-1]
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        return Protected(tabulate(microdata, workload))
+
 
 _LARGEST = 2**31
 
 
-class Ranges(TableMechanism):
+class _InRanges(_ByItself):
+    """A mechanism that publishes a number for the range that each count lies in."""
+
+    def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
+        super().__init__(MechanismSpec(name, parameters, others=law))
+        self._law = law
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        counts: Any = {}
+        nothing = int(self._law.publish(0))
+        for key, true in tables.counts.items():
+            if nothing:  # a zero is published as a number that is not zero
+                counts[key] = self._law.publish(true.toarray())
+                continue
+            part = true.copy()  # zeros stay zeros: only stored counts move
+            if part.nnz:
+                part.data = self._law.publish(part.data)
+                part.eliminate_zeros()
+            counts[key] = part
+        return Protected(replace(tables, counts=counts))
+
+
+class Ranges(_InRanges):
     """Publish the range that every count lies in, each count by itself.
 
     What is published is one number for each range, by default its smallest count.  Nothing is
@@ -51,18 +166,10 @@ class Ranges(TableMechanism):
     ) -> None:
         law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
         parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
-        super().__init__(MechanismSpec("ranges", parameters, others=law))
-        self._law = law
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is coarsened by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        return Protected(_in_ranges(tables, self._law))
+        super().__init__("ranges", parameters, law)
 
 
-class Threshold(TableMechanism):
+class Threshold(_InRanges):
     """Publish counts below a threshold as one range, and all others as they are.
 
     A threshold alone gives many small counts back, because published totals and other tables
@@ -91,32 +198,7 @@ class Threshold(TableMechanism):
         least = check.integer(least, "least", lower=2, upper=_LARGEST)
         apart = check.choice(zeros, "zeros", ("apart", "within")) == "apart"
         edges = (0, 1, least) if apart else (0, least)
-        self._law = RangeSpec(edges, edges, 1)
-        parameters = {"least": least, "zeros": zeros}
-        super().__init__(MechanismSpec("threshold", parameters, others=self._law))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is looked at by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        return Protected(_in_ranges(tables, self._law))
-
-
-def _in_ranges(tables: PublishedTables, law: RangeSpec) -> PublishedTables:
-    """Return the tables with the number of its range for every count."""
-    counts: Any = {}
-    nothing = int(law.publish(0))
-    for key, true in tables.counts.items():
-        if nothing:  # a zero is published as a number that is not zero
-            counts[key] = law.publish(true.toarray())
-            continue
-        part = true.copy()  # zeros stay zeros: only stored counts move
-        if part.nnz:
-            part.data = law.publish(part.data)
-            part.eliminate_zeros()
-        counts[key] = part
-    return replace(tables, counts=counts)
+        super().__init__("threshold", {"least": least, "zeros": zeros}, RangeSpec(edges, edges, 1))
 
 
 # Rules of agencies by name; each is one of the mechanisms, with the rule's numbers.

@@ -129,11 +129,6 @@ def recoded_table(table: Table, group_of: Mapping[str, IntArray]) -> Table | Non
         Any table.
     group_of : mapping of str to ndarray of int64
         For attributes the group of every code, numbered from 0.
-
-    Returns
-    -------
-    Table or None
-        The same one where no cell cuts a group.
     """
     members = [[i] for i in range(len(table.cells))]  # of which cells each is the sum
     factors: dict[str, IntArray] = dict(table.factors)

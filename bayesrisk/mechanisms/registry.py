@@ -26,10 +26,10 @@ from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
 _OWN = {
-    "identity": "bayesrisk.mechanisms.rounding:Identity",
+    "identity": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
-    "rounding": "bayesrisk.mechanisms.rounding:Rounding",
+    "rounding": "bayesrisk.mechanisms.coarsening:Rounding",
     "ranges": "bayesrisk.mechanisms.coarsening:Ranges",
     "threshold": "bayesrisk.mechanisms.coarsening:Threshold",
     "cms-11": "bayesrisk.mechanisms.coarsening:cms_11",
@@ -70,12 +70,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
 
 
 def available_mechanisms() -> list[str]:
-    """Return the names of the mechanisms that can be chosen, sorted.
-
-    Returns
-    -------
-    list of str
-        The package's own, registered ones, and those of plug-ins.
+    """Return the names of mechanisms: the package's own, registered ones, those of plug-ins.
 
     Examples
     --------
@@ -101,13 +96,7 @@ _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cen
 
 
 def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the mechanism of a recipe, and the parameters that it gives.
-
-    Examples
-    --------
-    >>> read_recipe("swapping:rate=0.05,neighbours=3")
-    ('swapping', {'rate': '0.05', 'neighbours': 3})
-    """
+    """Return the mechanism of a recipe, and the parameters that it gives."""
     mechanism, _, rest = check.text(text, "protection").strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
@@ -316,13 +305,7 @@ def make_mechanism(recipe: str, /, **parameters: Any) -> Mechanism:
 
 
 def mechanism_dial(name: str) -> Dial | None:
-    """Return the parameter of a mechanism of this name that a search may turn.
-
-    Examples
-    --------
-    >>> mechanism_dial("swapping")
-    Dial(name='rate', strongest=0.5, weakest=0.001, whole=False)
-    """
+    """Return the parameter of a mechanism of this name that a search may turn."""
     dial = getattr(REGISTRY.factory(name), "dial", None)
     if dial is not None and not isinstance(dial, Dial):
         raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {shown(dial)}")

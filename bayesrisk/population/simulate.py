@@ -466,9 +466,6 @@ def _ordered(people: Columns, units: Columns) -> tuple[Columns, Columns]:
     return people, units
 
 
-# -----------------------------------------------------------------------------
-
-
 _PERSON = ("block", "household", "person", "sex", "age", "race", "hisp", "gq", "relationship")
 _UNIT = (
     *("block", "household", "tenure", "vacancy", "size", "type", "detailed_type", "under_18"),

@@ -327,9 +327,6 @@ def several_races() -> tuple[NDArray[np.int64], FloatArray]:
     return masks, counts / counts.sum()
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Counties of a state, at most: their numbers are odd and have three digits.
 COUNTIES = 500
 _COUNTS = {"n_blocks": 10**8, "blocks_per_group": 1000, "groups_per_tract": 9,
@@ -464,11 +461,6 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     **changes : int, float or str
         Fields of :class:`PopulationSpec` to set instead.
 
-    Returns
-    -------
-    PopulationSpec
-        The settings.
-
     Examples
     --------
     >>> population_spec("county", n_blocks=200).n_blocks
@@ -596,11 +588,6 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
         People in the household, at least 1.
     bedrooms : array_like of int
         0 not known, 1 at most one, 2 two, 3 three or more.
-
-    Returns
-    -------
-    ndarray of bool
-        Broadcast shape.
 
     References
     ----------

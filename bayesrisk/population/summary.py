@@ -212,11 +212,6 @@ def population_summary(population: Microdata | Records) -> PopulationSummary:
     population : Microdata or Records
         People of schema ``sf1-person``, synthetic or not.
 
-    Returns
-    -------
-    PopulationSummary
-        Exact counts and shares.
-
     Raises
     ------
     DataError

@@ -93,12 +93,7 @@ def register_attack(name: str, factory: Callable[..., Attack]) -> None:
 
 
 def available_attacks() -> list[str]:
-    """Return the names of the attacks that can be chosen.
-
-    Returns
-    -------
-    list of str
-        Sorted names.
+    """Return the names of the attacks that can be chosen, sorted.
 
     Examples
     --------
@@ -117,11 +112,6 @@ def make_attack(name: str, /, **parameters: object) -> Attack:
         One of :func:`available_attacks`.
     **parameters : object
         Parameters of the attack; its class documents them.
-
-    Returns
-    -------
-    Attack
-        Ready to run on a release.
 
     Examples
     --------

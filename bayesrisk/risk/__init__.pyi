@@ -28,11 +28,11 @@ from .count.several_levels import rho_for_risk as rho_for_risk
 from .count.several_levels import risk_distribution as risk_distribution
 from .intervals import stratified_rates as stratified_rates
 from .linkage.agreement import compare_with_truth as compare_with_truth
+from .linkage.agreement import inference_without_record as inference_without_record
 from .linkage.reidentification import majority_inference as majority_inference
 from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_counts
 from .linkage.reidentification import reidentify as reidentify
 from .linkage.reidentification import variability_quantiles as variability_quantiles
-from .linkage.without_record import inference_without_record as inference_without_record
 from .mechanism.many import compare_mechanisms as compare_mechanisms
 from .mechanism.many import mechanism_risk_of_many as mechanism_risk_of_many
 from .mechanism.many import postprocessing_effect as postprocessing_effect

@@ -235,11 +235,6 @@ def first_look(
     max_size : int, default 3
         Most keys of a minimal sample unique, at least 1; at most 20,000 sets of keys are tried.
 
-    Returns
-    -------
-    FirstLook
-        For every record, and in all.
-
     Notes
     -----
     *k-anonymity*: every record has the keys of at least k - 1 others (Samarati and Sweeney 1998).
@@ -302,9 +297,6 @@ def _distinct(whole: IntArray, values: IntArray) -> IntArray:
     first = np.unique(classes([owner, values])[0], return_index=True)[1]
     number: IntArray = np.bincount(owner[first], minlength=1)
     return number[owner] if len(owner) else np.zeros(0, np.int64)
-
-
-# -----------------------------------------------------------------------------
 
 
 @displayed

@@ -94,14 +94,7 @@ LIMITED = ("size", "bedrooms", "subsidised")
 
 
 def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
-    """Return which cells of a schema are subsidised households, and which of these over the limit.
-
-    Examples
-    --------
-    >>> subsidised, over = occupancy_cells(Schema.named("household-occupancy"))
-    >>> int(subsidised.sum()), int(over.sum())
-    (2744, 784)
-    """
+    """Return which cells are subsidised households, and which of these are over the limit."""
     index = schema.indices(np.arange(schema.size, dtype=np.int64))
     code = {name: index[name] + schema.attribute(name).first for name in LIMITED}
     subsidised = code["subsidised"] == 1
@@ -237,11 +230,6 @@ def occupancy_block_risk(
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
 
-    Returns
-    -------
-    OccupancyBlockRisk
-        Counts.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
@@ -259,7 +247,8 @@ def occupancy_block_risk(
     check.instance(found, OccupancyDetection, "found")
     check.choice(infeasible, "infeasible", INFEASIBLE_AS)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    true = violating_blocks(found, truth)
+    homes = household_frame(truth, source="truth")
+    true = np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
     return count_blocks(np.array(found.status), true, infeasible=infeasible, confidence=share)
 
 
@@ -278,15 +267,6 @@ def count_blocks(
         int((status == Status.UNDECIDED).sum()),
         confidence,
     )
-
-
-def violating_blocks(found: OccupancyDetection, truth: pd.DataFrame) -> BoolArray:
-    """Return (blocks,): True where a block holds a violation."""
-    homes = household_frame(truth, source="truth")
-    return np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
-
-
-# -----------------------------------------------------------------------------
 
 
 #: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
@@ -456,11 +436,6 @@ def occupancy_linkage(
         Whether only households count that are alone in their block with their key.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    LinkageCurve
-        Expected numbers for every k, over the order of entries with equal scores.
 
     References
     ----------

@@ -10,7 +10,6 @@ from oracles import laws as oracles
 
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.distributions import (
-    TruncatedLaw,
     as_finite,
     convolve,
     sum_approximation,
@@ -132,8 +131,6 @@ def test_tables_are_cut_where_asked():
         assert mass <= cut.error_bound < mass + 1e-12  # and rounding
         assert cut.pmf(4) == law.pmf(4)
     assert as_finite(cut) is cut
-    half = as_finite(TruncatedLaw(law, lower=0))
-    assert half.support()[0] == 0
 
 
 @given(masses, masses, st.integers(-4, 4))

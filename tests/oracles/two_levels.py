@@ -20,6 +20,20 @@ def sum_pmf(rho, m, reach):
     return law
 
 
+def drawn(N_true, x_true, *, m, a, b, releases, seed):
+    """Return releases (y, n, S) given the truth, the siblings' noise a sum of m draws."""
+    rng = np.random.default_rng(seed)
+
+    def noise(rho, shape):
+        x = np.arange(-40, 41)
+        weight = np.exp(-rho * x.astype(float) ** 2)
+        return rng.choice(x, shape, p=weight / weight.sum())
+
+    siblings = noise(a, (releases, m)).sum(axis=1)
+    y, n = x_true + noise(a, releases), N_true + noise(b, releases)
+    return y, n, N_true - x_true + siblings
+
+
 def log_joint(y, n, S, *, m, a, b, p, k, group_log_prior, noise=None):
     """Return {(x, N): log weight}; ``group_log_prior`` maps the group counts tried."""
     out = {}

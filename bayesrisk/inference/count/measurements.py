@@ -228,9 +228,6 @@ class MeasurementTables:
         return pd.DataFrame(rows, columns=columns)
 
 
-# -----------------------------------------------------------------------------
-
-
 SIBLING_NOISE = ("approximate", "exact")
 MAX_SIBLINGS = MAX_TERMS
 # A rate at which no count within 2**52 carries evidence above rounding.

@@ -104,11 +104,6 @@ def bayes_decision(
     noisy_count, rho, prior, known_count, sensitivity, sigma2
         As for :func:`risk_ratio`.
 
-    Returns
-    -------
-    int or ndarray of int64
-        ``known_count`` or ``known_count + 1``.
-
     References
     ----------
     Kazan and Reiter (arXiv:2204.04253), equation (3.5).
@@ -124,9 +119,6 @@ def bayes_decision(
     y = check.count_array(noisy_count, "noisy_count")
     check.broadcast(noisy_count=y, prior=p, known_count=k, **{check.NOISE: precision})
     return (k + ((y - k) >= threshold_offset(precision, p)))[()]
-
-
-# -----------------------------------------------------------------------------
 
 
 _BLOCK = 8192  # elements per pass: three arrays of doubles stay in the first-level cache

@@ -198,9 +198,6 @@ def two_counts_ratio(precision: float, rate: float, ripple: FloatArray, prior: f
     return total / mass
 
 
-# -----------------------------------------------------------------------------
-
-
 # Half the largest count, so that N + y - S + 1 is exact wherever it goes.
 _MAX_GROUP = check.MAX_COUNT // 2
 

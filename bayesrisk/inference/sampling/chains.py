@@ -586,11 +586,6 @@ def diagnose(
     min_ess_per_chain : float, default 100.0
         Smallest bulk and tail ESS accepted, times the number of chains, > 0; as in the reference.
 
-    Returns
-    -------
-    Diagnosis
-        Numbers for each variable and the verdict.
-
     Notes
     -----
     A variable whose draws are all equal has no R-hat: its law may be a point, or nothing ever

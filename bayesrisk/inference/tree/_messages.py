@@ -160,9 +160,6 @@ def _lowest(a: FloatArray) -> float:
     return low
 
 
-# -----------------------------------------------------------------------------
-
-
 DONE = 0
 LONG = 1  # a product of messages is long enough for a transform
 ROOM = 2  # the store is full

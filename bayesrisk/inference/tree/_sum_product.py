@@ -148,9 +148,6 @@ def _minimise(
     return Tilts(tilt, theta, delta, expected)
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Doubles in all messages together; the passage down needs as many again.
 MAX_ENTRIES = 2**27
 _LONGEST_DIRECT = 2**24  # products; beyond, a transform is faster

@@ -166,11 +166,6 @@ def tree_posterior(
     tail : float, default 1e-15
         Posterior mass that may be cut off, in (0, 1e-3].
 
-    Returns
-    -------
-    TreePosterior
-        Mean, spread, mode, quantiles and pmf of every node, with the bound on what was cut off.
-
     Raises
     ------
     ArgumentError
@@ -314,11 +309,6 @@ def target_posteriors(
         sets the scale of the computation, and must allow k and k + 1.
     tail : float, default 1e-12
         Error of a posterior probability that may come from cutting off windows, in (0, 1e-3].
-
-    Returns
-    -------
-    TargetPosteriors
-        Prior, posterior and risk ratio of every target, with the bound on the error.
 
     Examples
     --------

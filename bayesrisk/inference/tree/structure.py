@@ -77,9 +77,6 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
     return pd.concat(pieces, ignore_index=True)
 
 
-# -----------------------------------------------------------------------------
-
-
 _MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
 
 

@@ -184,14 +184,10 @@ def group_evidence(settings: Settings, n: FloatArray, total: FloatArray) -> Floa
 
     ``n`` is the noisy group count minus k, ``total`` the siblings' noisy total.
     """
-    if settings.group_prior is FLAT and not _has_ripple(settings):
+    rippled = (2.0 * settings.block > SMOOTH) & (settings.n_siblings > 1)
+    if settings.group_prior is FLAT and not (settings.exact_noise and rippled.any()):
         return np.asarray(kernels.group_evidence(n, total, settings.group, settings.total))
     return _run_kernel(kernels.table_evidence, settings, settings.shape(n, total), (), n, total)
-
-
-def _has_ripple(settings: Settings) -> bool:
-    rippled = (2.0 * settings.block > SMOOTH) & (settings.n_siblings > 1)
-    return settings.exact_noise and bool(rippled.any())
 
 
 def block_evidence(settings: Settings, d: FloatArray) -> FloatArray:

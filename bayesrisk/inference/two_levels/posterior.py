@@ -151,9 +151,6 @@ def group_pmf(
     return max(window[0], 0) + k, pmf
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class HierarchicalPosterior(Tabular):

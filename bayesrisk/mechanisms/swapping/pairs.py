@@ -426,18 +426,13 @@ def _multisets(member: IntArray, values: IntArray, count: int) -> IntArray:
     The sum of 64-bit mixes of the values does not depend on their order; two different
     multisets meet with a probability of 2**-64.
     """
-    mixed = _mix(values.astype(np.uint64))
-    total = np.zeros(count, dtype=np.uint64)
-    np.add.at(total, member, mixed)  # unsigned sums wrap around, as wanted
-    return total.view(np.int64)
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the SplitMix64 finaliser of each number (Steele, Lea and Flood 2014)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
+    # The SplitMix64 finaliser (Steele, Lea and Flood 2014).
+    x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    total = np.zeros(count, dtype=np.uint64)
+    np.add.at(total, member, x ^ (x >> np.uint64(31)))  # unsigned sums wrap around, as wanted
+    return total.view(np.int64)
 
 
 def _classes(columns: list[IntArray], count: int) -> IntArray:

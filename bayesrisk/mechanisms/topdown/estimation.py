@@ -504,13 +504,6 @@ def _controlled_rows(family: Family, unknowns: int) -> sparse.csr_array:
     return sparse.csr_array(sparse.coo_array((data, (row, column)), shape=shape))
 
 
-def _forced(family: Family) -> IntArray | None:
-    """Return the answer where there is nothing to choose: an only child, or nobody to place."""
-    if family.parent is not None and (family.live.shape[0] == 1 or not family.parent.any()):
-        return np.broadcast_to(family.parent, family.live.shape)
-    return None
-
-
 def _chance(family: Family) -> np.random.Generator:
     """Return random numbers for what the fit leaves open, seeded by the noisy answers alone."""
     digest = hashlib.blake2b(digest_size=16)
@@ -524,9 +517,9 @@ def solve_family(family: Family) -> IntArray:
 
     The fit is rounded over classes of cells that nothing tells apart; these are split afterwards.
     """
-    forced = _forced(family)
-    if forced is not None:
-        return forced
+    if family.parent is not None and (family.live.shape[0] == 1 or not family.parent.any()):
+        # An only child, or nobody to place: there is nothing to choose.
+        return np.broadcast_to(family.parent, family.live.shape)
     if not family.live.any():
         return np.zeros(family.live.shape, dtype=np.int64)
     classes, rng = classes_of(family), _chance(family)

@@ -17,7 +17,7 @@ from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.base import census_level, filled_mapping, positive_parts
+from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
 
 # What the problem of the children of one node consists of.
@@ -184,12 +184,6 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
 
 
 Budget = dict[str, dict[str, Fraction]]
-
-
-def explicit_budget(value: object) -> Budget:
-    """Return a budget by level and table, checked."""
-    parts = filled_mapping(value, "budget").items()
-    return {str(level): positive_parts(part, f"budget[{level!r}]") for level, part in parts}
 
 
 def census_2020_allocation(levels: list[str]) -> Budget:

@@ -24,6 +24,7 @@ from bayesrisk.mechanisms.base import (
     Dial,
     PreparingMechanism,
     Protected,
+    filled_mapping,
     positive,
     positive_parts,
 )
@@ -224,7 +225,13 @@ def build(
     scales = noise_scales(settings)
     truths = _truths(histogram, geoids, names)
     zeros = _observed(workload.schema, settings, truths[-1])
-    unit = _unit_level(settings)
+    # The one level below the top that has invariants, where zeros are public too.
+    lower = [level for level in names[1:] if level in dict(settings.invariants)]
+    if settings.zero_patterns and len(lower) > 1:
+        raise ArgumentError(
+            "invariants must lie at one level below the top when zero_patterns are given, "
+            f"got {', '.join(lower)}"
+        )
     below: ExactSets | None = None
     units: tuple[ExactSets, Zeros, IntArray] | None = None
     levels: list[Level] = []
@@ -246,21 +253,10 @@ def build(
         above = int(truth.parent[-1]) + 1
         if units is not None:
             units = units[0], units[1], truth.parent[units[2]]
-        elif level == unit and settings.zero_patterns:
+        elif level in lower and settings.zero_patterns:
             units = exact, zeros, truth.parent
         below, zeros = exact.sums(truth.parent, above), zeros.above(truth.parent, above)
     return tuple(reversed(levels))
-
-
-def _unit_level(settings: TreeSettings) -> str | None:
-    """Return the one level below the top that has invariants, where zeros are public too."""
-    lower = [level for level in settings.levels[1:] if level in dict(settings.invariants)]
-    if settings.zero_patterns and len(lower) > 1:
-        raise ArgumentError(
-            "invariants must lie at one level below the top when zero_patterns are given, "
-            f"got {', '.join(lower)}"
-        )
-    return lower[0] if lower else None
 
 
 # The tree solved from the top down, for every draw.
@@ -513,7 +509,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         if budget is not None and not rho is level_shares is query_shares is None:
             raise ArgumentError("budget must be given alone, without rho and shares")
         self._rho = None if rho is None else positive(rho, "rho")
-        self._budget = None if budget is None else strategy.explicit_budget(budget)
+        self._budget = None
+        if budget is not None:
+            parts = filled_mapping(budget, "budget").items()
+            self._budget = {str(n): positive_parts(part, f"budget[{n!r}]") for n, part in parts}
         self._level_shares, self._query_shares = (
             None if value is None else positive_parts(value, name)
             for value, name in ((level_shares, "level_shares"), (query_shares, "query_shares"))
@@ -617,15 +616,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
-        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho).
-
-        Examples
-        --------
-        >>> from bayesrisk.tables import Workload
-        >>> noise = TopDown().measurement_noise(Workload.named("pl94", levels=["county", "block"]))
-        >>> print(round(float(noise["block", "detailed"].scale), 4))
-        10.0928
-        """
+        """Return the law of the noise of every measured table: sigma2 = Delta**2 / (2 rho)."""
         scales = noise_scales(self._settings(workload))
         return {key: NoiseSpec("discrete-gaussian", scale) for key, scale in scales.items()}
 

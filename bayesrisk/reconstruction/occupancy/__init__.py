@@ -4,7 +4,9 @@ from bayesrisk.reconstruction.occupancy.detection import (
     OCCUPANCY_STATUS,
     OccupancyAttack,
     OccupancyDetection,
+    OccupancyVariability,
     detect_occupancy,
+    occupancy_variability,
 )
 from bayesrisk.reconstruction.occupancy.solutions import (
     OccupancyReconstruction,
@@ -14,10 +16,6 @@ from bayesrisk.reconstruction.occupancy.statistics import (
     HouseholdLaw,
     OccupancyStatistics,
     occupancy_statistics,
-)
-from bayesrisk.reconstruction.occupancy.variability import (
-    OccupancyVariability,
-    occupancy_variability,
 )
 
 __all__ = [

@@ -174,11 +174,6 @@ def reconstruct_occupancy(
     time_limit : float, optional
         Seconds for each block; none by default.
 
-    Returns
-    -------
-    OccupancyReconstruction
-        Households of every solution.
-
     Notes
     -----
     Households of 7 people or more count as 7, children of 6 or more as 6.  Without errors, and

@@ -269,11 +269,6 @@ def occupancy_statistics(
     known_rule : bool, default True
         Whether the rule by which counts are withheld is known and used.
 
-    Returns
-    -------
-    OccupancyStatistics
-        One row for each block.
-
     References
     ----------
     Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.

@@ -185,9 +185,6 @@ def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> Target
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 #: Share of the other people of the place whose records an adversary of this name knows.
 ADVERSARIES = {"outsider": 0.0, "linker": 0.0, "insider": 0.5, "knows-all-but-one": 1.0}
 
@@ -434,10 +431,15 @@ class PlaceLaws:
 
     def beliefs(self, target: AuditTarget) -> TargetBeliefs:
         """Return the beliefs about a target."""
-        rest = self._rest(target)
-        start, shares = self._before(target, rest)
+        rest, question = self._rest(target), target.question
+        # The belief before the release, and the shares of all values in every class.
+        key = target.others.tobytes(), question.possible.tobytes(), question.value.tobytes()
+        if key not in self._asked:
+            shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
+            self._asked[key] = prior_belief(rest.prior, question), shares
+        start, shares = self._asked[key]
         if not rest.law.decided:
-            nothing = TargetBelief.exact(np.zeros(target.question.values))
+            nothing = TargetBelief.exact(np.zeros(question.values))
             return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
         posterior = posterior_belief(rest.law, self._position, shares)
         without = start
@@ -456,9 +458,12 @@ class PlaceLaws:
             elsewhere = start
             if not target.all_others:
                 elsewhere = belief_without_record(
-                    rest.law, self._position, shares, rest.prior, target.question
+                    rest.law, self._position, shares, rest.prior, question
                 )
-            posterior = _mixed(moved, elsewhere, posterior)
+            posterior = TargetBelief(
+                moved * elsewhere.probability + (1.0 - moved) * posterior.probability,
+                moved * elsewhere.error + (1.0 - moved) * posterior.error,  # of the same draws
+            )
         return TargetBeliefs(target.row, start, without, posterior, rest.law.engine, status)
 
     def _rest(self, target: AuditTarget) -> _Rest:
@@ -473,16 +478,6 @@ class PlaceLaws:
             of_others = prior if target.all_others else prior_of_others(prior)
             self._laws[key] = _Rest(prior, of_others, system, self._found(system, 0))
         return self._laws[key]
-
-    def _before(self, target: AuditTarget, rest: _Rest) -> tuple[TargetBelief, FloatArray]:
-        """Return the belief before the release, and the shares of all values in every class."""
-        question = target.question
-        key = target.others.tobytes(), question.possible.tobytes(), question.value.tobytes()
-        if key not in self._asked:
-            cells = rest.prior.shares_of_cells
-            shares = question.shares(rest.system.classes, cells)
-            self._asked[key] = prior_belief(rest.prior, question), shares
-        return self._asked[key]
 
     def _without(
         self, target: AuditTarget, rest: _Rest, shares: FloatArray
@@ -528,14 +523,6 @@ class PlaceLaws:
         if tried and law.engine != "exact":
             self._failures, self._beyond = self._failures + 1, max(self._beyond, known)
         return law
-
-
-def _mixed(moved: float, elsewhere: TargetBelief, here: TargetBelief) -> TargetBelief:
-    """Mix beliefs about a record that is counted elsewhere, and about one that is counted here."""
-    return TargetBelief(
-        moved * elsewhere.probability + (1.0 - moved) * here.probability,
-        moved * elsewhere.error + (1.0 - moved) * here.error,  # of the same draws
-    )
 
 
 def known_others(

@@ -231,9 +231,6 @@ def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArra
     return np.where(found > _ROUNDING, found, 0.0)
 
 
-# -----------------------------------------------------------------------------
-
-
 POSTERIOR = "posterior"
 #: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
 METHODS = (POSTERIOR, "reconstruction", "majority", "claims", "occupancy")
@@ -309,22 +306,20 @@ def inference_methods(
     def all_again(row: int) -> list[Reading]:
         return readings(release_without(row), errors)
 
-    def read_again(number: int, row: int) -> Reading:
-        return all_again(row)[number]
-
-    def as_true(method: str, row: int) -> Reading:
-        return Reading(method, release_without(row))
-
     for method in methods:
         if method == "occupancy":
             check_occupancy(release.tables.workload, "methods")
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
-                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
+                yield InferenceMethod(
+                    reading, lambda row, n=number: all_again(row)[n], infer, number
+                )
         else:
-            again = functools.partial(as_true, method)
             yield InferenceMethod(
-                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+                Reading(method, release),
+                lambda row, method=method: Reading(method, release_without(row)),
+                functools.partial(infer_by_attack, method),
+                0,
             )
 
 
@@ -386,15 +381,15 @@ class _Attacks:
         off = np.sort(off)
         key = without, off.tobytes()
         if key not in self._made:
-            read = self._place.release if without is None else self._place.counterfactual(without)
-            self._made[key] = self._make(read.release, off)
+            place = self._place
+            read = place.release if without is None else place.counterfactual(without)
+            if self._method == "majority":
+                around = _around(read.release, place.code, off)
+                self._made[key] = MajorityAttack(around, place.prior)
+            else:
+                tables = tables_of(read.release.tables, place.level, place.code, off)
+                self._made[key] = _ON_TABLES[self._method](tables)
         return self._made[key]
-
-    def _make(self, release: Release, off: IntArray) -> TableAttack:
-        place = self._place
-        if self._method == "majority":
-            return MajorityAttack(_around(release, place.code, off), place.prior)
-        return _ON_TABLES[self._method](tables_of(release.tables, place.level, place.code, off))
 
 
 def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:

@@ -144,7 +144,14 @@ def audit_checks(
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     alpha = (1.0 - level) / _LEVELS
-    _check_published(question, specs)
+    if (question is None) != (specs is None):
+        there, other = ("specs", "question") if question is None else ("question", "specs")
+        raise ArgumentError(f"{other} must be given where {there} is")
+    if question is not None and specs is not None:
+        check.instance(question, AuditQuestion, "question")
+        for name, spec in check.mapping(specs, "specs").items():
+            check.text(name, "name of a protection in specs")
+            check.instance(spec, MechanismSpec, f"specs[{name!r}]")
     texts = (*KEYS, "target", "statement", "status", "place")
     numbers = (*THREE, "without_error", "posterior_error", "correct", "release")
     whole = whole_columns(statements, "statements", texts, numbers)
@@ -180,20 +187,6 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
                 f"statements: column {name!r} must be in [0, 1] where the status is "
                 f"{row['status']}, got {row[name]:g} for {shown(about)}"
             )
-
-
-def _check_published(
-    question: AuditQuestion | None, specs: Mapping[str, MechanismSpec] | None
-) -> None:
-    """Check what is said of the protections: both arguments, or none."""
-    if (question is None) != (specs is None):
-        there, other = ("specs", "question") if question is None else ("question", "specs")
-        raise ArgumentError(f"{other} must be given where {there} is")
-    if question is not None and specs is not None:
-        check.instance(question, AuditQuestion, "question")
-        for name, spec in check.mapping(specs, "specs").items():
-            check.text(name, "name of a protection in specs")
-            check.instance(spec, MechanismSpec, f"specs[{name!r}]")
 
 
 def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
@@ -329,21 +322,6 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     noise the same noise with larger scales, where it is that of the first and more; from a table
     whose cells are protected one by one that table.  From counts some of which are withheld nothing
     can be made: what is withheld depends on all of them.
-
-    Parameters
-    ----------
-    specs : mapping of str to MechanismSpec
-        How each protection protects, by its name.
-    workload : Workload
-        Published tables.
-
-    Examples
-    --------
-    >>> from bayesrisk.mechanisms import make_mechanism
-    >>> specs = {"rounded": make_mechanism("rounding", base=3, method="random").spec,
-    ...          "none": make_mechanism("identity").spec}
-    >>> constructions(specs, Workload.named("sf1-block"))
-    [('none', 'rounded')]
     """
     found = []
     for clear, faint in itertools.permutations(specs, 2):

@@ -461,40 +461,24 @@ def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, 
     low, high = sample.interval(twice, None, confidence)
     line |= {"doubled": people * float(twice.mean()), "tenfold": people * float(ten.mean())}
     line |= {"doubled_lower": people * max(low, 0.0), "doubled_upper": people * min(high, 1.0)}
-    line |= {name: people * value for name, value in _certainties(rows).items()}
-    sorted_ = np.sort(ratio[~np.isnan(ratio)])
-    for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs
-        index = int(np.ceil(quantile * sorted_.size)) - 1
-        value = float(sorted_[index]) if sorted_.size else np.nan
-        line[f"ratio_{round(100 * quantile)}"] = value
-    return line | _scores(rows, sample, confidence)
-
-
-def _certainties(rows: pd.DataFrame) -> dict[str, float]:
-    """Return the shares of people about whom something is certain, proved, and false."""
     certain = rows["certain_posterior"].to_numpy(np.bool_)
     # Under noise everything is possible, however close to 1 a calculated probability may come.
     law = (rows["attack"] == _LIKELIHOOD) & (rows["status"] == "calculated")
     proof = (rows["status"] == "proved") | (law & (rows["randomised"] == 0.0))
     proved = certain & proof.to_numpy(np.bool_)
     own = proved & ~rows["certain_without"].to_numpy(np.bool_)
-    return {
-        "certain": float(certain.mean()),
-        "proved": float(proved.mean()),
-        "proved_own": float(own.mean()),
-        "false": float(rows["false"].mean()),
-    }
-
-
-def _scores(rows: pd.DataFrame, sample: Sample, confidence: float) -> dict[str, object]:
-    """Return the mean logarithm of the belief in what is true, with its interval."""
+    shares = {"certain": certain, "proved": proved, "proved_own": own, "false": rows["false"]}
+    line |= {name: people * float(share.mean()) for name, share in shares.items()}
+    sorted_ = np.sort(ratio[~np.isnan(ratio)])
+    for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs
+        index = int(np.ceil(quantile * sorted_.size)) - 1
+        value = float(sorted_[index]) if sorted_.size else np.nan
+        line[f"ratio_{round(100 * quantile)}"] = value
     _, (score,) = matrices(rows.assign(score=log_score(rows)), "score")
-    mean = float(score.mean())
-    low, high = mean, mean
+    low = high = mean = float(score.mean())
     if np.isfinite(mean):
         low, high = sample.interval(score, None, confidence, bound=np.inf)
-    names = ("log_score", "log_score_lower", "log_score_upper")
-    return dict(zip(names, (mean, low, min(high, 0.0)), strict=True))
+    return line | {"log_score": mean, "log_score_lower": low, "log_score_upper": min(high, 0.0)}
 
 
 def place_numbers(places: pd.Series) -> IntArray:

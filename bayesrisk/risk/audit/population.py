@@ -150,9 +150,6 @@ class AuditQuestion:
         return TargetQuestion(possible, self.value_of_cell, len(self.values))
 
 
-# -----------------------------------------------------------------------------
-
-
 _FLOOR = 1e-3  # statements that nobody believes, ever, are left out unless they are true
 _Z = 1.959963984540054
 _MORE = 1.0  # records that the composition has more, in equal parts: nobody is impossible

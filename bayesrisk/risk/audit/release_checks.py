@@ -117,7 +117,9 @@ def law_checks(
         found = {"value": wrong / cells, "bound": 0.0}
         power, unit = 1.0 - 0.1 ** (1.0 / cells), "share of counts that cannot be"
         if isinstance(law, NoiseSpec):
-            found = {"value": _mean(rows, law) / _stated_mean(law), "bound": 1.0}
+            scale = float(law.scale)
+            stated = float(law.to_law().var()) if _power(law) == 2 else 1.0 / math.sinh(1.0 / scale)
+            found = {"value": _mean(rows, law) / stated, "bound": 1.0}
             power, unit = _least_ratio(law, cells, alpha / p.size), "times the stated variance"
         yield {
             "check": "law", "protection": name, "against": table,
@@ -149,12 +151,6 @@ def _power(law: NoiseSpec) -> int:
 def _mean(rows: pd.DataFrame, law: NoiseSpec) -> float:
     t = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law)
     return float(np.average(t, weights=rows["cells"]))
-
-
-def _stated_mean(law: NoiseSpec) -> float:
-    if _power(law) == 2:
-        return float(law.to_law().var())
-    return 1.0 / math.sinh(1.0 / float(law.scale))
 
 
 def _scale_p(rows: pd.DataFrame, law: NoiseSpec) -> float:

@@ -235,9 +235,6 @@ def _part(
     return found
 
 
-# -----------------------------------------------------------------------------
-
-
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
 _TRIES = 4  # times the targets that are asked for, until nobody else lives in a small place
 SPOTS = [
@@ -298,7 +295,10 @@ def spot_comparisons(
         small = False
         asked = list(zip(*population._asked(place, np.array([row])), strict=True))
         asked = [(name, one) for name, one in asked if (target, name) in by]
-        for _, alike in itertools.groupby(asked, _known_others):
+        # Adversaries who know the same records of others are asked together.
+        for _, alike in itertools.groupby(
+            asked, lambda a: (a[1].others.tobytes(), a[1].all_others)
+        ):
             names, ones = zip(*alike, strict=True)
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
                 rows, small = by[target, name], True
@@ -314,11 +314,6 @@ def spot_comparisons(
         if done == targets:
             break
     return pd.concat([NO_SPOTS, *frames], ignore_index=True)
-
-
-def _known_others(asked: tuple[str, AuditTarget]) -> tuple[bytes, bool]:
-    """Return the known records of others, and whether these are all of them."""
-    return asked[1].others.tobytes(), asked[1].all_others
 
 
 def _order(said: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:

@@ -189,11 +189,6 @@ def unknown_others_law(
     return EvidenceLaw(listed.term(), _together(known))
 
 
-def _normalised(law: LogTable | None) -> FloatArray:
-    weights = np.ones(1) if law is None else np.exp(law.log_pmf - law.log_pmf.max())
-    return np.asarray(weights / weights.sum())
-
-
 class _Listing:
     """All releases of nested levels: forward sums over the counts of others, level by level."""
 
@@ -208,7 +203,8 @@ class _Listing:
     ) -> None:
         self.there = there
         #: Law of what each level adds, and of what all levels so far add, both from 0.
-        self.added = [_normalised(law) for law in others]
+        weights = [np.ones(1) if t is None else np.exp(t.log_pmf - t.log_pmf.max()) for t in others]
+        self.added = [np.asarray(w / w.sum()) for w in weights]
         starts = np.cumsum([0 if law is None else law.start for law in others])
         self.releases: list[IntArray] = []
         self.noise: list[DiscreteGaussian] = []
@@ -281,9 +277,6 @@ class _Listing:
         for i in range(states):
             step[i, i : i + added.size] = added
         return step
-
-
-# -----------------------------------------------------------------------------
 
 
 @displayed

@@ -80,9 +80,6 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True)
 class BlockRisk(Tabular):
@@ -208,11 +205,6 @@ def block_risk(
         As for :func:`posterior_probability`.
     scenario_name : str, default "characteristics"
         What the adversary wants to know; see :meth:`Scenario.named`.
-
-    Returns
-    -------
-    BlockRisk
-        Arrays of the broadcast shape.
 
     Examples
     --------

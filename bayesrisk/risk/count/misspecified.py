@@ -410,17 +410,12 @@ def compare_postprocessing(
     known_count: ArrayLike = 0,
     sibling_noise: str = "approximate",
 ) -> PostprocessingComparison:
-    """Compare the average risk before and after post-processing, under the same knowledge of N.
+    """Return the average risk before and after post-processing, under the same knowledge of N.
 
     Parameters
     ----------
     group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
         As for :func:`postprocessed_marginal_posterior`.
-
-    Returns
-    -------
-    PostprocessingComparison
-        Arrays of the broadcast shape.
 
     References
     ----------

@@ -134,14 +134,6 @@ def _averaged(term: _Term, prior: FloatArray) -> FloatArray:
     return np.minimum(ratios, 1.0 / prior)
 
 
-def ratio_without(precision: FloatArray, prior: float) -> float:
-    """Return the average ratio of one set of levels if the target is not there."""
-    if precision.max() >= _CERTAIN:
-        return 0.0
-    values, weights = _evidence(precision)
-    return float(_averaged((-values, weights), np.array([prior]))[0])
-
-
 def excess_ratio(rho: float, prior: float, levels: int) -> float:
     """Return the marginal risk ratio of levels of one rho less 1; see ``marginal_excess``."""
     if levels == 1 or levels * rho < SMOOTH:
@@ -557,8 +549,10 @@ def risk_distribution(
         if given == "target":
             noise = DiscreteGaussian(0.5 / levels)
             mean = float(multilevel_marginal_posterior(noise=noise, prior=p).ratio)
-        elif given == "other":
-            mean = ratio_without(levels, p)
+        elif given == "other":  # the evidence has the law of minus that with the target
+            values, weights = _evidence(np.minimum(levels, _CERTAIN))
+            certain = levels.max() >= _CERTAIN
+            mean = 0.0 if certain else float(_averaged((-values, weights), np.array([p]))[0])
         return RiskDistribution(p, given, mean, cut, laws)
     truth = _truth(true_others, tables)
     laws = tuple(

@@ -36,20 +36,18 @@ from bayesrisk.risk.linkage.agreement import (
     COUNTS,
     LEFT_OUT,
     MODAL,
+    PANELS,
     PROPORTIONAL,
+    SIZE_CLASSES,
     PanelSums,
     Rates,
     Sources,
+    describe_truth,
     guesses_of,
     left_out,
     left_out_sums,
-    with_guessers,
-)
-from bayesrisk.risk.linkage.without_record import (
-    PANELS,
-    SIZE_CLASSES,
-    describe_truth,
     size_class,
+    with_guessers,
 )
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.records import CENRACE
@@ -196,7 +194,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Link records to attackers' files, confirm the links, and let guessers do the same.
+    """Return links of records to attackers' files, which are confirmed, and those of guessers.
 
     Parameters
     ----------
@@ -211,11 +209,6 @@ def reidentify(
         Blocks of proved zero solution variability.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    Reidentification
-        Counts by kind of target, for every source and both guessers.
 
     Examples
     --------
@@ -582,7 +575,7 @@ def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
 def majority_inference(
     releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
 ) -> MajorityInference:
-    """Infer everybody's race and ethnicity from the majority of the block, for several releases.
+    """Return everybody's race and ethnicity by the majority of the block, for several releases.
 
     Parameters
     ----------
@@ -591,11 +584,6 @@ def majority_inference(
         ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
     truth : pandas.DataFrame
         True counts in the same form.
-
-    Returns
-    -------
-    MajorityInference
-        Precision of the inference for every block with people, and for every release.
 
     Examples
     --------

@@ -166,20 +166,17 @@ class _Work:
         frames = []
         for row in rows.tolist():
             try:
-                frame = self._one(row).to_frame()
+                question = self.near.ask(row)
+                if self.shared.laws(question) is None:
+                    target = target_rows(self.data, {self.unit: row})
+                    others = (hypothesis(self.data, target, a) for a in self.question.alternatives)
+                    question = replace(question, datasets=(self.data, *others))
+                frame = self.shared.risks([question], truth=self.truth)[0].to_frame()
             except ArgumentError as error:
                 raise type(error)(f"target {row} of {self.unit}: {error}") from error
             frame.insert(0, "target", row)
             frames.append(frame)
         return number, pd.concat(frames, ignore_index=True)
-
-    def _one(self, row: int) -> MechanismRisk:
-        question = self.near.ask(row)
-        if self.shared.laws(question) is None:
-            target = target_rows(self.data, {self.unit: row})
-            others = (hypothesis(self.data, target, a) for a in self.question.alternatives)
-            question = replace(question, datasets=(self.data, *others))
-        return self.shared.risks([question], truth=self.truth)[0]
 
 
 class _Surroundings:
@@ -290,9 +287,7 @@ def compare_mechanisms(
     import pandas as pd  # slow to import
 
     for name, value in (("mechanisms", mechanisms), ("targets", targets)):
-        if not isinstance(value, Mapping):
-            raise ArgumentTypeError(f"{name} must map names to {name}, got {shown(value)}")
-        if not value:
+        if not check.mapping(value, name):
             raise ArgumentError(f"{name} must have at least one, got none")
     details = read_options(options)
     seed = int(generator(rng).integers(2**63))
@@ -408,18 +403,13 @@ def postprocessing_effect(
     question : MechanismQuestion
         What is published, the published cells that the adversary reads, the other hypotheses and
         the beliefs.
-    draws, rng : int, Generator or int
+    draws, rng
         As for :func:`mechanism_risk`.
     measurements : Workload, optional
         Definitions of the measured tables, where they are not those published.
     options : MechanismOptions, optional
         Method for the published cells, confidence and other details; by default the utility is
         measured over two releases only.
-
-    Returns
-    -------
-    PostprocessingEffect
-        Both averages, and their difference.
 
     Examples
     --------

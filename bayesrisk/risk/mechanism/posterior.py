@@ -156,21 +156,6 @@ def _estimates(
     return float(lower), float(upper)
 
 
-def _jackknife(
-    codes: IntArray, prior: FloatArray, truth: int, smoothing: float, n_values: int
-) -> FloatArray:
-    """Return the standard errors of the lower estimate, the upper one and their middle."""
-    group = np.arange(codes.shape[1]) % _GROUPS
-    without = np.array(
-        [
-            _estimates(codes[:, group != g], prior, truth, smoothing, n_values)
-            for g in range(_GROUPS)
-        ]
-    )
-    all_three = np.column_stack([without, without.mean(axis=1)])
-    return np.asarray(np.sqrt((_GROUPS - 1.0) * all_three.var(axis=0)))
-
-
 def _decisions(
     likelihood: SimulatedLikelihood, prior: FloatArray, truth: int, quantile: float
 ) -> tuple[float, float, float, float]:
@@ -271,11 +256,6 @@ def simulated_marginal_posterior(
     confidence : float, default 0.95
         Of the intervals, in (0, 1).
 
-    Returns
-    -------
-    AverageRisk
-        Average posterior, its ratio to the prior, and how often the adversary decides rightly.
-
     Notes
     -----
     The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
@@ -307,9 +287,13 @@ def simulated_marginal_posterior(
             f"likelihood must have at least {2 * _GROUPS} draws, got {likelihood.draws}"
         )
     p = float(prior[truth])
-    setting = (likelihood.codes, prior, truth, likelihood.smoothing, len(likelihood.values))
-    low, high = _estimates(*setting)
-    low_error, high_error, error = _jackknife(*setting)
+    codes, setting = likelihood.codes, (prior, truth, likelihood.smoothing, len(likelihood.values))
+    low, high = _estimates(codes, *setting)
+    # Standard errors of the lower estimate, the upper one and their middle, by the jackknife.
+    group = np.arange(codes.shape[1]) % _GROUPS
+    without = np.array([_estimates(codes[:, group != g], *setting) for g in range(_GROUPS)])
+    three = np.column_stack([without, without.mean(axis=1)])
+    low_error, high_error, error = np.sqrt((_GROUPS - 1.0) * three.var(axis=0))
     t = float(special.stdtrit(_GROUPS - 1, 0.5 + 0.5 * level))
     middle = 0.5 * (low + high)
     ends = min(low - t * low_error, middle), max(high + t * high_error, middle)
@@ -500,9 +484,6 @@ def _joints(
             yield chosen, np.exp(joint - joint.max(axis=0))
 
 
-# -----------------------------------------------------------------------------
-
-
 @displayed
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MechanismRisk(AverageRisk):
@@ -634,36 +615,20 @@ class Assessment:
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
         known: list[AverageRisk | None] = []
+        drawn = {"draws": self.draws, "rng": sampling, "confidence": self.options.confidence}
         for question in questions:
             laws = self.laws(question)
-            known.append(
-                None
-                if laws is None
-                else exact_average(
-                    laws,
-                    question.prior,
-                    draws=self.draws,
-                    rng=sampling,
-                    confidence=self.options.confidence,
-                )
-            )
+            known.append(None if laws is None else exact_average(laws, question.prior, **drawn))
         unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
         others = iter(self._simulated(unknown, simulating, truth))
         found = []
         for question, exact in zip(questions, known, strict=True):
             average, likelihood = next(others) if exact is None else (exact, None)
             numbers = {**vars(average), "smoothing": self.options.smoothing, "seed": self.seed}
-            found.append(
-                MechanismRisk(
-                    **numbers,
-                    spec=self.spec,
-                    cells=question.cells,
-                    true_counts=question.counts,
-                    prior_pmf=question.prior,
-                    utility=self.utility,
-                    likelihood=likelihood,
-                )
-            )
+            asked = {"cells": question.cells, "true_counts": question.counts}
+            asked |= {"prior_pmf": question.prior, "likelihood": likelihood}
+            risk = MechanismRisk(**numbers, **asked, spec=self.spec, utility=self.utility)
+            found.append(risk)
         return found
 
     def _simulated(
@@ -750,11 +715,6 @@ def mechanism_risk(
         Source of randomness; results do not depend on the executor.
     options : MechanismOptions, optional
         Method, confidence and other details.
-
-    Returns
-    -------
-    MechanismRisk
-        Prior, posterior, ratio and right decisions, with errors, and the utility.
 
     Notes
     -----

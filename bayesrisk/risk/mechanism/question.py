@@ -163,9 +163,8 @@ class MechanismOptions:
 
 def read_options(options: MechanismOptions | None) -> MechanismOptions:
     """Return options that were given, or the usual ones."""
-    if options is None:
-        return MechanismOptions()
-    return check.instance(options, MechanismOptions, "options")
+    given = MechanismOptions() if options is None else options
+    return check.instance(given, MechanismOptions, "options")
 
 
 # -----------------------------------------------------------------------------
@@ -375,20 +374,18 @@ def _cells(
         if len(entry) == 2:
             where = np.argwhere((counts != counts[0]).any(axis=0))
         else:
-            code = entry[3] if len(entry) == 4 else _own_code(workload, own, entry)
-            where = np.array([[int(np.searchsorted(codes, code)), names.index(entry[2])]])
+            code = np.array(entry[3:])
+            if not code.size:
+                code = np.unique(workload.schema.geography.ancestors(own, entry[0]))
+                if code.size != 1:
+                    raise ArgumentError(
+                        f"{entry!r} must name a geoid: the target is in {code.size} places of that "
+                        "level"
+                    )
+            where = np.array([[int(np.searchsorted(codes, code[0])), names.index(entry[2])]])
         for row, column in where.tolist():
             found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
     return found
-
-
-def _own_code(workload: Workload, own: TextArray, entry: tuple[str, ...]) -> str:
-    codes = np.unique(workload.schema.geography.ancestors(own, entry[0]))
-    if codes.size != 1:
-        raise ArgumentError(
-            f"{entry!r} must name a geoid: the target is in {codes.size} places of that level"
-        )
-    return str(codes[0])
 
 
 def _tabulated(
@@ -489,18 +486,16 @@ class TruthDraws:
             return counts_of(self.drawing.fixed.tables, cells)
         key = _position(rng)
         if key not in self._kept:
-            self._kept[key] = self._part(self.drawing.draw(rng).tables)
+            tables = self.drawing.draw(rng).tables
+            workload = tables.workload
+            part = Workload(workload.schema, {k: workload.tables[k] for k in self._keys})
+            self._kept[key] = PublishedTables(
+                part,
+                {level: tables.geoids[level] for level in part.levels},
+                {k: tables.counts[k] for k in self._keys},
+                {k: tables.suppressed[k] for k in self._keys if k in tables.suppressed},
+            )
         return counts_of(self._kept[key], cells)
-
-    def _part(self, tables: PublishedTables) -> PublishedTables:
-        workload = tables.workload
-        part = Workload(workload.schema, {key: workload.tables[key] for key in self._keys})
-        return PublishedTables(
-            part,
-            {level: tables.geoids[level] for level in part.levels},
-            {key: tables.counts[key] for key in self._keys},
-            {key: tables.suppressed[key] for key in self._keys if key in tables.suppressed},
-        )
 
 
 class ReleaseSimulation:

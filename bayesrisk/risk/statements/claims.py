@@ -145,9 +145,6 @@ def _refuse(frame: pd.DataFrame, name: str, bad: NDArray[np.bool_], what: str) -
         )
 
 
-# -----------------------------------------------------------------------------
-
-
 def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
     """Return the records that claims can be about, with their places."""
     check.instance(found, Claims, "found")

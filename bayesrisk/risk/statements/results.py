@@ -463,9 +463,6 @@ def stated_by_occupancy(
     )
 
 
-# -----------------------------------------------------------------------------
-
-
 _KINDS: Mapping[type, Callable[..., AttackStatements]] = {
     Reconstruction: stated_by_reconstruction,
     Claims: stated_by_claims,

@@ -41,8 +41,7 @@ from bayesrisk.risk.intervals import (
     clustered_interval,
     moment_intervals,
 )
-from bayesrisk.risk.linkage.agreement import WITHOUT
-from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, size_class
+from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
 from bayesrisk.risk.statements.claims import (
     COLUMNS,
     OPEN,
@@ -451,12 +450,7 @@ class Statements(Tabular):
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a copy of the rows.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
+        """Return a copy of the rows."""
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:

@@ -1,6 +1,9 @@
 """Risk from releases of two levels, before they are drawn: averages over releases, given the truth.
 
-The truth enters here and only here: the block count, k or k + 1, and the group count.
+The truth enters here and only here: the block count, k or k + 1, and the group count.  The decision
+depends on the block's release through a threshold, which is a function of the other two releases
+(n, S).  So a probability of decisions is a sum over (n, S) of tails of the block's noise.  Noise is
+cut where each side weighs less than ``exp(-_REACH)``.
 """
 
 from __future__ import annotations
@@ -14,8 +17,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk._random import generator
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
@@ -28,19 +29,10 @@ from bayesrisk.inference.two_levels.model import Settings
 from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 from bayesrisk.risk.count.averages import marginal_ratio
 
-# -----------------------------------------------------------------------------
-# Averages over the releases of two levels, given the truth: sums over a bounded grid, or draws.
-#
-# The decision depends on the block's release through a threshold, which is a function of the other
-# two releases (n, S).  So a probability of decisions is a sum over (n, S) of tails of the block's
-# noise.  Noise is cut where each side weighs less than ``exp(-_REACH)``.
-
-
 _REACH = 38.0
 #: Bound on the probability of the releases left out: three laws, two sides each.
 TRUNCATION = float(6.0 * np.exp(-_REACH))
 MAX_CELLS = 2**24
-_CHUNK = 2**16
 _TABLE = 2**20
 
 
@@ -59,8 +51,8 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
     reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
     if not reach < MAX_CELLS:
         raise ArgumentError(
-            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values "
-            f"(use method='monte-carlo'), got {reach:g}"
+            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values, "
+            f"got {reach:g}"
         )
     x = np.arange(-int(reach), int(reach) + 1)
     log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2
@@ -138,7 +130,7 @@ def check_size(grid: Grid) -> None:
     if cells > MAX_CELLS:
         raise ArgumentError(
             f"rho_block, rho_group and n_siblings must leave at most {MAX_CELLS} releases to "
-            f"enumerate (use method='monte-carlo'), got {cells}"
+            f"enumerate, got {cells}"
         )
 
 
@@ -240,70 +232,12 @@ def _average_published(
     return value
 
 
-def draw(
-    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Yield releases relative to k, drawn given the truth, in chunks."""
-    a, b, m = settings.block.item(), settings.group.item(), settings.n_siblings.item()
-    summed = _sibling_ripple(settings).size > 1
-    chunk = max(_CHUNK // m, 1) if summed else _CHUNK
-    for start in range(0, releases, chunk):
-        size = min(chunk, releases - start)
-        d = np.zeros(size)
-        n, total = np.zeros(size), np.zeros(size)
-        if a > 0.0:
-            law = DiscreteGaussian(0.5 / a)
-            d = truth.target + np.asarray(law.rvs(size, rng), dtype=float)
-            noise = np.asarray(law.rvs((size, m), rng)).sum(axis=1) if summed else None
-            if noise is None:  # the sum is one discrete Gaussian to double precision
-                noise = np.asarray(DiscreteGaussian(0.5 * m / a).rvs(size, rng))
-            total = (truth.group - truth.target) + noise.astype(float)
-        if b > 0.0:
-            n = truth.group + np.asarray(DiscreteGaussian(0.5 / b).rvs(size, rng), dtype=float)
-        yield d, n, total
-
-
-def simulate(
-    settings: model.Settings, truth: Truth, releases: int, rng: np.random.Generator, ties: str
-) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard errors of: correct, gained, lost, posterior of the truth."""
-    low, high = block_thresholds(settings)
-    if ties == "as-published":
-        high = low
-    sums, squares = np.zeros(4), np.zeros(4)
-    for d, n, total in draw(settings, truth, releases, rng):
-        posterior = model.target_probability(settings, d, n, total)
-        correct = model.decides(posterior, ties)
-        without = 0.5 * ((d >= low).astype(float) + (d >= high))
-        if not truth.target:
-            correct, without = 1.0 - correct, 1.0 - without
-        values = np.stack(
-            [
-                correct,
-                np.maximum(correct - without, 0.0),
-                np.maximum(without - correct, 0.0),
-                posterior if truth.target else 1.0 - posterior,
-            ]
-        )
-        sums += values.sum(axis=1)
-        squares += (values**2).sum(axis=1)
-    mean = sums / releases
-    variance = np.maximum(squares / releases - mean**2, 0.0) * releases / max(releases - 1, 1)
-    # An event never seen, or always, still has an error: one release is added to each side.
-    event = (sums[:3] + 1.0) / (releases + 2.0)
-    variance[:3] = np.where(variance[:3] == 0.0, event * (1.0 - event), variance[:3])
-    return mean, np.sqrt(variance / releases)
-
-
 # -----------------------------------------------------------------------------
-# Arguments of the averages over two levels, checked; and the answers that are drawn.
+# Arguments of the averages over two levels, checked; and the answers.
 
 
 #: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
 MAX_GROUP = 2**51
-_METHODS = ("exact", "monte-carlo")
-#: How the releases are averaged over: the method, how many are drawn, and from which generator.
-Draws = tuple[str, int | None, int | np.random.Generator | None]
 
 
 @dataclass(frozen=True)
@@ -313,9 +247,6 @@ class Question:
     arrays: dict[str, Any]
     model: model.Settings
     shape: tuple[int, ...]
-    method: str
-    releases: int
-    rng: list[np.random.Generator] | None  # one for each value: none depends on the others
     ties: str
     provenance: dict[str, Any]
 
@@ -349,12 +280,11 @@ def read_question(
     group_count: ArrayLike,
     block_count: ArrayLike | None = None,
     *,
-    draws: Draws,
     ties: str = model.TIES[0],
 ) -> Question:
-    """Return checked arguments."""
-    method, releases, rng = draws
+    """Return checked arguments; warn of conditionals that describe no posterior."""
     two_levels = known.checked
+    model.warn_if_published(two_levels, stacklevel=4)
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
     group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
@@ -376,23 +306,11 @@ def read_question(
     shape = check.broadcast(**arrays)
     full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
     check_truth(two_levels, full, "group_count")
-    check.choice(method, "method", _METHODS)
     check.choice(ties, "ties", model.TIES)
-    drawn = method == "monte-carlo"
-    if drawn and (releases is None or rng is None):
-        raise ArgumentError(
-            f"method='monte-carlo' needs releases and rng, "
-            f"got releases={shown(releases)}, rng={shown(rng)}"
-        )
-    if not drawn and (releases is not None or rng is not None):
-        raise ArgumentError("releases and rng belong with method='monte-carlo'")
     return Question(
         arrays=full,
         model=two_levels,
         shape=shape,
-        method=method,
-        releases=check.integer(releases, "releases", lower=2, upper=2**40) if drawn else 0,
-        rng=generator(rng).spawn(int(np.prod(shape))) if drawn and rng is not None else None,
         ties=ties,
         provenance={
             "ties": ties,
@@ -400,7 +318,6 @@ def read_question(
             "known_total": known.known_total,
             "conditionals": known.conditionals,
             "sibling_noise": known.sibling_noise,
-            "rng": repr(rng),
             "version": __version__,
         },
     )
@@ -448,29 +365,16 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     return out.reshape(question.shape)
 
 
-# -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class AverageAnswer:
-    """An answer to a question about releases that are enumerated or drawn."""
+    """An answer to a question about releases that are enumerated."""
 
     question: Question
 
     @property
-    def status(self) -> str:
-        """``"exact"`` or ``"monte-carlo"``."""
-        return self.question.method
-
-    @property
-    def releases(self) -> int:
-        """Number of releases drawn for each value; 0 where enumerated."""
-        return self.question.releases
-
-    @property
     def truncation_bound(self) -> float:
-        """Bound on the error by releases left out of the enumeration; 0 where drawn."""
-        return TRUNCATION if self.status == "exact" else 0.0
+        """Bound on the error by releases left out of the enumeration."""
+        return TRUNCATION
 
     @property
     def settings(self) -> pd.DataFrame:
@@ -479,7 +383,7 @@ class AverageAnswer:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Group prior, conditionals, noise of the siblings, seed and version."""
+        """Group prior, conditionals, noise of the siblings and version."""
         return self.question.provenance
 
 
@@ -500,15 +404,12 @@ class HierarchicalRisk(AverageAnswer, Tabular):
     without_hierarchy, without_release : ndarray
         The same for the adversary who reads the block alone, and for the one who reads nothing and
         goes by the prior: the baseline.
-    standard_error : ndarray
-        Monte Carlo error of ``value``; 0 where it was enumerated.
     """
 
     quantity: str
     value: FloatArray
     without_hierarchy: FloatArray
     without_release: FloatArray
-    standard_error: FloatArray
 
     @property
     def settings(self) -> pd.DataFrame:
@@ -518,29 +419,19 @@ class HierarchicalRisk(AverageAnswer, Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each value, with truth and settings."""
-        names = ("value", "without_hierarchy", "without_release", "standard_error")
+        names = ("value", "without_hierarchy", "without_release")
         return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})
 
 
-def evaluate(question: Question, *, decision: bool) -> tuple[FloatArray, FloatArray]:
-    """Return correct, gained and lost along a last axis, or the posterior of the truth; and errors.
-
-    Monte Carlo errors are 0 where releases are enumerated.
-    """
-    columns = slice(0, 3) if decision else slice(3, 4)
-    value = np.empty((int(np.prod(question.shape)), columns.stop - columns.start))
-    error = np.zeros_like(value)
+def evaluate(question: Question, *, decision: bool) -> FloatArray:
+    """Return correct, gained and lost along a last axis, or the posterior of the truth."""
+    value = np.empty((int(np.prod(question.shape)), 3 if decision else 1))
     for one, truths, members in question.groups():
-        if question.method == "exact" and decision:
+        if decision:
             value[members] = decisions(one, truths, question.ties)
-        elif question.method == "exact":
+        else:
             value[members] = marginal_posteriors(one, truths)[:, None]
-        elif question.rng is not None:
-            for truth, j in zip(truths, members, strict=True):
-                drawn = simulate(one, truth, question.releases, question.rng[j], question.ties)
-                value[j], error[j] = (column[columns] for column in drawn)
-    shape = (*question.shape, value.shape[1])
-    return np.minimum(value, 1.0).reshape(shape), error.reshape(shape)
+    return np.minimum(value, 1.0).reshape((*question.shape, value.shape[1]))
 
 
 def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
@@ -550,29 +441,31 @@ def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
     if decision:  # whether a guess by the prior alone is right
         coin = there if question.ties == "as-published" else 0.5
         baseline = np.where(baseline == 0.5, coin, baseline > 0.5)
-    value, error = evaluate(question, decision=decision)
     return HierarchicalRisk(
         question=question,
         quantity="correct decision" if decision else "posterior of the truth",
-        value=value[..., 0],
+        value=evaluate(question, decision=decision)[..., 0],
         without_hierarchy=without_hierarchy(question, decision=decision),
         without_release=np.asarray(baseline, dtype=np.float64),
-        standard_error=error[..., 0],
     )
 
 
-# -----------------------------------------------------------------------------
-# How often the best guess from two levels is right, whether or not the target is in the block.
-
-
-def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> HierarchicalRisk:
+def accuracy_of(question: Question) -> HierarchicalRisk:
     """Return the rate of right best guesses, weighted by the prior of the target's being there.
 
     Without the target the group counts one less, unless its total is known: then the other blocks
     hold one more.
     """
-    both = _with_and_without_target(question, rng)
-    value, error = (columns[..., 0] for columns in evaluate(both, decision=True))
+    # The question twice along a new first axis: the target there, and not there.
+    arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
+    arrays["block_count"][1] -= 1
+    if question.model.known_total is None:
+        arrays["group_count"][1] -= 1
+        without = {name: array[1] for name, array in arrays.items()}
+        name = "group_count - 1, which is the truth without the target unless known_total is given,"
+        check_truth(question.model, without, name)
+    both = replace(question, arrays=arrays, shape=(2, *question.shape))
+    value = evaluate(both, decision=True)[..., 0]
     alone = without_hierarchy(both, decision=True)
     p = question.arrays["prior"]
     return HierarchicalRisk(
@@ -581,19 +474,4 @@ def accuracy_of(question: Question, rng: int | np.random.Generator | None) -> Hi
         value=p * value[0] + (1.0 - p) * value[1],
         without_hierarchy=p * alone[0] + (1.0 - p) * alone[1],
         without_release=np.maximum(p, 1.0 - p),
-        standard_error=np.hypot(p * error[0], (1.0 - p) * error[1]),
     )
-
-
-def _with_and_without_target(question: Question, rng: int | np.random.Generator | None) -> Question:
-    """Return the question twice along a new first axis: the target there, and not there."""
-    arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
-    arrays["block_count"][1] -= 1
-    if question.model.known_total is None:
-        arrays["group_count"][1] -= 1
-        without = {name: array[1] for name, array in arrays.items()}
-        name = "group_count - 1, which is the truth without the target unless known_total is given,"
-        check_truth(question.model, without, name)
-    shape = (2, *question.shape)
-    draws = None if rng is None else generator(rng).spawn(int(np.prod(shape)))
-    return replace(question, arrays=arrays, shape=shape, rng=draws)

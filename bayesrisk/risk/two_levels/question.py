@@ -30,7 +30,6 @@ from bayesrisk.risk.two_levels import averages as grid
 from bayesrisk.risk.two_levels.averages import (
     AverageAnswer,
     HierarchicalRisk,
-    Question,
     accuracy_of,
     average_of,
     evaluate,
@@ -46,23 +45,6 @@ _SILENCE = (np.zeros(1), np.ones(1))
 _CERTAIN = 745.0
 
 
-def distribution_of(
-    known: TwoLevelSettings, group_count: ArrayLike | None, block_count: ArrayLike | None
-) -> RiskDistribution:
-    """Return the law of the ratio given the truth, or over what the adversary believes."""
-    if group_count is None:
-        if block_count is not None:
-            raise ArgumentError("block_count needs a group_count, got none")
-        return _over_prior(known)
-    question = read_question(known, group_count, block_count, draws=("exact", None, None))
-    if question.shape != ():
-        raise ShapeError(f"a distribution belongs to one setting, got shape {question.shape}")
-    settings, truths, _ = next(question.groups())
-    law = _law(settings, [truths[0]], np.ones(1))
-    block, group = (int(question.arrays[name]) for name in ("block_count", "group_count"))
-    return _result(settings, f"block {block}, group {group}", ((1.0, law),))
-
-
 def _result(
     settings: model.Settings, given: str, laws: tuple[tuple[float, EvidenceLaw], ...]
 ) -> RiskDistribution:
@@ -75,6 +57,7 @@ def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
     """Return the law over releases as the adversary expects them: P(x) P(N), N >= x."""
     settings = known.checked
     if settings.published:
+        model.warn_if_published(settings, stacklevel=4)
         raise ArgumentError(
             "group_count must be given with conditionals='as-published', which have no joint law"
         )
@@ -150,17 +133,12 @@ class HierarchicalGain(AverageAnswer, Tabular):
         and of those read wrongly with it and rightly without.
     with_hierarchy, without_hierarchy : ndarray
         Probability of a correct decision; the difference is ``net``.
-    gain_error, loss_error, net_error : ndarray
-        Monte Carlo errors; 0 where enumerated.
     """
 
     gain: FloatArray
     loss: FloatArray
     with_hierarchy: FloatArray
     without_hierarchy: FloatArray
-    gain_error: FloatArray
-    loss_error: FloatArray
-    net_error: FloatArray
 
     @property
     def net(self) -> FloatArray:
@@ -169,8 +147,7 @@ class HierarchicalGain(AverageAnswer, Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each truth and setting."""
-        rates = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
-        names = (*rates, "gain_error", "loss_error", "net_error")
+        names = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
         return self.settings.assign(**{name: np.ravel(getattr(self, name)) for name in names})
 
     def decision_map(self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike) -> pd.DataFrame:
@@ -237,28 +214,6 @@ def _release_probability(
     return np.asarray(factors[0][:, None, None] * factors[1][:, None] * factors[2])
 
 
-def gain_of(question: Question) -> HierarchicalGain:
-    """Return the decisions gained and lost by the hierarchy, with their errors."""
-    value, error = evaluate(question, decision=True)
-    correct, gain, loss = np.moveaxis(value, -1, 0)
-    _, gain_error, loss_error = np.moveaxis(error, -1, 0)
-    # Gains and losses exclude each other: Var(G - L) = Var G + Var L + 2 E G E L.
-    covariance = 2.0 * gain * loss / question.releases if question.releases else 0.0
-    return HierarchicalGain(
-        question=question,
-        gain=gain,
-        loss=loss,
-        with_hierarchy=correct,
-        without_hierarchy=correct - gain + loss,
-        gain_error=gain_error,
-        loss_error=loss_error,
-        net_error=np.sqrt(gain_error**2 + loss_error**2 + covariance),
-    )
-
-
-# -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevels(TwoLevelSettings):
     """The question of two levels: a target's block, the group around it and its other blocks.
@@ -271,10 +226,10 @@ class TwoLevels(TwoLevelSettings):
 
     The truth is ``group_count``, the group's count N*, at most 2**51 (the ``known_total``, or
     possible under ``group_prior``, which is not asked for with the published conditionals), and
+    possible under ``group_prior``, which is not asked for with the published conditionals), and
     ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
-    are enumerated, at most 2**24 pairs (n, S), or with ``method="monte-carlo"`` as many are drawn
-    for each value as ``releases`` says, at least 2, by ``rng``.  A posterior of exactly 1/2 is
-    decided by a fair coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan
+    are enumerated, at most 2**24 pairs (n, S).  A posterior of exactly 1/2 is decided by a fair
+    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan
     and Reiter.  Released counts may be negative.
 
     Attributes
@@ -391,13 +346,7 @@ class TwoLevels(TwoLevelSettings):
         )
 
     def average(
-        self,
-        group_count: ArrayLike,
-        *,
-        block_count: ArrayLike | None = None,
-        method: str = "exact",
-        releases: int | None = None,
-        rng: int | np.random.Generator | None = None,
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None
     ) -> HierarchicalRisk:
         r"""Return the posterior of the true block count, averaged over releases given the truth.
 
@@ -406,9 +355,7 @@ class TwoLevels(TwoLevelSettings):
 
         Divided by the prior of the truth it is the marginal risk.
         """
-        model.warn_if_published(self.checked)
-        question = read_question(self, group_count, block_count, draws=(method, releases, rng))
-        return average_of(question, decision=False)
+        return average_of(read_question(self, group_count, block_count), decision=False)
 
     def distribution(
         self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
@@ -430,8 +377,17 @@ class TwoLevels(TwoLevelSettings):
         >>> print(round(law.exceeds(1.5), 4), round(law.quantile(0.95), 3))
         0.2162 2.064
         """
-        model.warn_if_published(self.checked)
-        return distribution_of(self, group_count, block_count)
+        if group_count is None:
+            if block_count is not None:
+                raise ArgumentError("block_count needs a group_count, got none")
+            return _over_prior(self)
+        question = read_question(self, group_count, block_count)
+        if question.shape != ():
+            raise ShapeError(f"a distribution belongs to one setting, got shape {question.shape}")
+        settings, truths, _ = next(question.groups())
+        law = _law(settings, [truths[0]], np.ones(1))
+        block, group = (int(question.arrays[name]) for name in ("block_count", "group_count"))
+        return _result(settings, f"block {block}, group {group}", ((1.0, law),))
 
     def correct_decision(
         self,
@@ -439,9 +395,6 @@ class TwoLevels(TwoLevelSettings):
         *,
         block_count: ArrayLike | None = None,
         ties: str = "shared",
-        method: str = "exact",
-        releases: int | None = None,
-        rng: int | np.random.Generator | None = None,
     ) -> HierarchicalRisk:
         r"""Return the probability that the target is found by the releases, if it is there.
 
@@ -451,20 +404,10 @@ class TwoLevels(TwoLevelSettings):
         at least 1/2.  For X* = k it is the probability that the target is rightly taken not to be
         there, that of staying below the threshold.
         """
-        model.warn_if_published(self.checked)
-        draws = (method, releases, rng)
-        question = read_question(self, group_count, block_count, draws=draws, ties=ties)
+        question = read_question(self, group_count, block_count, ties=ties)
         return average_of(question, decision=True)
 
-    def accuracy(
-        self,
-        group_count: ArrayLike,
-        *,
-        ties: str = "shared",
-        method: str = "exact",
-        releases: int | None = None,
-        rng: int | np.random.Generator | None = None,
-    ) -> HierarchicalRisk:
+    def accuracy(self, group_count: ArrayLike, *, ties: str = "shared") -> HierarchicalRisk:
         r"""Return the rate at which the adversary's best guess is right, the target there or not.
 
         .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
@@ -472,14 +415,12 @@ class TwoLevels(TwoLevelSettings):
 
         The people of the other blocks are the same in both cases: without the target the group
         counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
-        that the other blocks hold one more without the target.  ``releases`` are drawn for each of
-        the two cases.  The value may be below both baselines: the adversary is right as often as
-        can be on average over its own prior of the group count, not at every true one.
+        counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
+        that the other blocks hold one more without the target.  The value may be below both
+        baselines: the adversary is right as often as can be on average over its own prior of the
+        group count, not at every true one.
         """
-        model.warn_if_published(self.checked)
-        draws = (method, releases, rng)
-        question = read_question(self, group_count, draws=draws, ties=ties)
-        return accuracy_of(question, rng)
+        return accuracy_of(read_question(self, group_count, ties=ties))
 
     def gain(
         self,
@@ -487,16 +428,12 @@ class TwoLevels(TwoLevelSettings):
         *,
         block_count: ArrayLike | None = None,
         ties: str = "shared",
-        method: str = "exact",
-        releases: int | None = None,
-        rng: int | np.random.Generator | None = None,
     ) -> HierarchicalGain:
         """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
 
         Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
         alone.  A release that only a coin reads rightly counts one half.
         """
-        model.warn_if_published(self.checked)
-        draws = (method, releases, rng)
-        question = read_question(self, group_count, block_count, draws=draws, ties=ties)
-        return gain_of(question)
+        question = read_question(self, group_count, block_count, ties=ties)
+        correct, gain, loss = np.moveaxis(evaluate(question, decision=True), -1, 0)
+        return HierarchicalGain(question, gain, loss, correct, correct - gain + loss)

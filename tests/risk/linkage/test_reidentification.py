@@ -12,7 +12,12 @@ from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.intervals import binomial_interval, stratified_rates
-from bayesrisk.risk.linkage.agreement import compare_with_truth
+from bayesrisk.risk.linkage.agreement import (
+    SIZE_CLASSES,
+    compare_with_truth,
+    inference_without_record,
+    size_class,
+)
 from bayesrisk.risk.linkage.reidentification import (
     majority_inference,
     reidentify,
@@ -20,7 +25,6 @@ from bayesrisk.risk.linkage.reidentification import (
     unique_table,
     variability_quantiles,
 )
-from bayesrisk.risk.linkage.without_record import SIZE_CLASSES, inference_without_record, size_class
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(

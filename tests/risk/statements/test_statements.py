@@ -15,7 +15,7 @@ from bayesrisk.reconstruction import make_attack, match_records, record_form
 from bayesrisk.reconstruction.linkage import age_bin, modal_cells, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
-from bayesrisk.risk.linkage.without_record import size_class
+from bayesrisk.risk.linkage.agreement import size_class
 from bayesrisk.risk.statements.claims import COLUMNS
 from bayesrisk.tables import Workload
 

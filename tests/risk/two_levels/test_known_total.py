@@ -109,11 +109,8 @@ def test_a_known_total_never_makes_the_best_guess_worse(k, others, m, rho, p):
     assert right.value >= right.without_release - 1e-12
 
 
-def test_draws_and_chains_agree():
+def test_chains_agree():
     asked = TwoLevels(**SMALL, known_total=3)
-    exact = asked.accuracy(3)
-    drawn = asked.accuracy(3, method="monte-carlo", releases=20_000, rng=3)
-    assert abs(float(drawn.value - exact.value)) < 4 * float(drawn.standard_error)
     samples = asked.sample(1, 0, 2, draws=4000, warmup=50, chains=2, rng=1)
     there = float(asked.posterior(1, 0, 2).target_probability)
     assert abs(samples.target_probability - there) < 5 * samples.target_error
