@@ -144,16 +144,13 @@ def reconstruct(
 
     joint = (variability or "").endswith("-joint")
     seconds = _limit(time_limit, JOINT_SECONDS if joint else None)
-    nodes = _limit(node_limit, JOINT_NODES if joint and solver == "highs" else None)
-    if nodes is not None and not nodes.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(nodes)}")
     study = ReconstructionStudy(
         data_path(tables, TABLES),
         scope=scope,
         variability=variability,
         solver=solver,
         time_limit=optional_number(seconds, "time_limit"),
-        node_limit=None if nodes is None else int(nodes),
+        node_limit=_nodes(node_limit, JOINT_NODES if joint and solver == "highs" else None),
         nearest=nearest,
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
@@ -168,6 +165,14 @@ def _limit(text: str | None, usual: int | None) -> str | None:
     """Return the limit that was asked for, or the usual one of what takes long; None for none."""
     given = usual if text is None else text
     return None if given in (None, "none") else str(given)
+
+
+def _nodes(text: str | None, usual: int | None) -> int | None:
+    """Return the limit of nodes, a whole number, or None."""
+    nodes = _limit(text, usual)
+    if nodes is not None and not nodes.isdecimal():
+        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(nodes)}")
+    return None if nodes is None else int(nodes)
 
 
 # -----------------------------------------------------------------------------
@@ -201,7 +206,7 @@ def bounds(
         known_rule=not no_rule,
         solver=solver,
         time_limit=optional_number(time_limit, "time_limit"),
-        node_limit=_nodes(node_limit, joint=False),
+        node_limit=_nodes(node_limit, None),
     )
     summary = runner.run(study, output, "bounds")
     runner.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
