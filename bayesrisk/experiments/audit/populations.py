@@ -151,10 +151,11 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
     return {name: _held(source, schema) for name, source in population.items()}
 
 
-def _held(source: Source, schema: Schema) -> Source:
+def _held(source: Source | pd.DataFrame, schema: Schema) -> Source:
     """Return a frame as records, and anything else as it is."""
-    frame = hasattr(source, "__arrow_c_stream__") and not isinstance(source, Records)
-    return Records.from_frame(source, schema=schema) if frame else source
+    if isinstance(source, Records) or not hasattr(source, "__arrow_c_stream__"):
+        return source  # type: ignore[return-value]
+    return Records.from_frame(source, schema=schema)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ _TOGETHER = 256
 class Climb(NamedTuple):
     """A block: rows of each cell and cells of each row, ends of rows, and where the climb is.
 
-    There are ``count`` records in each cell and ``total`` in each row; ``gain`` is the change of
+    There are ``records`` in each cell and ``total`` in each row; ``gain`` is the change of
     the weighted distance by one more record of each cell.
     """
 
@@ -41,7 +41,7 @@ class Climb(NamedTuple):
     row_cell: IntArray
     low: IntArray
     high: IntArray
-    count: IntArray
+    records: IntArray
     total: IntArray
     weight: IntArray
     gain: IntArray
@@ -51,7 +51,8 @@ class Climb(NamedTuple):
 def outside(w: Climb, row: int, more: int) -> int:
     """Return the distance of the total of a row, and some more, from its ends."""
     total = w.total[row] + more
-    return max(w.low[row] - total, 0) + max(total - w.high[row], 0)
+    distance: int = max(w.low[row] - total, 0) + max(total - w.high[row], 0)
+    return distance
 
 
 @kernel
@@ -78,7 +79,7 @@ def put(w: Climb, cell: int, by: int) -> int:
             add_gain(w, row, 1)
         else:
             w.total[row] += by
-    w.count[cell] += by
+    w.records[cell] += by
     return change
 
 
@@ -94,14 +95,14 @@ def loss(w: Climb, cell: int) -> int:
 
 @kernel
 def climb(w: Climb) -> bool:
-    """Look for records that fit all rows; return whether ``w.count`` holds some.
+    """Look for records that fit all rows; return whether ``w.records`` holds some.
 
     The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
     comes or goes that lowers sum_r w_r d_r most.  Where none does, the rows with d_r > 0 gain
     weight (the breakout method: Morris, 1993).
     """
-    n_cells, n_rows = w.count.size, w.total.size
-    w.count[:] = 0
+    n_cells, n_rows = w.records.size, w.total.size
+    w.records[:] = 0
     w.total[:] = 0
     w.weight[:] = 1
     w.gain[:] = 0
@@ -122,7 +123,7 @@ def climb(w: Climb) -> bool:
                 best, least = cell, w.gain[cell]
         if best < 0:
             for cell in range(n_cells):
-                if w.count[cell] > 0 and loss(w, cell) < least:
+                if w.records[cell] > 0 and loss(w, cell) < least:
                     best, least, by = cell, loss(w, cell), -1
         if best >= 0:
             left += put(w, best, by)
@@ -138,15 +139,15 @@ def climb(w: Climb) -> bool:
 @kernel
 def has_others(w: Climb) -> bool:
     """Return whether one record more, one less or one of another cell fits, too."""
-    for cell in range(w.count.size):
-        if w.gain[cell] == 0 or (w.count[cell] > 0 and loss(w, cell) == 0):
+    for cell in range(w.records.size):
+        if w.gain[cell] == 0 or (w.records[cell] > 0 and loss(w, cell) == 0):
             return True
-    for cell in range(w.count.size):
-        if w.count[cell] > 0:
+    for cell in range(w.records.size):
+        if w.records[cell] > 0:
             # A record elsewhere must win back what this one costs.
             lost, found = loss(w, cell), False
             put(w, cell, -1)
-            for other in range(w.count.size):
+            for other in range(w.records.size):
                 found = found or (other != cell and w.gain[other] == -lost)
             put(w, cell, 1)
             if found:
@@ -169,8 +170,8 @@ def _room(problem: PublishedRows) -> tuple[list[IntArray], IntArray]:
             w = Climb(*rows, low, high, *work)
             # A cell that no row limits may hold any number: that is for the bounds to say.
             if (cells @ (high < UNBOUNDED).astype(np.int64)).all() and climb(w) and has_others(w):
-                here = np.flatnonzero(w.count)
-                star.append(np.stack([np.full_like(here, first + at), here, w.count[here]]))
+                here = np.flatnonzero(w.records)
+                star.append(np.stack([np.full_like(here, first + at), here, w.records[here]]))
             else:
                 rest.append(first + at)
     return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)

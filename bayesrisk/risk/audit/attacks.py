@@ -311,16 +311,18 @@ def inference_methods(
             check_occupancy(release.tables.workload, "methods")
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
-                yield InferenceMethod(
-                    reading, lambda row, n=number: all_again(row)[n], infer, number
-                )
+
+                def again(row: int, number: int = number) -> Reading:
+                    return all_again(row)[number]
+
+                yield InferenceMethod(reading, again, infer, number)
         else:
-            yield InferenceMethod(
-                Reading(method, release),
-                lambda row, method=method: Reading(method, release_without(row)),
-                functools.partial(infer_by_attack, method),
-                0,
-            )
+
+            def without(row: int, method: str = method) -> Reading:
+                return Reading(method, release_without(row))
+
+            attack = functools.partial(infer_by_attack, method)
+            yield InferenceMethod(Reading(method, release), without, attack, 0)
 
 
 def infer_by_attack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -64,13 +65,17 @@ def statements_about_members(
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:
         raise ArgumentError(f"workload must have tables of the finest level, got {level!r}")
-    listed = {"workload": workload, "rng": seed, "places": np.unique(records.geoids)}
+    listed: dict[str, Any] = {
+        "workload": workload,
+        "rng": seed,
+        "places": np.unique(records.geoids),
+    }
     release = mechanism.release(records, **listed)
     homes = pd.DataFrame({"place": records.geoids, "cell": records.cells()})
     rows = []
     for (place, cell), alike in homes.groupby(["place", "cell"], sort=True):
         members = link.members[cell % len(link.members)]
-        where = {"level": level, "place": str(place), "prior": prior}
+        where: dict[str, Any] = {"level": level, "place": str(place), "prior": prior}
         for person in np.flatnonzero(members).tolist():
             one = link.without_member(records, int(alike.index[0]), person)
             others: Release = mechanism.release(one, **listed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -615,7 +615,11 @@ class Assessment:
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
         known: list[AverageRisk | None] = []
-        drawn = {"draws": self.draws, "rng": sampling, "confidence": self.options.confidence}
+        drawn: dict[str, Any] = {
+            "draws": self.draws,
+            "rng": sampling,
+            "confidence": self.options.confidence,
+        }
         for question in questions:
             laws = self.laws(question)
             known.append(None if laws is None else exact_average(laws, question.prior, **drawn))
@@ -625,7 +629,7 @@ class Assessment:
         for question, exact in zip(questions, known, strict=True):
             average, likelihood = next(others) if exact is None else (exact, None)
             numbers = {**vars(average), "smoothing": self.options.smoothing, "seed": self.seed}
-            asked = {"cells": question.cells, "true_counts": question.counts}
+            asked: dict[str, Any] = {"cells": question.cells, "true_counts": question.counts}
             asked |= {"prior_pmf": question.prior, "likelihood": likelihood}
             risk = MechanismRisk(**numbers, **asked, spec=self.spec, utility=self.utility)
             found.append(risk)
