@@ -55,7 +55,7 @@ def stylised_change(years: int, *, staying: float | None = None) -> PopulationCh
         years,
         age="age",
         staying=rates,  # type: ignore[arg-type]
-        dying=dying,  # type: ignore[arg-type]
+        dying=dying,
         arrivals=leavers,
         births=_BIRTHS * years,
     )
@@ -147,4 +147,5 @@ def _next(matrix: FloatArray, values: IntArray, rng: np.random.Generator) -> Int
     below = np.minimum(np.cumsum(matrix, axis=1), 1.0) + np.arange(len(matrix))[:, None]
     below[:, -1] = np.arange(len(matrix)) + 1.0
     at = np.searchsorted(below.ravel(), values + rng.random(values.size), side="right")
-    return np.minimum(at - values * size, size - 1).astype(np.int64)
+    found: IntArray = np.minimum(at - values * size, size - 1).astype(np.int64)
+    return found

@@ -161,7 +161,8 @@ class PopulationChange:
         total = given.sum(axis=1)
         if np.any(np.abs(total - 1.0) > _ROUNDING):
             raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {shown(total)}")
-        return given / total[:, None]
+        shares: FloatArray = given / total[:, None]
+        return shares
 
     # ---- pairs of values, first and later
 
@@ -208,7 +209,7 @@ class PopulationChange:
         found = {}
         for a in self.schema.attributes:
             if a.name != self.age:  # of one who left or arrived, the same value twice
-                other = self.changes.get(a.name, np.eye(a.size)) > 0.0
+                other = np.asarray(self.changes.get(a.name, np.eye(a.size))) > 0.0
                 found[a.name] = np.argwhere(other | np.eye(a.size, dtype=np.bool_))
         arrive = (self.newborn > 0.0) & (self.births > 0.0)
         if np.ndim(self.arrivals) == 0:
@@ -292,17 +293,23 @@ class PopulationChange:
         """Return P(pair | first value) of one who is there in both years."""
         first, later = self.pairs[name].T
         if name == self.presence:
-            chance = self.stay[first] * self.ageing[first, later]
-            return np.where((first >= 0) & (later >= 0), chance, 0.0)
+            both: FloatArray = self.stay[first] * self.ageing[first, later]
+            return np.where((first >= 0) & (later >= 0), both, 0.0)
         size = self.schema.attribute(name).size
-        return np.asarray(self.changes.get(name, np.eye(size)))[first, later]
+        chance: FloatArray = np.asarray(self.changes.get(name, np.eye(size)), np.float64)[
+            first, later
+        ]
+        return chance
 
     def _one_year(self, name: str, *, later: bool) -> FloatArray:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
         first, second = self.pairs[name].T
         if name != self.presence:
-            return (first == second).astype(np.float64)
-        return np.where(first < 0, 1.0, 0.0) if later else (1.0 - self.stay[first]) * (second < 0)
+        gone: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
+        return gone
+        if later:
+            return np.where(first < 0, 1.0, 0.0)
+        return np.where(second < 0, 1.0 - self.stay[first], 0.0)
 
     def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
         """Return the counts of one year, times the chances, at their pairs."""
