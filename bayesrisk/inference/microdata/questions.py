@@ -116,6 +116,8 @@ class MemberQuestion(RecordQuestion):
 
     Attributes
     ----------
+    where, among, at_least, place, name
+        As of :class:`RecordQuestion`, with conditions on attributes of persons.
     link : HouseholdLink
         What the households of the release are made of.
     """
@@ -139,12 +141,11 @@ class MemberQuestion(RecordQuestion):
     def kinds(self) -> tuple[IntArray, IntArray]:
         """Return for each kind of person whether it is asked for, and whether of the group."""
         cells = self.link.persons.codes(np.arange(self.link.persons.size))
-        group, where = (
-            np.logical_and.reduce([np.isin(cells[a], list(c)) for a, c in held.items()] or [True])
-            for held in (self.among or {}, self.where)
-        )
-        one = np.ones(self.link.persons.size, np.int64)
-        return one * (where & group), one * group
+        where, group = np.ones((2, self.link.persons.size), np.int64)
+        for held, condition in ((where, self.where), (group, self.among or {})):
+            for name, codes in condition.items():
+                held *= np.isin(cells[name], list(codes))
+        return where * group, group
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
         """Return how many members of a household of each class count."""
