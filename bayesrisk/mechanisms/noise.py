@@ -183,7 +183,7 @@ class _NoiseMechanism(TableMechanism):
         return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
 
     def _draws(self, law: NoiseSpec, rng: np.random.Generator) -> Callable[[int], IntArray]:
-        """Return what draws the noise of a table."""
+        """Return the function that draws the noise of a table."""
         if self._sampler is not None:
             return partial(self._sampler.draw, law)
         noise = law.to_law()

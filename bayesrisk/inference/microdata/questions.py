@@ -87,7 +87,7 @@ class RecordQuestion:
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
-        """Return how often a record of each class counts: among those asked for, in its group."""
+        """Return the weight of a record of each class: among those asked for, in its group."""
         group = of_classes(self.among or {}, classes)
         return of_classes(self.where, classes) * group, group
 
@@ -148,7 +148,7 @@ class MemberQuestion(RecordQuestion):
         return where * group, group
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
-        """Return how many members of a household of each class count."""
+        """Return the members of a household of each class who count."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
         part, group = (self.link.members @ kinds for kinds in self.kinds())
         return part[code], group[code]

@@ -30,7 +30,7 @@ def statements_about_members(
     prior: RecordPrior,
     rng: int,
 ) -> Statements:
-    """Return what is believed of every person before a release, without the person, and after it.
+    """Return beliefs about every person before a release, without the person, and after it.
 
     ``without`` is the belief after a release of the data without the person, from the same random
     numbers: there is one person fewer, and the household is one without this member, or none where
