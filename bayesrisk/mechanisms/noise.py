@@ -183,10 +183,11 @@ class _NoiseMechanism(TableMechanism):
         return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
 
     def _draws(self, law: NoiseSpec, rng: np.random.Generator) -> Callable[[int], IntArray]:
-        """Return what draws the noise of a table."""
+        """Return the function that draws the noise of a table."""
         if self._sampler is not None:
             return partial(self._sampler.draw, law)
-        return partial(law.to_law().rvs, random_state=rng)
+        noise = law.to_law()
+        return lambda size: np.asarray(noise.rvs(size, random_state=rng), np.int64)
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""

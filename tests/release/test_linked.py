@@ -217,7 +217,8 @@ def proofs(seeds):
 def test_proofs_are_those_of_every_data_set(start):
     wrong_ends, ends, wrong, claims = proofs(range(start, start + 12))
     assert (wrong_ends, wrong) == (0, 0)
-    assert min(ends, claims) > 20
+    assert ends > 100
+    assert claims >= 5
 
 
 @pytest.mark.slow
@@ -225,7 +226,8 @@ def test_proofs_are_those_of_every_data_set(start):
 def test_proofs_of_two_thousand_pairs_are_those_of_every_data_set(start):
     wrong_ends, ends, wrong, claims = proofs(range(start, start + 500))
     assert (wrong_ends, wrong) == (0, 0)
-    assert min(ends, claims) > 1000
+    assert ends > 1000
+    assert claims > 100
 
 
 def test_one_table_more_would_be_seen():

@@ -73,7 +73,7 @@ def absent_member_posterior(
         kinds, group = question.kinds()
         part, mass = (np.bincount(of_cell, rest @ k, system.classes.size) for k in (kinds, group))
         if group.tobytes() not in laws:
-            laws[group.tobytes()] = _law_of_rest(system, mass)
+            laws[group.tobytes()] = _law_of_rest(system, mass.astype(np.float64))
         found.append(laws[group.tobytes()] @ (part / np.where(mass > 0.0, mass, 1.0)))
     return np.array(found)
 

@@ -87,7 +87,7 @@ class RecordQuestion:
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
-        """Return how often a record of each class counts: among those asked for, in its group."""
+        """Return the weight of a record of each class: among those asked for, in its group."""
         group = of_classes(self.among or {}, classes)
         return of_classes(self.where, classes) * group, group
 
@@ -116,6 +116,8 @@ class MemberQuestion(RecordQuestion):
 
     Attributes
     ----------
+    where, among, at_least, place, name
+        As of :class:`RecordQuestion`, with conditions on attributes of persons.
     link : HouseholdLink
         What the households of the release are made of.
     """
@@ -139,15 +141,14 @@ class MemberQuestion(RecordQuestion):
     def kinds(self) -> tuple[IntArray, IntArray]:
         """Return for each kind of person whether it is asked for, and whether of the group."""
         cells = self.link.persons.codes(np.arange(self.link.persons.size))
-        group, where = (
-            np.logical_and.reduce([np.isin(cells[a], list(c)) for a, c in held.items()] or [True])
-            for held in (self.among or {}, self.where)
-        )
-        one = np.ones(self.link.persons.size, np.int64)
-        return one * (where & group), one * group
+        where, group = np.ones((2, self.link.persons.size), np.int64)
+        for held, condition in ((where, self.where), (group, self.among or {})):
+            for name, codes in condition.items():
+                held *= np.isin(cells[name], list(codes))
+        return where * group, group
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
-        """Return how many members of a household of each class count."""
+        """Return the members of a household of each class who count."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
         part, group = (self.link.members @ kinds for kinds in self.kinds())
         return part[code], group[code]

@@ -284,9 +284,9 @@ class Tree:
         """
         if isinstance(release, Release):
             return cls.from_frame(frame_of_release(release, table, cell, place))
-        several = by_release(release, Release).items()
-        about = {"table": table, "cell": cell, "place": place}
-        return cls.combine({name: cls.from_release(part, **about) for name, part in several})
+        several, about = by_release(release, Release), (table, cell, place)
+        frames = {name: frame_of_release(part, *about) for name, part in several.items()}
+        return cls.combine({name: cls.from_frame(frame) for name, frame in frames.items()})
 
     @classmethod
     def combine(cls, trees: SeveralTrees) -> Tree:
@@ -310,7 +310,7 @@ class Tree:
         for name, tree in others:
             at = _positions(first, tree, name)
             stated = tree.exact[at]
-            for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)):
+            for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)).tolist():
                 raise DataError(
                     f"releases contradict each other: exact_count of {shown(names[v])} is "
                     f"{exact[v]} in {source[v]!r} and {stated[v]} in {name!r}"
@@ -425,7 +425,7 @@ class Tree:
 def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
     """Return where the nodes of a tree are in another, which says nothing but counts of them."""
     at = np.asarray(tree.names.get_indexer(first.names), np.int64)
-    same = tree.n_nodes == first.n_nodes and (at >= 0).all()
+    same = tree.n_nodes == first.n_nodes and bool((at >= 0).all())
     same = same and bool((np.append(at, -1)[first.parent] == tree.parent[at]).all())
     if not same or tree.tables or first.tables or tree.is_bounded or (tree.known_count >= 0).any():
         must = (

@@ -1,4 +1,4 @@
-"""What releases of persons and of their households give away about each person, by own record."""
+"""Statements about persons from releases of them and of their households, with and without each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def statements_about_members(
     prior: RecordPrior,
     rng: int,
 ) -> Statements:
-    """Return what is believed of every person before a release, without the person, and after it.
+    """Return beliefs about every person before a release, without the person, and after it.
 
     ``without`` is the belief after a release of the data without the person, from the same random
     numbers: there is one person fewer, and the household is one without this member, or none where
@@ -59,6 +59,27 @@ def statements_about_members(
     Statements
         A row for each adversary, each kind of person in each kind of household of a place, and each
         value.  Laws are exact, and a place that is too large for that is refused.
+
+    Examples
+    --------
+    A town of one block and one household, two women, whose numbers are published:
+
+    >>> from bayesrisk.mechanisms import Identity
+    >>> from bayesrisk.tables import Attribute, Geography, Schema
+    >>> town = Geography("town", ("block",), (1,))
+    >>> persons = Schema("persons", (Attribute("sex", 2),), town)
+    >>> homes = Schema("homes", (Attribute("size", 2, 1),), town)
+    >>> link = HouseholdLink.enumerate(
+    ...     persons, homes, most=2, derived={"size": lambda members: members.sum(axis=1)})
+    >>> frame = pd.DataFrame({"block": ["1"], "members": [2]})
+    >>> home = Records.from_frame(frame, schema=link.schema)
+    >>> work = Workload.of(persons, ["sex"])
+    >>> asked = AuditQuestion(work, ("sex",), (Adversary("outsider"),))
+    >>> prior = RecordPrior(link.schema, link.shares([0.5, 0.5], [0.5, 0.5]), None, np.ones(4) / 4)
+    >>> found = statements_about_members(
+    ...     Identity(), home, link, asked, workload=link.convert(work), prior=prior, rng=1)
+    >>> found.frame[["prior", "posterior"]].round(9).to_numpy().tolist()
+    [[0.5, 1.0], [0.5, 0.0]]
     """
     seed, level = check.integer(rng, "rng", lower=0), workload.levels[-1]
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
@@ -73,9 +94,11 @@ def statements_about_members(
     release = mechanism.release(records, **listed)
     homes = pd.DataFrame({"place": records.geoids, "cell": records.cells()})
     rows = []
-    for (place, cell), alike in homes.groupby(["place", "cell"], sort=True):
+    key: Any
+    for key, alike in homes.groupby(["place", "cell"], sort=True):
+        place, cell = str(key[0]), int(key[1])
         members = link.members[cell % len(link.members)]
-        where: dict[str, Any] = {"level": level, "place": str(place), "prior": prior}
+        where: dict[str, Any] = {"level": level, "place": place, "prior": prior}
         for person in np.flatnonzero(members).tolist():
             one = link.without_member(records, int(alike.index[0]), person)
             others: Release = mechanism.release(one, **listed)
@@ -86,7 +109,7 @@ def statements_about_members(
                     "adversary": adversary.name,
                     "target": f"{link.person_labels[person]}, household {cell} of {place}",
                     "people": len(alike) * int(members[person]),
-                    "place": str(place),
+                    "place": place,
                     "statement": question.values,
                     "correct": np.arange(len(asked)) == question.value_of_cell[person],
                     "without": absent_member_posterior(others, asked, **where),
