@@ -602,7 +602,8 @@ def prove(
     >>> work = Workload.of(schema, [["sex"], ["old"]])
     >>> tables = tabulate(Records.from_frame(people, schema=schema), work)
     >>> proofs = prove(tables, find_claims(tables))
-    >>> proofs.statements["sentence"].tolist()[:2]
+    >>> bool((proofs.statements["status"] == "proved").all())
+    True
     """
     tables = one_release(tables)
     work, finest = tables.workload, tables.workload.levels[-1]
