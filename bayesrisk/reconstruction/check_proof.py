@@ -28,7 +28,7 @@ def need(condition: Any, text: str) -> None:
 
 
 def entry(given: Any, where: str, names: str) -> None:
-    """Refuse what is no object with just these names."""
+    """Refuse a value that is no object with just these names."""
     same = isinstance(given, dict) and set(given) == set(names.split())
     need(same, f"{where} must be an object of {names}")
 
@@ -121,7 +121,7 @@ def refute(tree: Any, known: Any, axes: Any, where: str, depth: int = 1) -> None
 
 
 def goals(kind: str, says: Any, axes: Any) -> dict[str, Any]:
-    """Return what must be refuted, by name, each with its boxes, low and high."""
+    """Return the opposites to refute, by name, each with its boxes, low and high."""
     boxes = [box_of(part, axes, "the sentence") for part in says]
     found: dict[str, Any] = {"all": ([], 0, 0)} if kind == "impossible" else {}
     for at, part in enumerate(says, 1):
@@ -141,7 +141,7 @@ def goals(kind: str, says: Any, axes: Any) -> dict[str, Any]:
 
 
 def words(says: Any, names: Any) -> str:
-    """Return what a proof says in words."""
+    """Return the sentence of a proof in words."""
     if not says:
         return "No records fit these counts."
     place, texts = says[-1]["place"], []
@@ -158,7 +158,7 @@ def words(says: Any, names: Any) -> str:
 
 
 def check(given: Any) -> str:
-    """Return what a proof proves, in words; raise RefusedError where it fails."""
+    """Return the sentence that a proof proves; raise RefusedError where it fails."""
     try:
         entry(
             given, "proof", "format sentence kind places names attributes counts says refutations"
@@ -183,18 +183,27 @@ def check(given: Any) -> str:
         raise RefusedError(f"not well formed: {type(error).__name__} {error}") from error
 
 
-def main(files: list[str]) -> None:
-    """Print what each file proves, and on which counts; end at the first that is refused."""
+def main(files: list[str]) -> int:
+    """Print what each file proves, and on which counts; return 1 if one is refused, 2 if unread."""
+    status = 0 if files else 2
     for file in files:
         try:
             with open(file, encoding="utf-8") as stream:
                 given = json.load(stream)
-            print(f"{file}: accepted: {check(given)}\n  attributes: {given['attributes']}")
-        except (RefusedError, OSError, ValueError) as error:
-            sys.exit(f"{file}: refused: {error}")
-        for name, count in given["counts"].items():
-            print(f"  {name}: published {count['published']}, so {count['low']} to {count['high']}")
+            print(f"{file}: accepted: {check(given)}")
+        except RefusedError as error:
+            status = max(status, 1)
+            print(f"{file}: refused: {error}")
+        except (OSError, ValueError, RecursionError) as error:
+            status = 2
+            print(f"{file}: cannot be read: {error}")
+        else:
+            print(f"  places: {given['places']}\n  attributes: {given['attributes']}")
+            for name, count in given["counts"].items():
+                law = f" by {count['law']}" if count["law"] else ""
+                print(f"  {name}: {count['published']}, so {count['low']} to {count['high']}{law}")
+    return status
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

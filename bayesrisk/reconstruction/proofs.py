@@ -255,7 +255,7 @@ class _System:
         self.linear = HighsWarm(model, np.repeat([0, -1], [n, 2 * m]))
 
     def _weights(self) -> IntArray:
-        """Return how often each part counts each cell of the space, parts by cells."""
+        """Return the weight of each cell of the space in each part, parts by cells."""
         codes, schema = self.counts.space.codes, self.counts.schema
         found = np.ones((len(self.parts), len(codes)), np.int64)
         for weights, part in zip(found, self.parts, strict=True):
@@ -381,7 +381,7 @@ class _System:
         return {**part._asdict(), "sets": self.counts.sets(part.factors)}
 
     def _boxes(self, at: int) -> list[Json]:
-        """Return what a branch is about: a row with weights of 1, or a kind as products."""
+        """Return the boxes of a branch: a row with weights of 1, or a kind as products."""
         m = len(self.unit)
         if at < m:
             entry = self._entry(at)
@@ -450,34 +450,34 @@ class _System:
 # Sentences of the answers of attacks, and their proofs.
 
 
-def _of_claims(found: Claims) -> Iterator[_Question]:
+def _claim_questions(result: Claims) -> Iterator[_Question]:
     """Yield the verified claims, and the places without a solution."""
-    wrong = found.blocks["status"] == Status.INFEASIBLE
-    for place in found.blocks.loc[wrong, found.level].tolist():
+    wrong = result.blocks["status"] == Status.INFEASIBLE
+    for place in result.blocks.loc[wrong, result.level].tolist():
         yield _Question("impossible", (), (place,))
-    frame = found.to_frame()
+    frame = result.to_frame()
     for row, more in zip(frame.to_dict("records"), several(frame), strict=True):
         factors = {}
-        for about in found.schema.attributes:
+        for about in result.schema.attributes:
             codes = np.arange(about.size) + about.first
-            weight = np.isin(codes, found.among.get(about.name, codes))
-            if about.name in found.columns and not pd.isna(row[about.name]):
+            weight = np.isin(codes, result.among.get(about.name, codes))
+            if about.name in result.columns and not pd.isna(row[about.name]):
                 code = int(row[about.name])
-                groups = found.grouped.get(about.name, ())
+                groups = result.grouped.get(about.name, ())
                 weight &= np.isin(codes, next((g for g in groups if code in g), (code,)))
             factors[about.name] = weight.astype(np.int64)
-        times, place = int(row["multiplicity"]), row[found.level]
-        part = _Part(found.level, place, factors, times or None, None if more else times)
+        times, place = int(row["multiplicity"]), row[result.level]
+        part = _Part(result.level, place, factors, times or None, None if more else times)
         yield _Question("count", (part,), (place,))
 
 
-def _of_bounds(
-    found: CountBounds, tables: Mapping[tuple[str, str], Table], places: Sequence[str]
+def _bound_questions(
+    result: CountBounds, tables: Mapping[tuple[str, str], Table], places: Sequence[str]
 ) -> Iterator[_Question]:
     """Yield the counts whose ends are narrower than stated, and the places without a solution."""
-    for place in found.conflict:
+    for place in result.conflict:
         yield _Question("impossible", (), (place,))
-    frame = found.counts[found.counts["status"] != Status.INFEASIBLE]
+    frame = result.counts[result.counts["status"] != Status.INFEASIBLE]
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Int64").fillna(UNBOUNDED)
     narrow = (ends["low"] > ends["low_stated"]) | (ends["high"] < ends["high_stated"])
     chosen = zip(frame[narrow].to_dict("records"), ends[narrow].to_numpy(np.int64), strict=True)
@@ -490,21 +490,21 @@ def _of_bounds(
         yield _Question("count", (part,), tuple(p for p in places if p.startswith(place)))
 
 
-def _of_records(found: Reconstruction) -> Iterator[_Question]:
+def _record_questions(result: Reconstruction) -> Iterator[_Question]:
     """Yield the records of places where no others fit, and the places where none do."""
-    space, level = found.problem.space, found.problem.level
-    for b, (place, status) in enumerate(zip(found.geoids.tolist(), found.status, strict=True)):
+    space, level = result.problem.space, result.problem.level
+    for b, (place, status) in enumerate(zip(result.geoids.tolist(), result.status, strict=True)):
         if status == Status.INFEASIBLE:
             yield _Question("impossible", (), (place,))
         if status != Status.UNIQUE:
             continue
         # At least so many of each kind, and no more in all: then these are the records.
-        own, parts = found.block == b, []
-        for cell, count in zip(found.cell[own], found.count[own].tolist(), strict=True):
+        own, parts = result.block == b, []
+        for cell, count in zip(result.cell[own], result.count[own].tolist(), strict=True):
             pairs = zip(space.schema.names, np.unravel_index(cell, space.shape), strict=True)
             factors = {name: (space.bins[name] == g).astype(np.int64) for name, g in pairs}
             parts.append(_Part(level, place, factors, count, None))
-        total = _Part(level, place, {}, None, int(found.count[own].sum()))
+        total = _Part(level, place, {}, None, int(result.count[own].sum()))
         yield _Question("records", (*parts, total), (place,))
 
 
@@ -551,7 +551,7 @@ class Proofs(Tabular):
 
 def prove(
     tables: SeveralTables,
-    found: Claims | CountBounds | Reconstruction,
+    result: Claims | CountBounds | Reconstruction,
     *,
     most: int | None = None,
     node_limit: int = 1000,
@@ -567,7 +567,7 @@ def prove(
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
         Those of the answer.
-    found : Claims, CountBounds or Reconstruction
+    result : Claims, CountBounds or Reconstruction
         Verified claims; counts whose ends are narrower than stated; places whose records are
         unique; of each of them places without a solution.
     most : int, optional
@@ -608,22 +608,22 @@ def prove(
     tables = one_release(tables)
     work, finest = tables.workload, tables.workload.levels[-1]
     rules, cells, others, taken = Rules(False, "merged", ()), None, list[Table](), False
-    if isinstance(found, Claims):
+    if isinstance(result, Claims):
         given = ClaimOptions.given(options)
-        rules, finest = Rules(given.structural_rules, given.tenure, ()), found.level
+        rules, finest = Rules(given.structural_rules, given.tenure, ()), result.level
         cells = None if given.cells is None else np.unique(np.asarray(given.cells, np.int64))
-        asked, taken, scope = _of_claims(found), found.taken_as_true, found.level
-        for name, kept in found.among.items():
+        asked, taken, scope = _claim_questions(result), result.taken_as_true, result.level
+        for name, kept in result.among.items():
             about = work.schema.attribute(name)
             mask = np.isin(np.arange(about.size) + about.first, kept).astype(np.int64)
             others.append(Table("among", (name,), {name: mask[None]}))
-    elif isinstance(found, CountBounds):
-        scope, counted = found.scope, work if queries is None else queries
+    elif isinstance(result, CountBounds):
+        scope, counted = result.scope, work if queries is None else queries
         others += [] if queries is None else queries.tables.values()
-        asked = _of_bounds(found, counted.tables, tables.geoids[finest].tolist())
+        asked = _bound_questions(result, counted.tables, tables.geoids[finest].tolist())
     else:
-        check.instance(found, Reconstruction, "found")
-        asked, scope, taken = _of_records(found), found.scope, found.problem.taken_as_true
+        check.instance(result, Reconstruction, "result")
+        asked, scope, taken = _record_questions(result), result.scope, result.problem.taken_as_true
     if taken:
         tables = under_laws(tables, {key: law for key, law in tables.laws.items() if law.exact})
     questions = list(itertools.islice(asked, most))
