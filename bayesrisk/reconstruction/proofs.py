@@ -158,7 +158,7 @@ class _Counts:
 # Refutations: branch and bound over a relaxation, every sum judged by the checker.
 
 
-class _Part(NamedTuple):
+class _ProofPart(NamedTuple):
     """Records of a place, by weights of codes, whose number is said to be within two ends."""
 
     level: str
@@ -168,11 +168,11 @@ class _Part(NamedTuple):
     most: int | None
 
 
-class _Question(NamedTuple):
+class _ProofQuestion(NamedTuple):
     """A sentence: its kind, its parts, and the finest places that it is about."""
 
     kind: str
-    parts: tuple[_Part, ...]
+    parts: tuple[_ProofPart, ...]
     places: tuple[str, ...]
 
 
@@ -193,14 +193,14 @@ _SCALES = (*range(1, 61), 2**20)
 _TOP = 2**40
 
 
-class _System:
+class _ProofSystem:
     """Rows of published counts of some places over kinds of records, and of parts of sentences.
 
     Columns are kinds that no row tells apart, which zeros leave; after the rows of published
     counts, ``keys`` (query and place), come those of ``parts``.
     """
 
-    def __init__(self, counts: _Counts, blocks: Sequence[str], parts: Sequence[_Part]) -> None:
+    def __init__(self, counts: _Counts, blocks: Sequence[str], parts: Sequence[_ProofPart]) -> None:
         from bayesrisk.reconstruction.solvers.highs import HighsWarm  # slow to load
 
         self.counts, self.blocks, self.parts = counts, blocks, parts
@@ -419,7 +419,7 @@ class _System:
         rule = counts.rule(groups)
         return self._note(rule) if rule else ""
 
-    def certificate(self, question: _Question, trees: Json) -> Json:
+    def certificate(self, question: _ProofQuestion, trees: Json) -> Json:
         """Return the certificate of a question, which the checker has accepted."""
         used, branches = set[str](), list[Json]()
         waiting = list(trees.values())
@@ -450,11 +450,11 @@ class _System:
 # Sentences of the answers of attacks, and their proofs.
 
 
-def _claim_questions(result: Claims) -> Iterator[_Question]:
+def _claim_questions(result: Claims) -> Iterator[_ProofQuestion]:
     """Yield the verified claims, and the places without a solution."""
     wrong = result.blocks["status"] == Status.INFEASIBLE
     for place in result.blocks.loc[wrong, result.level].tolist():
-        yield _Question("impossible", (), (place,))
+        yield _ProofQuestion("impossible", (), (place,))
     frame = result.to_frame()
     for row, more in zip(frame.to_dict("records"), several(frame), strict=True):
         factors = {}
@@ -467,16 +467,16 @@ def _claim_questions(result: Claims) -> Iterator[_Question]:
                 weight &= np.isin(codes, next((g for g in groups if code in g), (code,)))
             factors[about.name] = weight.astype(np.int64)
         times, place = int(row["multiplicity"]), row[result.level]
-        part = _Part(result.level, place, factors, times or None, None if more else times)
-        yield _Question("count", (part,), (place,))
+        part = _ProofPart(result.level, place, factors, times or None, None if more else times)
+        yield _ProofQuestion("count", (part,), (place,))
 
 
 def _bound_questions(
     result: CountBounds, tables: Mapping[tuple[str, str], Table], places: Sequence[str]
-) -> Iterator[_Question]:
+) -> Iterator[_ProofQuestion]:
     """Yield the counts whose ends are narrower than stated, and the places without a solution."""
     for place in result.conflict:
-        yield _Question("impossible", (), (place,))
+        yield _ProofQuestion("impossible", (), (place,))
     frame = result.counts[result.counts["status"] != Status.INFEASIBLE]
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Int64").fillna(UNBOUNDED)
     narrow = (ends["low"] > ends["low_stated"]) | (ends["high"] < ends["high_stated"])
@@ -486,16 +486,16 @@ def _bound_questions(
         at = table.cells.index(row["cell"])
         factors = {name: np.asarray(w)[at] for name, w in table.factors.items()}
         most = None if high >= UNBOUNDED else int(high)
-        part = _Part(row["level"], place, factors, int(low) or None, most)
-        yield _Question("count", (part,), tuple(p for p in places if p.startswith(place)))
+        part = _ProofPart(row["level"], place, factors, int(low) or None, most)
+        yield _ProofQuestion("count", (part,), tuple(p for p in places if p.startswith(place)))
 
 
-def _record_questions(result: Reconstruction) -> Iterator[_Question]:
+def _record_questions(result: Reconstruction) -> Iterator[_ProofQuestion]:
     """Yield the records of places where no others fit, and the places where none do."""
     space, level = result.problem.space, result.problem.level
     for b, (place, status) in enumerate(zip(result.geoids.tolist(), result.status, strict=True)):
         if status == Status.INFEASIBLE:
-            yield _Question("impossible", (), (place,))
+            yield _ProofQuestion("impossible", (), (place,))
         if status != Status.UNIQUE:
             continue
         # At least so many of each kind, and no more in all: then these are the records.
@@ -503,9 +503,9 @@ def _record_questions(result: Reconstruction) -> Iterator[_Question]:
         for cell, count in zip(result.cell[own], result.count[own].tolist(), strict=True):
             pairs = zip(space.schema.names, np.unravel_index(cell, space.shape), strict=True)
             factors = {name: (space.bins[name] == g).astype(np.int64) for name, g in pairs}
-            parts.append(_Part(level, place, factors, count, None))
-        total = _Part(level, place, {}, None, int(result.count[own].sum()))
-        yield _Question("records", (*parts, total), (place,))
+            parts.append(_ProofPart(level, place, factors, count, None))
+        total = _ProofPart(level, place, {}, None, int(result.count[own].sum()))
+        yield _ProofQuestion("records", (*parts, total), (place,))
 
 
 @displayed
@@ -668,10 +668,12 @@ _TOGETHER = 40
 
 
 def _certificates(
-    counts: _Counts, blocks: Sequence[str], questions: Sequence[_Question], nodes: int
+    counts: _Counts, blocks: Sequence[str], questions: Sequence[_ProofQuestion], nodes: int
 ) -> Iterator[Json]:
     """Yield the certificate of each question about some places, empty where none was found."""
-    system = _System(counts, blocks, [part for question in questions for part in question.parts])
+    system = _ProofSystem(
+        counts, blocks, [part for question in questions for part in question.parts]
+    )
     first = 0
     for question in questions:
         goals: dict[str, tuple[int | None, int | None, int | None]] = {}
