@@ -213,7 +213,7 @@ class _ProofSystem:
         self.members: list[tuple[str, IntArray]] = []
         self.named: dict[str, tuple[Json, list[Any]]] = {}
         number: dict[tuple[int, str], int] = {}
-        ends, columns, held = [], [], []
+        ends, columns, held = list[tuple[int, int]](), [], []
         for block, (low, high) in self.around.items():
             cells = space.alive(np.maximum(high, 0))
             bound = (high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high)
@@ -226,7 +226,7 @@ class _ProofSystem:
             self.members += [(block, c) for c in np.split(cells[order], starts)[: first.size]]
             for query in chosen.tolist():
                 if number.setdefault((query, counts.place(block, query)), len(number)) == len(ends):
-                    ends.append((low[query], high[query]))
+                    ends.append((int(low[query]), int(high[query])))
             rows = [number[query, counts.place(block, query)] for query in chosen.tolist()]
             columns.append((rows, space.columns(cells[first], chosen)))
             held.append(key[1:, first])
@@ -249,9 +249,9 @@ class _ProofSystem:
         # a x + e - f within both ends, the sum of all e and f as small as can be.
         m, n = self.rows.shape
         eye, top = sp.eye_array(m, dtype=np.int64), np.full(n + 2 * m, _TOP)
-        rows = sp.csr_array(sp.hstack([self.rows, eye, -eye], format="csr"))
+        relaxed = sp.csr_array(sp.hstack([self.rows, eye, -eye], format="csr"))
         nothing = np.zeros_like(self.low)
-        model = IntegerModel(np.zeros_like(top), top, rows, nothing, nothing)
+        model = IntegerModel(np.zeros_like(top), top, relaxed, nothing, nothing)
         self.linear = HighsWarm(model, np.repeat([0, -1], [n, 2 * m]))
 
     def _weights(self) -> IntArray:
@@ -284,6 +284,7 @@ class _ProofSystem:
         least, most = np.append(node.least, rest), np.append(node.most, rest + _TOP)
         low = np.where(node.low <= -UNBOUNDED, -np.inf, node.low)
         high = np.where(node.high >= UNBOUNDED, np.inf, node.high)
+        solution = np.zeros(n)
         for relaxed in _RELAXED:
             self.linear.rebound(low - relaxed, high + relaxed)
             values, duals, _ = self.linear.relax(least, most)
@@ -293,8 +294,9 @@ class _ProofSystem:
                 leaf = self._leaf(-duals, node)
                 if leaf or relaxed == _RELAXED[-1]:
                     return leaf
+            solution = values[:n]
         # Rows are branched on before kinds: they are one product of labels, and say more.
-        sums = np.append((self.rows @ values[:n]) / np.maximum(self.unit, 1), values[:n])
+        sums = np.append((self.rows @ solution) / np.maximum(self.unit, 1), solution)
         away = np.abs(sums - np.rint(sums)) * np.append(self.unit > 0, np.ones(n))
         at = int(away[:m].argmax()) if away[:m].max(initial=0) > _FRACTION else m
         at = at if at < m or not n else m + int(away[m:].argmax())
