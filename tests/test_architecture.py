@@ -52,7 +52,7 @@ ROOMS = {
     "plotting": "_canvas | attacks audit counts",
     "population": "spec | simulate summary years",
     "readers": "geocodes text | *",
-    "reconstruction": "linkage registry | solvers | records | *",
+    "reconstruction": "check_proof linkage registry | solvers | records | claims occupancy | *",
     "release": "spec | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership occupancy two_levels |"

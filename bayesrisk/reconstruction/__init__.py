@@ -12,6 +12,7 @@ from bayesrisk.reconstruction.occupancy import (
     occupancy_variability,
     reconstruct_occupancy,
 )
+from bayesrisk.reconstruction.proofs import Proofs, prove
 from bayesrisk.reconstruction.records.bounds import count_bounds
 from bayesrisk.reconstruction.records.reconstruction import (
     Reconstruction,
@@ -30,6 +31,7 @@ __all__ = [
     "Claims",
     "HouseholdLaw",
     "Persons",
+    "Proofs",
     "Reconstruction",
     "Status",
     "age_bin",
@@ -42,6 +44,7 @@ __all__ = [
     "match_records",
     "occupancy_statistics",
     "occupancy_variability",
+    "prove",
     "reconstruct",
     "reconstruct_occupancy",
     "record_form",

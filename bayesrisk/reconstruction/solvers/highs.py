@@ -196,7 +196,7 @@ class HighsWarm:
             return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
         return Relaxation(None, None, _ray(self._highs))
 
-    def rebound(self, row_low: IntArray, row_high: IntArray) -> None:
+    def rebound(self, row_low: IntArray | FloatArray, row_high: IntArray | FloatArray) -> None:
         """Set the bounds of the rows."""
         self._highs.changeRowsBounds(
             self._rows.size, self._rows, row_low.astype(np.float64), row_high.astype(np.float64)

@@ -1,0 +1,693 @@
+"""Certificates of what published counts prove, which anybody can check without this package.
+
+A certificate is what ``check_proof.py``, a file without dependencies, accepts: published counts, a
+sentence, and a refutation of its opposite.  It is made from the counts alone, however the answer
+was found.  The opposite of the sentence is one more row of the linear relaxation over the kinds of
+records that zeros leave.  Where that has no solution, its dual values, as whole numbers, are a
+contradiction; else a number of records is branched on.  Kinds that zeros or rules exclude come in
+one by one, as the checker finds them: it judges every sum here, too.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bayesrisk import _files
+from bayesrisk import _validation as check
+from bayesrisk._files.delimited import csv_bytes
+from bayesrisk._show import Tabular, displayed
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.reconstruction import check_proof
+from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
+from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
+from bayesrisk.reconstruction.records.bounds import CountBounds
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import IntegerModel
+from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.published import SeveralTables, one_release, under_laws
+
+#: A certificate, or a part of it, as JSON has it.
+Json: TypeAlias = dict[str, Any]
+Weights: TypeAlias = Mapping[str, IntArray]
+
+# -----------------------------------------------------------------------------
+# Published counts over the kinds of records, and in the words of certificates.
+
+
+class _Counts:
+    """Published counts (queries) of some levels over cells, which more tables may tell apart.
+
+    ``first`` and ``factors`` have for every attribute the first code of each group of codes, and
+    the weight of each group in each query, those of more tables last.
+    """
+
+    def __init__(
+        self, tables: PublishedTables, levels: Sequence[str], rules: Rules, cells: IntArray | None,
+        others: Sequence[Table], *, known_rule: bool,
+    ) -> None:  # fmt: skip
+        work, self.tables, self.known_rule = tables.workload, tables, known_rule
+        self.schema, self.finest = work.schema, work.levels[-1]
+        self.keys = [key for key in work.tables if key[0] in levels]
+        every = [*(work.tables[key] for key in self.keys), *others]
+        self.owner = [(key, at) for key in self.keys for at in range(len(work.tables[key].cells))]
+        self.space = claim_space(self.schema, tuple(every), rules, cells=cells)
+        self.first, self.factors = {}, {}
+        for about in self.schema.attributes:
+            first = self.space.first_code[about.name] - about.first
+            weight = [
+                np.asarray(t.factors.get(about.name, np.ones((len(t.cells), about.size))))[:, first]
+                for t in every
+            ]
+            self.first[about.name] = first
+            self.factors[about.name] = np.concatenate(weight).astype(np.int64)
+        everything = len(self.space.codes) == np.prod(self.space.sizes, dtype=object)
+        self.possible = None if everything else set(map(tuple, self.space.codes.tolist()))
+        self.rules: list[list[NDArray[np.bool_]]] = []
+
+    def place(self, block: str, query: int) -> str:
+        """Return the place of a query's level that a finest place lies in."""
+        return block[: self.schema.geography.width(self.owner[query][0][0])]
+
+    def ends(self, block: str) -> tuple[IntArray, IntArray]:
+        """Return the smallest and largest counts at a finest place and the places around it."""
+        ends = []
+        for level, table in self.keys:
+            row = self.tables.row(level, block[: self.schema.geography.width(level)])
+            rows = np.array([row])
+            ends.append(self.tables.support(level, table, rows, known_rule=self.known_rule))
+        more = len(self.space.names) - len(self.owner)
+        low = np.concatenate([*(low[0] for low, _ in ends), np.zeros(more, np.int64)])
+        high = np.concatenate([*(high[0] for _, high in ends), np.full(more, UNBOUNDED)])
+        return low, high
+
+    def entry(self, query: int, place: str) -> Json:
+        """Return a published count as certificates have it."""
+        (level, table), at = self.owner[query]
+        rows = np.array([self.tables.row(level, place)])
+        ends = self.tables.support(level, table, rows, known_rule=self.known_rule)
+        low, high = (int(end[0, at]) for end in ends)
+        hidden = self.tables.hidden(level, table)[rows[0], at]
+        stated = None if hidden else int(self.tables.counts[level, table][rows[0], at])
+        most, law = None if high >= UNBOUNDED else high, self.tables.laws.get((level, table))
+        plain = (low, most) == ((0, None) if stated is None else (stated, stated))
+        factors = self.tables.workload.tables[level, table].factors
+        return {
+            "level": level, "place": place, "table": table, "cell": self.space.names[query][1],
+            "published": stated, "low": low, "high": most,
+            "law": None if plain or law is None else law.to_dict(),
+            "sets": self.sets({n: np.asarray(w)[at] for n, w in factors.items()}),
+        }  # fmt: skip
+
+    def sets(self, factors: Weights) -> Json:
+        """Return weights of codes by label, or by range of codes; all labels where all are 1."""
+        found: Json = {}
+        for about in self.schema.attributes:
+            weight = factors.get(about.name, np.ones(1))
+            if (weight == 1).all():
+                continue
+            texts: dict[str, int] = {}
+            for value, run in itertools.groupby(range(weight.size), weight.tolist().__getitem__):
+                codes = list(run)
+                ends = [str(codes[at] + about.first) for at in (0, -1)[: len(codes)]]
+                names = [about.labels[c] for c in codes] if about.labels else ["-".join(ends)]
+                texts |= dict.fromkeys(names if value else (), value)
+            found[about.name] = list(texts) if set(texts.values()) <= {1} else texts
+        return found
+
+    def rule(self, groups: Sequence[int]) -> Json | None:
+        """Return a rule by which there are no records of groups of codes, None where there may be.
+
+        It is a product of sets of groups in which no possible cell lies, and none larger.
+        """
+        if self.possible is None or tuple(groups) in self.possible:
+            return None
+        for sides in self.rules:
+            if all(side[group] for side, group in zip(sides, groups, strict=True)):
+                break
+        else:
+            codes, sizes = self.space.codes, self.space.sizes.tolist()
+            sides = [np.arange(size) == group for size, group in zip(sizes, groups, strict=True)]
+            for a, size in enumerate(sizes):
+                others = [side[codes[:, b]] for b, side in enumerate(sides) if b != a]
+                there = codes[np.logical_and.reduce([np.ones(len(codes), np.bool_), *others]), a]
+                sides[a] = np.bincount(there, minlength=size) == 0
+            self.rules.append(sides)
+        number = next(at for at, known in enumerate(self.rules, 1) if known is sides)
+        names = {"level": "assumed", "place": "", "table": "records that cannot be"}
+        ends = {"published": None, "low": 0, "high": 0, "law": {"rule": "no such records"}}
+        return {**names, "cell": f"{number}", **ends, "sets": self.group_sets(sides)}
+
+    def group_sets(self, sides: Sequence[NDArray[np.bool_]]) -> Json:
+        """Return groups of codes of every attribute as sets of a certificate."""
+        pairs = zip(self.schema.names, sides, strict=True)
+        return self.sets({n: side[self.space.groups[n]].astype(np.int64) for n, side in pairs})
+
+
+# -----------------------------------------------------------------------------
+# Refutations: branch and bound over a relaxation, every sum judged by the checker.
+
+
+class _ProofPart(NamedTuple):
+    """Records of a place, by weights of codes, whose number is said to be within two ends."""
+
+    level: str
+    place: str
+    factors: Weights
+    least: int | None
+    most: int | None
+
+
+class _ProofQuestion(NamedTuple):
+    """A sentence: its kind, its parts, and the finest places that it is about."""
+
+    kind: str
+    parts: tuple[_ProofPart, ...]
+    places: tuple[str, ...]
+
+
+class _Node(NamedTuple):
+    """Ends of the rows and of the kinds, and the branches that made them: what, and which side."""
+
+    low: IntArray
+    high: IntArray
+    least: IntArray
+    most: IntArray
+    path: tuple[tuple[int, str], ...] = ()
+
+
+#: What each count is relaxed by, so that few are used, and then hardly; what is above 0.
+_RELAXED, _ABOVE, _FRACTION = (0.02, 1e-6), 1e-7, 1e-4
+#: Denominators of dual values that are tried; the largest one holds any, rounding aside.
+_SCALES = (*range(1, 61), 2**20)
+_TOP = 2**40
+
+
+class _ProofSystem:
+    """Rows of published counts of some places over kinds of records, and of parts of sentences.
+
+    Columns are kinds that no row tells apart, which zeros leave; after the rows of published
+    counts, ``keys`` (query and place), come those of ``parts``.
+    """
+
+    def __init__(self, counts: _Counts, blocks: Sequence[str], parts: Sequence[_ProofPart]) -> None:
+        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # slow to load
+
+        self.counts, self.blocks, self.parts = counts, blocks, parts
+        schema, space, weights = counts.schema, counts.space, self._weights()
+        self.attributes: Json = {
+            a.name: list(a.labels) or f"{a.first}-{a.last}" for a in schema.attributes
+        }
+        self.axes = check_proof.all_labels(list(blocks), self.attributes)
+        self.around = {block: counts.ends(block) for block in blocks}
+        self.members: list[tuple[str, IntArray]] = []
+        self.named: dict[str, tuple[Json, list[Any]]] = {}
+        number: dict[tuple[int, str], int] = {}
+        ends, columns, held = list[tuple[int, int]](), [], []
+        for block, (low, high) in self.around.items():
+            cells = space.alive(np.maximum(high, 0))
+            bound = (high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high)
+            chosen = np.flatnonzero(bound[: len(counts.owner)])
+            inside = [block.startswith(part.place) for part in parts]
+            key = np.vstack([space.classes(cells, chosen)[0], (weights[:, cells].T * inside).T])
+            _, first, where = np.unique(key, axis=1, return_index=True, return_inverse=True)
+            order = np.argsort(where.ravel(), kind="stable")
+            starts = np.searchsorted(where.ravel()[order], np.arange(1, first.size))
+            self.members += [(block, c) for c in np.split(cells[order], starts)[: first.size]]
+            for query in chosen.tolist():
+                if number.setdefault((query, counts.place(block, query)), len(number)) == len(ends):
+                    ends.append((int(low[query]), int(high[query])))
+            rows = [number[query, counts.place(block, query)] for query in chosen.tolist()]
+            columns.append((rows, space.columns(cells[first], chosen)))
+            held.append(key[1:, first])
+        self.keys = list(number)
+        spread = [
+            sp.csr_array((np.ones(len(r), np.int64), (r, np.arange(len(r)))), (len(ends), len(r)))
+            for r, _ in columns
+        ]
+        published = sp.hstack([s @ c for s, (_, c) in zip(spread, columns, strict=True)])
+        asked = sp.csr_array(np.concatenate(held, axis=1))
+        self.rows = sp.csr_array(sp.vstack([published, asked], format="csr"), dtype=np.int64)
+        self.low, self.high = np.array([*ends, *[(-UNBOUNDED, UNBOUNDED)] * len(parts)]).T
+        self.columns = sp.csr_array(self.rows.T)
+        # The weight of all kinds of a row, if it is one.
+        pointer = self.rows.indptr
+        self.unit = np.array([
+            int(d[0]) if (d := self.rows.data[a:b]).size and (d == d[0]).all() else 0
+            for a, b in itertools.pairwise(pointer)
+        ])  # fmt: skip
+        # a x + e - f within both ends, the sum of all e and f as small as can be.
+        m, n = self.rows.shape
+        eye, top = sp.eye_array(m, dtype=np.int64), np.full(n + 2 * m, _TOP)
+        relaxed = sp.csr_array(sp.hstack([self.rows, eye, -eye], format="csr"))
+        nothing = np.zeros_like(self.low)
+        model = IntegerModel(np.zeros_like(top), top, relaxed, nothing, nothing)
+        self.linear = HighsWarm(model, np.repeat([0, -1], [n, 2 * m]))
+
+    def _weights(self) -> IntArray:
+        """Return the weight of each cell of the space in each part, parts by cells."""
+        codes, schema = self.counts.space.codes, self.counts.schema
+        found = np.ones((len(self.parts), len(codes)), np.int64)
+        for weights, part in zip(found, self.parts, strict=True):
+            for name, weight in part.factors.items():
+                weights *= weight[self.counts.first[name]][codes[:, schema.names.index(name)]]
+        return found
+
+    def refute(self, part: int | None, least: int | None, most: int | None, nodes: int) -> Json:
+        """Return a refutation of a number of a part, or of the counts alone; empty if none."""
+        low, high, n = self.low.copy(), self.high.copy(), self.rows.shape[1]
+        impossible = np.flatnonzero(low > high)
+        if impossible.size:
+            return {"none": self._name(int(impossible[0]))}
+        if part is not None:
+            at = len(self.keys) + part
+            low[at] = -UNBOUNDED if least is None else least
+            high[at] = UNBOUNDED if most is None else most
+        self._left = nodes
+        return self._tree(_Node(low, high, np.zeros(n, np.int64), np.full(n, _TOP)))
+
+    def _tree(self, node: _Node) -> Json:
+        """Return a refutation of a node; empty at the limit of nodes, or where records fit."""
+        self._left -= 1
+        m, n = self.rows.shape
+        rest = np.zeros(2 * m, np.int64)
+        least, most = np.append(node.least, rest), np.append(node.most, rest + _TOP)
+        low = np.where(node.low <= -UNBOUNDED, -np.inf, node.low)
+        high = np.where(node.high >= UNBOUNDED, np.inf, node.high)
+        solution = np.zeros(n)
+        for relaxed in _RELAXED:
+            self.linear.rebound(low - relaxed, high + relaxed)
+            values, duals, _ = self.linear.relax(least, most)
+            if values is None or duals is None or self._left < 0:
+                return {}
+            if values[n:].sum() > _ABOVE:
+                leaf = self._leaf(-duals, node)
+                if leaf or relaxed == _RELAXED[-1]:
+                    return leaf
+            solution = values[:n]
+        # Rows are branched on before kinds: they are one product of labels, and say more.
+        sums = np.append((self.rows @ solution) / np.maximum(self.unit, 1), solution)
+        away = np.abs(sums - np.rint(sums)) * np.append(self.unit > 0, np.ones(n))
+        at = int(away[:m].argmax()) if away[:m].max(initial=0) > _FRACTION else m
+        at = at if at < m or not n else m + int(away[m:].argmax())
+        if at == away.size or away[at] <= _FRACTION:
+            return {}
+        k = int(np.floor(sums[at]))
+        tree: Json = {"branch": self._boxes(at), "most": k}
+        for side, end in (("below", k), ("above", k + 1)):
+            low, high, least, most = (e.copy() for e in node[:4])
+            if at < m:
+                (high if side == "below" else low)[at] = end * self.unit[at]
+            else:
+                (most if side == "below" else least)[at - m] = end
+            path = (*node.path, (at, side))
+            if at < m and low[at] > high[at]:  # both ends of one row
+                tree[side] = self._sum([(at, 1), (at, -1)], path)
+            else:
+                tree[side] = self._tree(_Node(low, high, least, most, path))
+            if not tree[side]:
+                return {}
+        return tree
+
+    def _leaf(self, duals: FloatArray, node: _Node) -> Json:
+        """Return a contradiction of dual values as whole numbers, or nothing."""
+        low, high, least, most, path = node
+        for scale in _SCALES:
+            y = np.rint(duals * scale).astype(np.int64)
+            if scale < _SCALES[-1] and np.abs(y - duals * scale).max(initial=0) > 1e-5 * scale:
+                continue
+            y[(y > 0) & (low <= -UNBOUNDED) | (y < 0) & (high >= UNBOUNDED)] = 0
+            weight = self.columns @ y
+            # What a branch has limited is taken at its limit, and all else must not be above 0.
+            up, down = (weight > 0) & (most < _TOP), (weight < 0) & (least > 0)
+            limit = np.where(up, most, np.where(down, least, 0))
+            right = y @ np.where(y > 0, low, np.where(y < 0, high, 0)) - weight @ limit
+            if right > 0 and not ((weight > 0) & ~up).any():
+                break
+        else:
+            return {}
+        rows = [(int(row), int(y[row])) for row in np.flatnonzero(y)]
+        kinds = [(y.size + int(at), -int(weight[at])) for at in np.flatnonzero(up | down)]
+        return self._sum([*rows, *kinds], path)
+
+    def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
+        """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""
+        sums, terms, m = dict[str, int](), list[tuple[int, list[Any]]](), self.unit.size
+        for at, multiple in multiples:
+            # The last branch on this side of it says most.
+            step = at, "above" if multiple > 0 else "below"
+            depth = max((d for d, branch in enumerate(path, 1) if branch == step), default=0)
+            unit = int(self.unit[at]) if depth and at < m else 1
+            sums[f"branch {depth}" if depth else self._name(at)] = multiple * unit
+            boxes = self._boxes(at) if depth else [self._entry(at)]
+            terms += [(multiple * unit, self._box(box)) for box in boxes]
+        while kind := check_proof.excess(terms, self.axes, set()):
+            name = self._exclusion(kind)
+            if not name:
+                return {}
+            sums[name] = -sum(m * check_proof.heaviest(box) for m, box in terms if m > 0)
+            terms.append((sums[name], self.named[name][1]))
+        return {"sum": sums}
+
+    # Names and boxes: what a row, a kind or a count of 0 is called, and which records it counts.
+
+    def _box(self, entry: Json) -> list[Any]:
+        return check_proof.box_of(entry, self.axes, "")
+
+    def _note(self, entry: Json) -> str:
+        """Return the name of a count, which is noted with its box."""
+        name = "{level} {place}, {table}: {cell}".format(**entry)
+        if name not in self.named:
+            self.named[name] = entry, self._box(entry)
+        return name
+
+    def _name(self, row: int) -> str:
+        """Return the name of a row in sums."""
+        return "not" if row >= len(self.keys) else self._note(self._entry(row))
+
+    def _entry(self, row: int) -> Json:
+        """Return a row as a certificate has it."""
+        if row < len(self.keys):
+            return self.counts.entry(*self.keys[row])
+        part = self.parts[row - len(self.keys)]
+        return {**part._asdict(), "sets": self.counts.sets(part.factors)}
+
+    def _boxes(self, at: int) -> list[Json]:
+        """Return the boxes of a branch: a row with weights of 1, or a kind as products."""
+        m = len(self.unit)
+        if at < m:
+            entry = self._entry(at)
+            return [
+                {"place": entry["place"], "sets": {n: list(s) for n, s in entry["sets"].items()}}
+            ]
+        block, cells = self.members[at - m]
+        codes, sizes = self.counts.space.codes, self.counts.space.sizes.tolist()
+        left, boxes = set(map(tuple, codes[cells].tolist())), []
+        while left:
+            sides = [[group] for group in min(left)]
+            for a, size in enumerate(sizes):
+                others = [itertools.product(*sides[:a], [g], *sides[a + 1 :]) for g in range(size)]
+                sides[a] = [g for g, kinds in enumerate(others) if left.issuperset(kinds)]
+            left -= set(itertools.product(*sides))
+            masks = [np.isin(np.arange(n), s) for n, s in zip(sizes, sides, strict=True)]
+            boxes.append({"place": block, "sets": self.counts.group_sets(masks)})
+        return boxes
+
+    def _exclusion(self, kind: Sequence[Any]) -> str:
+        """Return the name of the widest count of 0, or of a rule, without records of a kind."""
+        counts, (block, *labels) = self.counts, kind
+        groups = [
+            int(counts.space.groups[a.name][a.labels.index(x) if a.labels else x - a.first])
+            for a, x in zip(counts.schema.attributes, labels, strict=True)
+        ]
+        low, high = self.around[block]
+        weights = list(counts.factors.values())
+        there = np.prod([w[:, g] for w, g in zip(weights, groups, strict=True)], axis=0)
+        zero = np.flatnonzero((high == 0) & (low <= 0) & (there > 0))
+        if zero.size:
+            wide = np.prod([np.count_nonzero(w[zero], axis=1) for w in weights], axis=0)
+            query = int(zero[wide.argmax()])
+            return self._note(counts.entry(query, counts.place(block, query)))
+        rule = counts.rule(groups)
+        return self._note(rule) if rule else ""
+
+    def certificate(self, question: _ProofQuestion, trees: Json) -> Json:
+        """Return the certificate of a question, which the checker has accepted."""
+        used, branches = set[str](), list[Json]()
+        waiting = list(trees.values())
+        while waiting:
+            tree = waiting.pop()
+            used |= {*tree.get("sum", ()), tree.get("none", "")}
+            branches += tree.get("branch", ())
+            waiting += [tree[side] for side in ("below", "above") if side in tree]
+        known = dict(self.counts.schema.geography.names)
+        says = [{**p._asdict(), "sets": self.counts.sets(p.factors)} for p in question.parts]
+        for part in says:
+            del part["factors"]
+        entries = {name: entry for name, (entry, _) in self.named.items() if name in used}
+        looked_at = {n for box in (*says, *entries.values(), *branches) for n in box["sets"]}
+        made: Json = {
+            "format": "bayesrisk-proof-1", "kind": question.kind,
+            "sentence": check_proof.words(says, known), "says": says,
+            "places": list(self.blocks),
+            "names": {p["place"]: known[p["place"]] for p in says if p["place"] in known},
+            "attributes": {n: g for n, g in self.attributes.items() if n in looked_at},
+            "counts": entries, "refutations": trees,
+        }  # fmt: skip
+        check_proof.check(made)
+        return made
+
+
+# -----------------------------------------------------------------------------
+# Sentences of the answers of attacks, and their proofs.
+
+
+def _claim_questions(result: Claims) -> Iterator[_ProofQuestion]:
+    """Yield the verified claims, and the places without a solution."""
+    wrong = result.blocks["status"] == Status.INFEASIBLE
+    for place in result.blocks.loc[wrong, result.level].tolist():
+        yield _ProofQuestion("impossible", (), (place,))
+    frame = result.to_frame()
+    for row, more in zip(frame.to_dict("records"), several(frame), strict=True):
+        factors = {}
+        for about in result.schema.attributes:
+            codes = np.arange(about.size) + about.first
+            weight = np.isin(codes, result.among.get(about.name, codes))
+            if about.name in result.columns and not pd.isna(row[about.name]):
+                code = int(row[about.name])
+                groups = result.grouped.get(about.name, ())
+                weight &= np.isin(codes, next((g for g in groups if code in g), (code,)))
+            factors[about.name] = weight.astype(np.int64)
+        times, place = int(row["multiplicity"]), row[result.level]
+        part = _ProofPart(result.level, place, factors, times or None, None if more else times)
+        yield _ProofQuestion("count", (part,), (place,))
+
+
+def _bound_questions(
+    result: CountBounds, tables: Mapping[tuple[str, str], Table], places: Sequence[str]
+) -> Iterator[_ProofQuestion]:
+    """Yield the counts whose ends are narrower than stated, and the places without a solution."""
+    for place in result.conflict:
+        yield _ProofQuestion("impossible", (), (place,))
+    frame = result.counts[result.counts["status"] != Status.INFEASIBLE]
+    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Int64").fillna(UNBOUNDED)
+    narrow = (ends["low"] > ends["low_stated"]) | (ends["high"] < ends["high_stated"])
+    chosen = zip(frame[narrow].to_dict("records"), ends[narrow].to_numpy(np.int64), strict=True)
+    for row, (*_, low, high) in chosen:
+        table, place = tables[row["level"], row["table"]], row["geoid"]
+        at = table.cells.index(row["cell"])
+        factors = {name: np.asarray(w)[at] for name, w in table.factors.items()}
+        most = None if high >= UNBOUNDED else int(high)
+        part = _ProofPart(row["level"], place, factors, int(low) or None, most)
+        yield _ProofQuestion("count", (part,), tuple(p for p in places if p.startswith(place)))
+
+
+def _record_questions(result: Reconstruction) -> Iterator[_ProofQuestion]:
+    """Yield the records of places where no others fit, and the places where none do."""
+    space, level = result.problem.space, result.problem.level
+    for b, (place, status) in enumerate(zip(result.geoids.tolist(), result.status, strict=True)):
+        if status == Status.INFEASIBLE:
+            yield _ProofQuestion("impossible", (), (place,))
+        if status != Status.UNIQUE:
+            continue
+        # At least so many of each kind, and no more in all: then these are the records.
+        own, parts = result.block == b, []
+        for cell, count in zip(result.cell[own], result.count[own].tolist(), strict=True):
+            pairs = zip(space.schema.names, np.unravel_index(cell, space.shape), strict=True)
+            factors = {name: (space.bins[name] == g).astype(np.int64) for name, g in pairs}
+            parts.append(_ProofPart(level, place, factors, count, None))
+        total = _ProofPart(level, place, {}, None, int(result.count[own].sum()))
+        yield _ProofQuestion("records", (*parts, total), (place,))
+
+
+@displayed
+@dataclass(frozen=True)
+class Proofs(Tabular):
+    """Certificates of what published counts prove.
+
+    Attributes
+    ----------
+    statements : pandas.DataFrame
+        A row for each: ``place``, ``sentence``, ``status`` (``proved``; ``undecided`` where there
+        is no certificate within the limit of nodes), ``counts`` (how many published counts the
+        proof uses), ``file`` (its name once written).
+    certificates : tuple of dict
+        What ``check_proof.py`` reads, for each row; empty where there is none.
+    """
+
+    statements: pd.DataFrame
+    certificates: tuple[Json, ...]
+
+    def _answer(self) -> list[str]:
+        proved = int((self.statements["status"] == Status.PROVED).sum())
+        return [f"{proved:,} of {len(self.statements):,} statements have a certificate."]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.statements
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each statement."""
+        return self.statements.copy()
+
+    def write(self, folder: str | Path) -> None:
+        """Write the certificates, ``check_proof.py`` and ``proofs.csv`` into a new folder."""
+        target = check.path(folder, "folder")
+        with _files.explained(target), _files.whole_folder(target, _files.new_folder) as made:
+            for name, given in zip(self.statements["file"], self.certificates, strict=True):
+                if given:
+                    _files.write_bytes(made / name, (json.dumps(given, indent=1) + "\n").encode())
+            checker = resources.files("bayesrisk.reconstruction").joinpath("check_proof.py")
+            _files.write_bytes(made / "check_proof.py", checker.read_bytes())
+            _files.write_bytes(made / "proofs.csv", csv_bytes(self.statements))
+
+
+def prove(
+    tables: SeveralTables,
+    result: Claims | CountBounds | Reconstruction,
+    *,
+    most: int | None = None,
+    node_limit: int = 1000,
+    known_rule: bool = True,
+    queries: Workload | None = None,
+    **options: object,
+) -> Proofs:
+    """Return certificates of what is proved in an answer, which one small file checks.
+
+    Each is made from the published counts anew, and accepted by the checker before it is returned.
+
+    Parameters
+    ----------
+    tables : PublishedTables, or sequence of them, or mapping by name
+        Those of the answer.
+    result : Claims, CountBounds or Reconstruction
+        Verified claims; counts whose ends are narrower than stated; places whose records are
+        unique; of each of them places without a solution.
+    most : int, optional
+        So many statements, the first ones; all by default.
+    node_limit : int, default 1000
+        Nodes of the refutation of each part of a statement; beyond, it stays without.
+    known_rule, queries : bool and Workload
+        As the answer was asked for.
+    **options : object
+        Those of :func:`find_claims` that say which records can be: ``structural_rules``,
+        ``tenure``, ``cells``.
+
+    Returns
+    -------
+    Proofs
+        A certificate and a status of each statement.
+
+    Notes
+    -----
+    For rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
+    opposite of the statement, whole multiples ``y`` with ``y A <= 0`` and
+    ``sum_{y > 0} y l + sum_{y < 0} y u > 0`` are a contradiction (Farkas).  That records are unique
+    is "at least so many" of each of their kinds, and "at most so many" in all: nothing need be said
+    of each kind that is not there.
+
+    Examples
+    --------
+    >>> from bayesrisk.reconstruction import find_claims
+    >>> from bayesrisk.tables import Records, Schema, tabulate
+    >>> people = pd.DataFrame({"sex": ["F", "F", "M"], "old": ["no", "yes", "no"]})
+    >>> schema = Schema.from_frame(people)
+    >>> work = Workload.of(schema, [["sex"], ["old"]])
+    >>> tables = tabulate(Records.from_frame(people, schema=schema), work)
+    >>> proofs = prove(tables, find_claims(tables))
+    >>> bool((proofs.statements["status"] == "proved").all())
+    True
+    """
+    tables = one_release(tables)
+    work, finest = tables.workload, tables.workload.levels[-1]
+    rules, cells, others, taken = Rules(False, "merged", ()), None, list[Table](), False
+    if isinstance(result, Claims):
+        given = ClaimOptions.given(options)
+        rules, finest = Rules(given.structural_rules, given.tenure, ()), result.level
+        cells = None if given.cells is None else np.unique(np.asarray(given.cells, np.int64))
+        asked, taken, scope = _claim_questions(result), result.taken_as_true, result.level
+        for name, kept in result.among.items():
+            about = work.schema.attribute(name)
+            mask = np.isin(np.arange(about.size) + about.first, kept).astype(np.int64)
+            others.append(Table("among", (name,), {name: mask[None]}))
+    elif isinstance(result, CountBounds):
+        scope, counted = result.scope, work if queries is None else queries
+        others += [] if queries is None else queries.tables.values()
+        asked = _bound_questions(result, counted.tables, tables.geoids[finest].tolist())
+    else:
+        check.instance(result, Reconstruction, "result")
+        asked, scope, taken = _record_questions(result), result.scope, result.problem.taken_as_true
+    if taken:
+        tables = under_laws(tables, {key: law for key, law in tables.laws.items() if law.exact})
+    questions = list(itertools.islice(asked, most))
+    made: list[Json] = [{} for _ in questions]
+    levels, places = work.levels, tables.geoids[finest].tolist()
+    levels = levels[levels.index(scope) : levels.index(finest) + 1]
+    # What a place's own counts prove needs no others; then all places around it are taken.
+    for used in dict.fromkeys((levels[-1:], levels)):
+        more = [t for (level, _), t in work.tables.items() if level in set(levels) - set(used)]
+        counts = _Counts(tables, used, rules, cells, [*others, *more], known_rule=known_rule)
+        width = work.schema.geography.width(used[0])
+        groups: dict[str, list[int]] = {}
+        for at, question in enumerate(questions):
+            around = {place[:width] for place in question.places}
+            if not made[at] and len(around) == 1:
+                groups.setdefault(around.pop(), []).append(at)
+        for place, chosen in groups.items():
+            blocks = [block for block in places if block.startswith(place)]
+            for first in range(0, len(chosen), _TOGETHER):
+                ats = chosen[first : first + _TOGETHER]
+                asking = [questions[at] for at in ats]
+                for at, certificate in zip(
+                    ats, _certificates(counts, blocks, asking, node_limit), strict=True
+                ):
+                    made[at] = certificate
+    rows = [
+        {
+            "place": (*(p.place for p in question.parts), *question.places)[0],
+            "sentence": certificate.get("sentence", ""),
+            "status": Status.PROVED if certificate else Status.UNDECIDED,
+            "counts": len(certificate.get("counts", ())),
+            "file": f"proof-{at:04d}.json" if certificate else "",
+        }
+        for at, (question, certificate) in enumerate(zip(questions, made, strict=True), 1)
+    ]
+    columns = ["place", "sentence", "status", "counts", "file"]
+    return Proofs(pd.DataFrame(rows, columns=columns), tuple(made))
+
+
+#: Statements about the same places whose parts are rows of one relaxation.
+_TOGETHER = 40
+
+
+def _certificates(
+    counts: _Counts, blocks: Sequence[str], questions: Sequence[_ProofQuestion], nodes: int
+) -> Iterator[Json]:
+    """Yield the certificate of each question about some places, empty where none was found."""
+    system = _ProofSystem(
+        counts, blocks, [part for question in questions for part in question.parts]
+    )
+    first = 0
+    for question in questions:
+        goals: dict[str, tuple[int | None, int | None, int | None]] = {}
+        for at, part in enumerate(question.parts, 1):
+            if part.least is not None:
+                goals[f"fewer {at}"] = first + at - 1, None, part.least - 1
+            if part.most is not None:
+                goals[f"more {at}"] = first + at - 1, part.most + 1, None
+        first += len(question.parts)
+        trees: Json = {}
+        for name, goal in (goals or {"all": (None, None, None)}).items():
+            trees[name] = system.refute(*goal, nodes)
+            if not trees[name]:
+                break
+        yield system.certificate(question, trees) if all(trees.values()) else {}

@@ -1,0 +1,368 @@
+"""Certificates of random small releases: true, accepted, and refused once they are false.
+
+The oracle knows nothing of the package: it lists all data sets of few records over all kinds that
+a certificate names, and keeps those that its counts allow.
+"""
+
+import copy
+import functools
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles.claims import multisets
+from range_cases import publish, range_case
+
+from bayesrisk.exceptions import ArgumentTypeError
+from bayesrisk.mechanisms import Rounding
+from bayesrisk.reconstruction import check_proof, count_bounds, find_claims, prove, reconstruct
+from bayesrisk.tables import (
+    Attribute,
+    Geography,
+    PublishedTables,
+    Records,
+    Schema,
+    Table,
+    Workload,
+    tabulate,
+)
+
+#: The largest number of records, and of kinds, that the oracle lists.
+MOST, KINDS = 5, 12
+
+
+@functools.cache
+def small_sets(n_kinds):
+    """Return all data sets of at most MOST records, (data sets, kinds)."""
+    return np.concatenate([multisets(n_kinds, n) for n in range(MOST + 1)])
+
+
+def labels_of(given):
+    """Return the labels of an attribute as texts."""
+    if isinstance(given, str):
+        first, last = given.split("-")
+        return [str(code) for code in range(int(first), int(last) + 1)]
+    return given
+
+
+def weight(entry, kind, attributes):
+    """Return how often an entry counts a kind of record (place, label of each attribute)."""
+    number = int(kind[0].startswith(entry["place"]))
+    for name, label in zip(attributes, kind[1:], strict=True):
+        if name in entry["sets"]:
+            sets, times = entry["sets"][name], 0
+            for text in sets:
+                ends = [text, text]
+                if isinstance(attributes[name], str) and "-" in text:
+                    ends = text.split("-")
+                inside = (
+                    label == text if ends[0] == text else int(ends[0]) <= int(label) <= int(ends[1])
+                )
+                if inside:
+                    times = sets[text] if isinstance(sets, dict) else 1
+            number *= times
+    return number
+
+
+def kinds_of(certificate):
+    """Return all kinds of records of a certificate."""
+    axes = [labels_of(given) for given in certificate["attributes"].values()]
+    return list(itertools.product(certificate["places"], *axes))
+
+
+def weights_of(entries, certificate):
+    """Return the weights of entries, (entries, kinds)."""
+    kinds, attributes = kinds_of(certificate), certificate["attributes"]
+    rows = [[weight(entry, kind, attributes) for kind in kinds] for entry in entries]
+    return np.array(rows, dtype=int).reshape(len(rows), len(kinds))
+
+
+def within(sums, low, high):
+    """Return which sums are between two ends, None where there is none."""
+    return (sums >= (-np.inf if low is None else low)) & (
+        sums <= (np.inf if high is None else high)
+    )
+
+
+def fitting(certificate):
+    """Return the small data sets that the counts of a certificate allow."""
+    counts = list(certificate["counts"].values())
+    weights = weights_of(counts, certificate)
+    ways = small_sets(weights.shape[1])
+    fits = [within(ways @ w, c["low"], c["high"]) for w, c in zip(weights, counts, strict=True)]
+    return ways[np.all(fits, axis=0)] if fits else ways
+
+
+def is_false(certificate):
+    """Return whether a small data set fits the counts of a certificate and not its sentence."""
+    ways, says = fitting(certificate), certificate["says"]
+    if certificate["kind"] == "impossible":
+        return bool(len(ways))
+    true = [
+        within(ways @ w, part["least"], part["most"])
+        for w, part in zip(weights_of(says, certificate), says, strict=True)
+    ]
+    return not np.all(true)
+
+
+def is_refused(certificate):
+    """Return whether the checker refuses a certificate, its sentence in words as it must be."""
+    certificate["sentence"] = check_proof.words(certificate["says"], certificate["names"])
+    try:
+        check_proof.check(certificate)
+    except check_proof.RefusedError:
+        return True
+    return False
+
+
+def stronger(certificate):
+    """Yield copies that say one record more, or one fewer, of each part."""
+    for at, part in enumerate(certificate["says"]):
+        for end, step in (("least", 1), ("most", -1)):
+            if part[end] is not None:
+                changed = copy.deepcopy(certificate)
+                changed["says"][at][end] += step
+                yield changed
+
+
+def shifted(certificate):
+    """Yield copies in which a published count is one more, or one less."""
+    for name, count in certificate["counts"].items():
+        for step in (1, -1):
+            changed = copy.deepcopy(certificate)
+            for end in ("published", "low", "high"):
+                if count[end] is not None:
+                    changed["counts"][name][end] += step
+            yield changed
+
+
+def sums_of(tree):
+    """Yield all sums of a refutation."""
+    if "sum" in tree:
+        yield tree["sum"]
+    for side in ("below", "above"):
+        if side in tree:
+            yield from sums_of(tree[side])
+
+
+def opposite(certificate, name):
+    """Return the part that a refutation is about, with the ends of its opposite."""
+    if name == "all":
+        return None
+    way, at = name.split()
+    part = certificate["says"][int(at) - 1]
+    ends = (None, part["least"] - 1) if way == "fewer" else (part["most"] + 1, None)
+    return {**part, "low": ends[0], "high": ends[1]}
+
+
+def contradicts(certificate, name):
+    """Return whether the sum of a refutation without branches is a contradiction, kind by kind."""
+    entries = {**certificate["counts"], "not": opposite(certificate, name)}
+    terms = certificate["refutations"][name]["sum"]
+    ends = [entries[n]["low" if m > 0 else "high"] for n, m in terms.items()]
+    if None in ends:
+        return False
+    multiples = np.array([*terms.values()])
+    left = multiples @ weights_of([entries[n] for n in terms], certificate)
+    return bool((left <= 0).all() and multiples @ ends > 0)
+
+
+def turned(certificate):
+    """Yield copies with the sign of a multiple changed, where the sum then proves nothing."""
+    for name, tree in certificate["refutations"].items():
+        for term in tree.get("sum", ()):
+            changed = copy.deepcopy(certificate)
+            changed["refutations"][name]["sum"][term] *= -1
+            if not contradicts(changed, name):
+                yield changed
+
+
+def broken(certificate):
+    """Yield copies that lack a refutation, or name an unknown count, label, place or attribute."""
+    for name in certificate["refutations"]:
+        changed = copy.deepcopy(certificate)
+        del changed["refutations"][name]
+        yield changed
+        for sums in sums_of(certificate["refutations"][name]):
+            for term in sums:
+                changed = copy.deepcopy(certificate)
+                at = list(sums_of(certificate["refutations"][name])).index(sums)
+                found = list(sums_of(changed["refutations"][name]))[at]
+                found["unknown"] = found.pop(term)
+                yield changed
+    for part, (entry, value) in itertools.product(
+        range(len(certificate["says"])), (("place", "elsewhere"), ("sets", {"unknown": ["x"]}))
+    ):
+        changed = copy.deepcopy(certificate)
+        changed["says"][part][entry] = value
+        yield changed
+
+
+def answers(seed):
+    """Return a random case, and the certificates of its claims, bounds and records."""
+    case = range_case(seed)
+    cells, tables = case[2], case[3]
+    claims = prove(tables, find_claims(tables, cells=cells), cells=cells)
+    others = [
+        prove(tables, count_bounds(tables)),
+        prove(tables, reconstruct(tables, scope="block")),
+    ]
+    return case, [claims, *others]
+
+
+def compared(seeds):
+    """Compare the certificates of random cases with both oracles; return numbers by what it is."""
+    seen = dict.fromkeys(("statements", "certificates", "false", "signs", "broken"), 0)
+    for seed in seeds:
+        (schema, _, cells, _, data_sets, _), answered = answers(seed)
+        codes = np.array(np.unravel_index(cells, schema.shape)).T
+        for certificate in (c for proofs in answered for c in proofs.certificates):
+            seen["statements"] += 1
+            if not certificate:
+                continue
+            seen["certificates"] += 1
+            assert not is_refused(certificate)
+            # True of all data sets of the release ...
+            everything = {a.name: f"0-{a.size - 1}" for a in schema.attributes}
+            for part in certificate["says"]:
+                w = [weight(part, ("001", *map(str, row)), everything) for row in codes.tolist()]
+                assert within(data_sets @ np.array(w), part["least"], part["most"]).all()
+            # ... and of all small ones that the counts of the certificate alone allow.
+            if len(kinds_of(certificate)) <= KINDS:
+                assert not is_false(certificate)
+                for changed in (*stronger(certificate), *shifted(certificate)):
+                    if is_false(changed):
+                        seen["false"] += 1
+                        assert is_refused(changed)
+                for changed in turned(certificate):
+                    seen["signs"] += 1
+                    assert is_refused(changed)
+            for changed in broken(certificate):
+                seen["broken"] += 1
+                assert is_refused(changed)
+    return seen
+
+
+@pytest.mark.parametrize("first", range(0, 32, 4))
+def test_certificates_are_true_and_false_ones_are_refused(first):
+    seen = compared(range(first, first + 4))
+    assert seen["certificates"] == seen["statements"] > 5
+    assert min(seen["false"], seen["signs"], seen["broken"]) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(20))
+def test_certificates_of_thousands_of_releases(chunk):
+    seen = compared(range(1000 + 500 * chunk, 1500 + 500 * chunk))
+    assert seen["certificates"] >= 0.99 * seen["statements"] > 1000
+    assert min(seen["false"], seen["signs"], seen["broken"]) > 2000
+
+
+def town():
+    """Return records of two blocks of a tract, a total and a table of each attribute."""
+    geography = Geography("g", ("tract", "block"), (1, 2))
+    schema = Schema("town", (Attribute("sex", 2), Attribute("age", 2)), geography)
+    people = {"block": ["11"] * 3 + ["12"] * 2, "sex": [0, 0, 1, 0, 0], "age": [0, 0, 1, 1, 0]}
+    records = Records.from_frame(pd.DataFrame(people), schema=schema)
+    one = {n: Table(n, ("0", "1"), {n: np.eye(2, dtype=int)}) for n in schema.names}
+    return records, Table("N", ("all",), {}), one
+
+
+def test_two_levels():
+    records, total, one = town()
+    tracts = {("tract", name): table for name, table in one.items()}
+    tables = tabulate(records, Workload(records.schema, {**tracts, ("block", "N"): total}))
+    asked = Workload(records.schema, {("block", name): table for name, table in one.items()})
+    bounds = count_bounds(tables, scope="tract", queries=asked)
+    levels = []
+    for certificate in prove(tables, bounds, queries=asked).certificates:
+        assert not is_refused(certificate)
+        assert not is_false(certificate)
+        changed = [c for c in (*stronger(certificate), *shifted(certificate)) if is_false(c)]
+        assert changed
+        assert all(is_refused(c) for c in changed)
+        levels.append({count["level"] for count in certificate["counts"].values()})
+    assert {"tract", "block"} in levels
+
+
+def test_two_releases_of_the_same_people():
+    records, total, one = town()
+    work = Workload(records.schema, {("tract", t.name): t for t in (total, *one.values())})
+    given = {
+        f"by {base}": Rounding(base=base, method="nearest")
+        .release(records, workload=work, places=["11", "12"], rng=1)
+        .tables
+        for base in (2, 3)
+    }
+    tables = PublishedTables.combine(given)
+    releases = []
+    for certificate in prove(tables, count_bounds(tables, scope="tract")).certificates:
+        assert not is_refused(certificate)
+        assert not is_false(certificate)
+        changed = [c for c in stronger(certificate) if is_false(c)]
+        assert all(is_refused(c) for c in changed)
+        releases.append({c["table"].partition(":")[0] for c in certificate["counts"].values()})
+    assert {"by 2", "by 3"} in releases
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 1), (2, 3, 0)])
+def test_counts_that_contradict_each_other(counts):
+    schema = Schema("s", (Attribute("sex", 2),), Geography("flat", ("block",), (3,)))
+    tables = [Table("N", ("all",), {}), Table("sex", ("0", "1"), {"sex": np.eye(2, dtype=int)})]
+    published = publish(schema, tables, [None, None], counts, [False] * 3)
+    records = reconstruct(published, scope="block")
+    for result in (find_claims(published), count_bounds(published), records):
+        (certificate,) = prove(published, result).certificates
+        assert certificate["kind"] == "impossible"
+        assert not is_refused(certificate)
+        assert not is_false(certificate)
+        changed = [c for c in shifted(certificate) if is_false(c)]
+        assert changed
+        assert all(is_refused(c) for c in changed)
+
+
+def test_the_checker_alone(tmp_path):
+    """It runs without the package, and says by its status what became of the files."""
+    people = pd.DataFrame({"sex": ["F", "F", "F", "M"], "ward": ["A", "A", "B", "A"]})
+    schema = Schema.from_frame(people)
+    records = Records.from_frame(people, schema=schema)
+    tables = tabulate(records, Workload.of(schema, [(), ["sex"], ["ward"]]))
+    asked = Workload.of(schema, [["sex", "ward"]])
+    proofs = prove(tables, count_bounds(tables, queries=asked), queries=asked)
+    folder = tmp_path / "proofs"
+    proofs.write(folder)
+    names = proofs.statements["file"].tolist()
+    assert sorted(p.name for p in folder.iterdir()) == sorted(
+        [*names, "check_proof.py", "proofs.csv"]
+    )
+
+    def run(*files):
+        command = [sys.executable, "-I", "check_proof.py", *files]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    done = run(*names)
+    assert (done.returncode, done.stdout.count("accepted"), done.stderr) == (0, len(names), "")
+    assert all(f"{name}: accepted" in done.stdout for name in names)
+    assert "A: 3, so 3 to 3" in done.stdout
+    copied = json.loads((folder / names[0]).read_text())
+    copied["says"][0]["least"] += 1
+    copied["sentence"] = check_proof.words(copied["says"], {})
+    (folder / "copy.json").write_text(json.dumps(copied))
+    (folder / "half.json").write_text(json.dumps(copied)[:100])
+    done = run("copy.json", names[0])
+    assert (done.returncode, done.stdout.count("accepted"), done.stderr) == (1, 1, "")
+    assert "copy.json: refused" in done.stdout
+    for files in ((), ("half.json",), ("nothing.json",), ("copy.json", "nothing.json")):
+        done = run(*files)
+        assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_other_answers_are_refused():
+    tables = range_case(0)[3]
+    with pytest.raises(ArgumentTypeError, match="result"):
+        prove(tables, "claims")
+    assert prove(tables, find_claims(tables), most=1).to_frame().shape[0] == 1
