@@ -305,7 +305,8 @@ class PopulationChange:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
         first, second = self.pairs[name].T
         if name != self.presence:
-            return (first == second).astype(np.float64)
+            same: FloatArray = np.where(first == second, 1.0, 0.0)
+            return same
         chance: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
         if later:
             chance = np.where(first < 0, 1.0, 0.0)
