@@ -305,11 +305,12 @@ class PopulationChange:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
         first, second = self.pairs[name].T
         if name != self.presence:
-        gone: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
-        return gone
+            same: FloatArray = np.where(first == second, 1.0, 0.0)
+            return same
+        chance: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
         if later:
-            return np.where(first < 0, 1.0, 0.0)
-        return np.where(second < 0, 1.0 - self.stay[first], 0.0)
+            chance = np.where(first < 0, 1.0, 0.0)
+        return chance
 
     def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
         """Return the counts of one year, times the chances, at their pairs."""
