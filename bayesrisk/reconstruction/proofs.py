@@ -552,7 +552,7 @@ class Proofs(Tabular):
 
 
 def prove(
-    tables: SeveralTables,
+    tables: "SeveralTables",
     result: Claims | CountBounds | Reconstruction,
     *,
     most: int | None = None,
