@@ -113,7 +113,7 @@ def plot_correct_decision(
 def plot_decision_accuracy(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Where = None
 ) -> Panels:
-    """Return how often the best guess is right by rho, beside what is right without a release.
+    """Return the share of right best guesses by rho, beside the share without a release.
 
     Two panels, one line for each prior, rho on a logarithmic axis: the accuracy, with its baseline
     as a dotted line of the same colour; and what it is above the baseline.
@@ -531,7 +531,7 @@ def _law(axes: Axes, frame: pd.DataFrame, name: str, text: str, colour: str, das
 def plot_noisy_measurements(
     curve: pd.DataFrame, thresholds: Iterable[float] = (), *, ax: Axes | None = None
 ) -> Axes:
-    """Return how many cells exceed a risk ratio, beside what the noise alone would give.
+    """Return the number of cells above a risk ratio, beside the number by the noise alone.
 
     One panel, both axes logarithmic; bands are two standard deviations over the noise.
 

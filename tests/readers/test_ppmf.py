@@ -183,7 +183,7 @@ def test_wrong_writing(tmp_path):
         write_ppmf(people, tmp_path / "p.csv", vintage="2020")
     with pytest.raises(ArgumentError, match="schema 'pl94', got 'sf1-person'"):
         write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
-    with pytest.raises(ArgumentError, match="Records, got int"):
+    with pytest.raises(ArgumentError, match="records must be a Records, got 3"):
         write_ppmf([3], tmp_path / "p.csv", vintage="2020")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "p.csv").write_text("mine")

@@ -101,10 +101,10 @@ FIELDS = tuple(_NAMES.split())
 COLUMNS = 97
 #: First character (from 0) and the one after the last of the columns of 2010 that are used.
 WIDE_FIELDS = {
+    "LOGRECNO": (18, 25),
     "STUSAB": (6, 8),
     "SUMLEV": (8, 11),
     "GEOCOMP": (11, 13),
-    "LOGRECNO": (18, 25),
     "STATE": (27, 29),
     "COUNTY": (29, 32),
     "TRACT": (54, 60),
