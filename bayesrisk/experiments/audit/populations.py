@@ -151,10 +151,10 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
     return {name: _held(source, schema) for name, source in population.items()}
 
 
-def _held(source: Source | pd.DataFrame, schema: Schema) -> Source:
+def _held(source: Any, schema: Schema) -> Source:
     """Return a frame as records, and anything else as it is."""
     if isinstance(source, Records) or not hasattr(source, "__arrow_c_stream__"):
-        return source  # type: ignore[return-value]
+        return source
     return Records.from_frame(source, schema=schema)
 
 

@@ -306,23 +306,23 @@ def inference_methods(
     def all_again(row: int) -> list[Reading]:
         return readings(release_without(row), errors)
 
+    def read_again(number: int, row: int) -> Reading:
+        return all_again(row)[number]
+
+    def as_true(method: str, row: int) -> Reading:
+        return Reading(method, release_without(row))
+
     for method in methods:
         if method == "occupancy":
             check_occupancy(release.tables.workload, "methods")
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
-
-                def again(row: int, number: int = number) -> Reading:
-                    return all_again(row)[number]
-
-                yield InferenceMethod(reading, again, infer, number)
+                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
         else:
-
-            def without(row: int, method: str = method) -> Reading:
-                return Reading(method, release_without(row))
-
-            attack = functools.partial(infer_by_attack, method)
-            yield InferenceMethod(Reading(method, release), without, attack, 0)
+            again = functools.partial(as_true, method)
+            yield InferenceMethod(
+                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+            )
 
 
 def infer_by_attack(

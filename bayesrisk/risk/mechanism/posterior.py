@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -615,24 +615,36 @@ class Assessment:
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
         known: list[AverageRisk | None] = []
-        drawn: dict[str, Any] = {
-            "draws": self.draws,
-            "rng": sampling,
-            "confidence": self.options.confidence,
-        }
         for question in questions:
             laws = self.laws(question)
-            known.append(None if laws is None else exact_average(laws, question.prior, **drawn))
+            known.append(
+                None
+                if laws is None
+                else exact_average(
+                    laws,
+                    question.prior,
+                    draws=self.draws,
+                    rng=sampling,
+                    confidence=self.options.confidence,
+                )
+            )
         unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
         others = iter(self._simulated(unknown, simulating, truth))
         found = []
         for question, exact in zip(questions, known, strict=True):
             average, likelihood = next(others) if exact is None else (exact, None)
             numbers = {**vars(average), "smoothing": self.options.smoothing, "seed": self.seed}
-            asked: dict[str, Any] = {"cells": question.cells, "true_counts": question.counts}
-            asked |= {"prior_pmf": question.prior, "likelihood": likelihood}
-            risk = MechanismRisk(**numbers, **asked, spec=self.spec, utility=self.utility)
-            found.append(risk)
+            found.append(
+                MechanismRisk(
+                    **numbers,
+                    spec=self.spec,
+                    cells=question.cells,
+                    true_counts=question.counts,
+                    prior_pmf=question.prior,
+                    utility=self.utility,
+                    likelihood=likelihood,
+                )
+            )
         return found
 
     def _simulated(
