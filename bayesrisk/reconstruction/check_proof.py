@@ -1,19 +1,18 @@
 """Checks proofs about the records behind published counts: ``python check_proof.py proof.json``.
 
-A proof names published counts, with the smallest and largest true count that each stands for, and
-says something about the records.  It refutes the opposite: who accepts the counts must accept it.
-The unknown is how many records there are of each kind, a place with one label of each attribute;
-all combinations are looked at.  A count adds up the kinds that its ``sets`` hold, each as often as
-its weight says.  A ``sum`` takes counts m > 0 times as "at least low" and counts m < 0 times as "at
-most high".  If no kind adds more than 0 to the left side of all these inequalities together, that
-side is at most 0, and a right side above 0 is a contradiction.  Where no sum does, a ``branch``
-asks for a number of records of at most k, or at least k + 1, and both are refuted.
+A proof names published counts, with the smallest and largest true count of each, and a sentence
+about the records, of which it refutes the opposite.  Unknown is how many records there are of each
+kind, a place with one label of each attribute; all are looked at.  A count adds up the kinds in its
+``sets``, each by its weight.  A ``sum`` takes counts m > 0 times as "at least low" and m < 0 times
+as "at most high".  If no kind adds more than 0 to the left side of all of it, that side is at most
+0, and a right side above 0 is a contradiction.  A ``branch`` has at most k below, more above.
 """
 
 import json
 import math
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -29,8 +28,7 @@ def need(condition: Any, text: str) -> None:
 
 def entry(given: Any, where: str, names: str) -> None:
     """Refuse a value that is no object with just these names."""
-    same = isinstance(given, dict) and set(given) == set(names.split())
-    need(same, f"{where} must be an object of {names}")
+    need(isinstance(given, dict) and set(given) == set(names.split()), f"{where}: not {names}")
 
 
 def whole(value: Any, where: str) -> int:
@@ -101,8 +99,7 @@ def refute(tree: Any, known: Any, axes: Any, where: str, depth: int = 1) -> None
     """Refuse a tree that does not refute what is known: boxes, low and high by name."""
     if "branch" in tree:
         entry(tree, where, "branch most below above")
-        boxes = [box_of(part, axes, where) for part in tree["branch"]]
-        most = whole(tree["most"], where)
+        boxes, most = [box_of(p, axes, where) for p in tree["branch"]], whole(tree["most"], where)
         for side, ends in (("below", (None, most)), ("above", (most + 1, None))):
             inside = {**known, f"branch {depth}": (boxes, *ends)}
             refute(tree[side], inside, axes, f"{where}, {side}", depth + 1)
@@ -160,9 +157,7 @@ def words(says: Any, names: Any) -> str:
 def check(given: Any) -> str:
     """Return the sentence that a proof proves; raise RefusedError where it fails."""
     try:
-        entry(
-            given, "proof", "format sentence kind places names attributes counts says refutations"
-        )
+        entry(given, "all", "format sentence kind places names attributes counts says refutations")
         need(given["format"] == "bayesrisk-proof-1", "the format must be bayesrisk-proof-1")
         axes, known = all_labels(given["places"], given["attributes"]), {}
         for name, count in given["counts"].items():
@@ -188,20 +183,16 @@ def main(files: list[str]) -> int:
     status = 0 if files else 2
     for file in files:
         try:
-            with open(file, encoding="utf-8") as stream:
-                given = json.load(stream)
+            given = json.loads(Path(file).read_text(encoding="utf-8"))
             print(f"{file}: accepted: {check(given)}")
-        except RefusedError as error:
-            status = max(status, 1)
-            print(f"{file}: refused: {error}")
-        except (OSError, ValueError, RecursionError) as error:
-            status = 2
-            print(f"{file}: cannot be read: {error}")
-        else:
             print(f"  places: {given['places']}\n  attributes: {given['attributes']}")
             for name, count in given["counts"].items():
                 law = f" by {count['law']}" if count["law"] else ""
                 print(f"  {name}: {count['published']}, so {count['low']} to {count['high']}{law}")
+        except (RefusedError, OSError, ValueError, RecursionError) as error:
+            word = "refused" if isinstance(error, RefusedError) else "cannot be read"
+            status = max(status, 1 if word == "refused" else 2)
+            print(f"{file}: {word}: {error}")
     return status
 
 
