@@ -154,7 +154,7 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
 def _held(source: Any, schema: Schema) -> Source:
     """Return a frame as records, and anything else as it is."""
     if isinstance(source, Records) or not hasattr(source, "__arrow_c_stream__"):
-        return source
+        return cast("Source", source)
     return Records.from_frame(source, schema=schema)
 
 
