@@ -16,7 +16,7 @@ export PYTHONHASHSEED := 0
 # Commands that tests start read what was compiled to bytecode once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check check-all lint fuzz lowest bench bench-peers ratios docs notebooks bounds format clean
+.PHONY: release-check demo test check check-all lint fuzz lowest bench bench-peers ratios docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -64,9 +64,7 @@ fuzz: $(VENV)/.test
 
 # The fast tests on the lowest versions of all libraries that pyproject.toml declares, and on the
 # newest, on each of the Pythons; every pair in an environment of its own.
-lowest: $(BIN)/python
-	$(PYTHON) -m venv $(VERSIONS)/uv
-	$(VERSIONS)/uv/bin/python -m pip install --quiet uv
+lowest: $(VERSIONS)/uv/bin/uv
 	@set -e; for python in $(PYTHONS); do for versions in lowest-direct highest; do \
 	  here=$(CURDIR)/$(VERSIONS)/$$(basename $$python)-$$versions; \
 	  echo "== $$python, $$versions"; \
@@ -76,6 +74,11 @@ lowest: $(BIN)/python
 	  NUMBA_CACHE_DIR=$$here/numba $$here/bin/python -m pytest -q -n auto -p no:benchmark \
 	    -m "not slow"; \
 	done; done
+
+# What would be released: archives twice the same, whole and with one version, the demonstration from
+# the wheel on the lowest and newest libraries, links of the documentation.  Nothing is uploaded.
+release-check: $(VENV)/.dev $(VERSIONS)/uv/bin/uv docs
+	$(BIN)/python .ci/release-check.py --uv $(CURDIR)/$(VERSIONS)/uv/bin/uv --pythons $(PYTHONS)
 
 # The compiled kernels once more, with every index checked (a cache of its own).
 bounds: $(VENV)/.dev
@@ -108,6 +111,10 @@ format: $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(VERSIONS) build dist docs/_build docs/tutorials/*.ipynb .pytest_cache .mypy_cache .ruff_cache
+
+$(VERSIONS)/uv/bin/uv:
+	$(PYTHON) -m venv $(VERSIONS)/uv
+	$(VERSIONS)/uv/bin/python -m pip install --quiet uv
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
