@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
@@ -148,7 +149,9 @@ class HouseholdLink:
         if schema == self.schema:
             return workload
         if schema not in (self.persons, self.households):
-            raise ArgumentError(f"workload must be of a schema of the link, got {schema.name!r}")
+            raise ArgumentError(
+                f"workload must be of a schema of the link, got {shown(schema.name)}"
+            )
         tables = {key: self._table(table, schema) for key, table in workload.tables.items()}
         return Workload(self.schema, tables)
 

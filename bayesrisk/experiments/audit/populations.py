@@ -442,7 +442,7 @@ class PopulationInParts:
     def proofs(
         self, protection: Protection, number: int, rows: IntArray, most: int
     ) -> pd.DataFrame:
-        """Return what a release proves of places where rows live, of about so many counts."""
+        """Return the numbers of counts that a release proves in places where rows live."""
         tables = self.question.workload.tables.values()
         told = [n for n in self.schema.names if any(n in table.factors for table in tables)]
         frames, left = [NO_PROOFS], most

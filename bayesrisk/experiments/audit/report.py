@@ -299,8 +299,7 @@ def audit_files(
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             drawn = _figures(mine, pairs, cost, Path(folder), end, title)
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
-            answer = _answer(mine, pairs, cost, config)
-            answer["lines"]["Proved by counts"] = proofs_text(proved)
+            answer = _answer(mine, pairs, cost, config) | {"proved": proofs_text(proved)}
             populations.append({"name": name, **answer, **drawn})
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()

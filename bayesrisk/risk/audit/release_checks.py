@@ -221,7 +221,7 @@ def release_proofs(
     *,
     whole: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return what the published counts of each place prove together.
+    """Return for each place the numbers of counts that its tables prove together.
 
     Parameters
     ----------

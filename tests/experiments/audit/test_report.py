@@ -112,8 +112,12 @@ def test_how_many_people_are_affected_most(screen, counted):
 
 def test_what_it_costs(screen):
     assert numbers(screen["lines"]["Cost"]) == [2.5, 25, 0]
-    assert numbers(screen["lines"]["Proved by counts"]) == [7, 40]
     assert [float(row["a count is off by"]) for row in screen["rows"]] == [0.0, 0.5, 2.5]
+
+
+def test_what_counts_prove_stands_below_the_figure(made):
+    text = page_of(made[2]).partition('<p class="proved">')[2].partition("</p>")[0]
+    assert numbers(texts(text)) == [7, 40]
 
 
 def test_what_another_release_would_show(screen, counted):
@@ -394,7 +398,7 @@ def test_files_and_targets(made):
     names = {name for name in files if not name.startswith("figures/")}
     assert names == {
         "measures.csv", "comparisons.csv", "costs.csv", "calibration.csv", "checks.csv",
-        "targets.parquet", "report.html",
+        "proofs.csv", "targets.parquet", "report.html",
     }  # fmt: skip
     pd.testing.assert_frame_equal(
         pd.read_parquet(io.BytesIO(files["targets.parquet"])), people_of(statements)

@@ -87,9 +87,9 @@ def test_frame_is_the_single_answers():
     ("mechanisms", "targets", "message"),
     [
         ({}, {"a": 0}, "mechanisms must have at least one"),
-        ([3], {"a": 0}, "mechanisms must map names"),
+        ([3], {"a": 0}, "mechanisms must be"),
         ({"x": ByHand(leaks)}, {}, "targets must have at least one"),
-        ({"x": ByHand(leaks)}, [0], "targets must map names"),
+        ({"x": ByHand(leaks)}, [0], "targets must be"),
     ],
 )
 def test_bad_comparisons(mechanisms, targets, message):
