@@ -410,7 +410,7 @@ class TabulationStudy(Study):
     workload: Workload
 
     caches: ClassVar = (open_index,)
-    store: ClassVar[type[RunFolder]] = PlaceFolder
+    _store: ClassVar[type[RunFolder]] = PlaceFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -550,7 +550,7 @@ class ReleaseStudy(TabulationStudy):
     seed: int | None = None
     places: Literal["occupied"] | None = None
 
-    store: ClassVar = _ReleaseFolder
+    _store: ClassVar = _ReleaseFolder
 
     @functools.cached_property
     def published(self) -> Workload:
@@ -683,7 +683,7 @@ class NationStudy(Study):
     seed: int
 
     layout = replace(PLACES, kinds=("sums", "index"))
-    store: ClassVar = _NationFolder
+    _store: ClassVar = _NationFolder
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _MOVES, _YOUNG_MOVES = 0.05, 0.15  # a year: of all, and of people of 18 to 29
 def stylised_change(years: int, *, staying: float | None = None) -> PopulationChange:
     """Return a stylised law of change of people of schema ``sf1-person``.
 
-    Sex, race and ethnicity do not change; :func:`dataclasses.replace` gives a law in which they do.
+    Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.
 
     Parameters
     ----------

@@ -147,7 +147,9 @@ class PopulationChange:
     def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
         size = self.schema.attribute(name).size
         if name == self.age:
-            raise ArgumentError(f"changes must be of other attributes than the age, got {name!r}")
+            raise ArgumentError(
+                f"changes must be of other attributes than the age, got {shown(name)}"
+            )
         given = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
         if given.ndim == 0:
             if size == 1 and given > 0.0:

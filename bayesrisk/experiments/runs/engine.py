@@ -99,7 +99,7 @@ class Study(ABC):
     #: Files of a run: a class attribute, or a property where it depends on the fields.
     layout: Layout
     #: The folder of a run.
-    store: ClassVar[type[RunFolder]] = RunFolder
+    _store: ClassVar[type[RunFolder]] = RunFolder
     #: Functions with a cache that this process keeps between shards, emptied after a run.
     caches: ClassVar[Sequence[Any]] = ()
     #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
@@ -125,7 +125,7 @@ class Study(ABC):
 
     def open(self, folder: str | Path) -> RunFolder:
         """Return the folder of a run of this study."""
-        return self.store(folder, self.config, self.layout)
+        return self._store(folder, self.config, self.layout)
 
     @abstractmethod
     def compute(self, shard: int) -> Mapping[str, Any]:
