@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
@@ -95,7 +96,8 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     """
     schema = check.instance(change, PopulationChange, "change").schema
     if check.instance(first, Records, "first").schema != schema:
-        raise ArgumentError(f"first must be of schema {schema.name!r}, got {first.schema.name!r}")
+        theirs = shown(first.schema.name)
+        raise ArgumentError(f"first must be of schema {schema.name!r}, got {theirs}")
     random = generator(rng)
     ids = np.arange(len(first))
     if "person" in first.columns:

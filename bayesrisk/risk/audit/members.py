@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
+from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.absent import absent_member_posterior
@@ -85,7 +86,7 @@ def statements_about_members(
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:
-        raise ArgumentError(f"workload must have tables of the finest level, got {level!r}")
+        raise ArgumentError(f"workload must have tables of the finest level, got {shown(level)}")
     listed: dict[str, Any] = {
         "workload": workload,
         "rng": seed,
