@@ -112,8 +112,9 @@ def _sums(
     a = np.bincount(kind.ravel(), mass[alive])
     parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * said)[alive].T]
     shares = np.asarray(np.stack(parts).T / a[:, None], np.float64)
-    # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, with a scale so that none is huge.
-    i, scale = np.arange(most), max(most / 2.0, 1.0) / a.sum()
+    # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, times scale**x so that none is
+    # huge: the ratio of two terms of the whole, (A + i) / (i + 1), is 1 in the middle.
+    i, scale = np.arange(most), (most / 2.0 + 1.0) / (a.sum() + most / 2.0)
     ones = np.ones((a.size + 1, 1))
     ratio = (np.append(a, a.sum())[:, None] + i) * scale / (i + 1.0)
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
