@@ -93,7 +93,7 @@ class RecordQuestion:
 
     @property
     def _texts(self) -> tuple[str, str]:
-        """What says which weights these are."""
+        """The conditions as text, which says of which records these are the weights."""
         return str(self.where), str(self.among or {})
 
     def tables(self, schema: Schema) -> list[Table]:
