@@ -140,6 +140,7 @@ def _records() -> None:
     from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
     from bayesrisk.inference.microdata.chains import PeopleChain
     from bayesrisk.inference.microdata.people_model import people_model
+    from bayesrisk.inference.microdata.posterior import record_law
     from bayesrisk.inference.microdata.system import system_of
     from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
     from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -156,6 +157,8 @@ def _records() -> None:
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
         release = Release(MechanismSpec("example", others=others), tables)
         microdata_posterior(release, [young], **about, engine=engine, **few)
+    counted = RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
+    record_law(system_of(release, level="all", place="", prior=counted))
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
@@ -165,11 +168,15 @@ def _records() -> None:
 
 def _reconstruction() -> None:
     from bayesrisk.population import population_spec, simulate_population
-    from bayesrisk.reconstruction import match_records, solution_variability
+    from bayesrisk.mechanisms import make_mechanism
+    from bayesrisk.reconstruction import match_records, reconstruct, solution_variability
     from bayesrisk.tables import Workload, tabulate
 
     people = simulate_population(population_spec("tract", n_blocks=4), rng=1)
-    work = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
+    small = Workload.named("sf1-block")
+    rounded = make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
+    reconstruct(rounded.tables, scope="block")
+    work = small.union(Workload.named("sf1-tract"))
     solution_variability(tabulate(people, work), scope="tract-joint")
     sides = {"block": [1, 1, 2], "age": [30, 31, 40]}
     match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)
