@@ -63,8 +63,8 @@ def _kernel(function: _F, **options: bool) -> _F:
 def _take_any_constant(compiled: Any) -> None:
     """Compile a kernel once for all constants that others call it with.
 
-    Numba gives each its own version, though both become one piece of machine code later on, in which
-    constants are put through anyway.
+    Numba gives each constant its own version, though a kernel and those that it calls become one
+    piece of machine code later on, in which constants are put through anyway.
     """
     template = compiled.get_call_template
 

@@ -167,8 +167,8 @@ def _records() -> None:
 
 
 def _reconstruction() -> None:
-    from bayesrisk.population import population_spec, simulate_population
     from bayesrisk.mechanisms import make_mechanism
+    from bayesrisk.population import population_spec, simulate_population
     from bayesrisk.reconstruction import match_records, reconstruct, solution_variability
     from bayesrisk.tables import Workload, tabulate
 
