@@ -234,7 +234,8 @@ def test_steps_that_stay_in_some_places_are_in_balance(slots):
         there = every[every - first[part] < seen[part]]
         chosen = every if slots == "of two parts" else there
         if chosen.size:
-            sweep(chain.rng, of.arrays, chain.state, 1, chosen)
+            unseen = np.empty((1, 0, 0), np.int64), np.empty(1)
+            sweep(chain.rng, of.arrays, chain.state, 1, chosen, *unseen)
         after[:] = chain.snapshot()[0]
     assert (imbalance(*states) < 4.5) == (slots == "of two parts")
     x = chain.state.x
