@@ -221,37 +221,37 @@ def one_record(claims: pd.DataFrame) -> BoolArray:
     return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
 
 
-def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
+def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
     """Return the claims of all places as frames."""
     level, places = problem.level, problem.places.astype(object)
-    patterns, decision = _joined(found, "patterns"), _joined(found, "decision")
-    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in found]), patterns)
-    frame["multiplicity"] = _joined(found, "multiplicity")
+    patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
+    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)
+    frame["multiplicity"] = _joined(studies, "multiplicity")
     if problem.bounds:
-        frame["at_least"] = _joined(found, "at_least")
+        frame["at_least"] = _joined(studies, "at_least")
     frame["status"] = np.select(
         [decision == code for code in STATUS], list(STATUS.values()), default=""
     ).astype(object)
     frame["n_columns"] = (patterns >= 0).sum(axis=1)
-    frame["n_needed"] = _joined(found, "needed")
-    frame["readable"] = _joined(found, "readable")
-    frame["readable_here"] = _joined(found, "readable_here")
+    frame["n_needed"] = _joined(studies, "needed")
+    frame["readable"] = _joined(studies, "readable")
+    frame["readable_here"] = _joined(studies, "readable_here")
     blocks = pd.DataFrame(
         {
             level: places,
-            "status": [f.status for f in found],
-            "records": [len(f.rows) for f in found],
-            "live_cells": [f.live for f in found],
-            "verified": [int((f.decision == VERIFIED).sum()) for f in found],
-            "undecided": [int((f.decision == UNDECIDED).sum()) for f in found],
-            "conflict": [f.conflict for f in found],
+            "status": [f.status for f in studies],
+            "records": [len(f.rows) for f in studies],
+            "live_cells": [f.live for f in studies],
+            "verified": [int((f.decision == VERIFIED).sum()) for f in studies],
+            "undecided": [int((f.decision == UNDECIDED).sum()) for f in studies],
+            "conflict": [f.conflict for f in studies],
         }
     )
-    per_row = np.repeat(places, [len(f.rows) for f in found])
+    per_row = np.repeat(places, [len(f.rows) for f in studies])
     return Claims(
         frame,
         blocks,
-        _decoded(problem, per_row, _joined(found, "rows")),
+        _decoded(problem, per_row, _joined(studies, "rows")),
         level,
         problem.columns,
         _grouped(problem),
@@ -261,9 +261,9 @@ def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
     )
 
 
-def _joined(found: Sequence[BlockClaims], name: str) -> NDArray[Any]:
+def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
     """Return one array of all places; without any claim, an empty one."""
-    parts = [getattr(f, name) for f in found or [BlockClaims(Status.EMPTY)]]
+    parts = [getattr(f, name) for f in studies or [BlockClaims(Status.EMPTY)]]
     return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
 
