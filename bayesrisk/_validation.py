@@ -169,11 +169,7 @@ def real_array(
 
 
 def whole_array(
-    value: ArrayLike,
-    name: str,
-    *,
-    lower: int = -MAX_COUNT,
-    upper: int = MAX_COUNT,
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
 ) -> NDArray[Any]:
     """Return ``value`` as an array of whole numbers, in the integer or float dtype it has.
 
@@ -202,11 +198,7 @@ def whole_array(
 
 
 def count_array(
-    value: ArrayLike,
-    name: str,
-    *,
-    lower: int = -MAX_COUNT,
-    upper: int = MAX_COUNT,
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
 ) -> IntArray:
     """Return ``value`` as int64; floats pass when they are whole numbers."""
     return whole_array(value, name, lower=lower, upper=upper).astype(np.int64, copy=False)

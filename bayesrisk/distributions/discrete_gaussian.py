@@ -164,11 +164,7 @@ class DiscreteGaussian(LocatedLaw):
 
     @classmethod
     def from_rho(
-        cls,
-        rho: ArrayLike | Fraction,
-        sensitivity: ArrayLike | Fraction = 1,
-        *,
-        loc: ArrayLike = 0,
+        cls, rho: ArrayLike | Fraction, sensitivity: ArrayLike | Fraction = 1, *, loc: ArrayLike = 0
     ) -> Self:
         """Return the noise law that spends ``rho`` of zCDP on a count.
 

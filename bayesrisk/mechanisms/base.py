@@ -247,11 +247,7 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
     """A mechanism that does once what many releases of one truth share: write ``_prepare``."""
 
     def prepare(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        places: ArrayLike | None = None,
+        self, microdata: Microdata | Records, *, workload: Workload, places: ArrayLike | None = None
     ) -> P:
         """Return all that does not depend on chance, for many releases of one truth.
 

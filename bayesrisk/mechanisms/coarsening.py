@@ -8,12 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import (
-    BaseMechanism,
-    Dial,
-    Protected,
-    TableMechanism,
-)
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, TableMechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 
@@ -158,11 +153,7 @@ class Ranges(_InRanges):
     """
 
     def __init__(
-        self,
-        *,
-        edges: Sequence[int],
-        values: Sequence[int] | None = None,
-        step: int | None = None,
+        self, *, edges: Sequence[int], values: Sequence[int] | None = None, step: int | None = None
     ) -> None:
         law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
         parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}

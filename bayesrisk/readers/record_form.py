@@ -258,11 +258,7 @@ _MOST_AGE = 110
 
 
 def iter_record_form(
-    path: str | Path,
-    *,
-    dialect: str | None = None,
-    state: str | None = None,
-    chunk: int = CHUNK,
+    path: str | Path, *, dialect: str | None = None, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
     """Yield person records in the common form, a piece at a time.
 

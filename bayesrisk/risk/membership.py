@@ -230,11 +230,7 @@ def _rates(mass: FloatArray) -> FloatArray:
 
 
 def simulated_tradeoff(
-    likelihood: SimulatedLikelihood,
-    *,
-    absent: int = 0,
-    present: int = 1,
-    confidence: float = 0.95,
+    likelihood: SimulatedLikelihood, *, absent: int = 0, present: int = 1, confidence: float = 0.95
 ) -> TradeOffCurve:
     """Return the trade-off curve of a protection whose releases were simulated.
 

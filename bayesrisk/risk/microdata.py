@@ -215,11 +215,7 @@ def _percent(flags: NDArray[np.bool_]) -> str:
 
 
 def first_look(
-    records: Source,
-    *,
-    keys: Sequence[str],
-    sensitive: str | None = None,
-    max_size: int = 3,
+    records: Source, *, keys: Sequence[str], sensitive: str | None = None, max_size: int = 3
 ) -> FirstLook:
     """Return class sizes, sample uniques and special uniques of microdata.
 

@@ -545,15 +545,7 @@ def _built_in(name: str, geography: str | None) -> Schema:
 
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.
-TYPES = {
-    1: (1, 2),
-    2: (3, 4, 10, 11),
-    3: (3, 4, 6, 7),
-    4: (9,),
-    5: (4, 12),
-    6: (5,),
-    7: (4, 8),
-}
+TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}
 _ALONE = (5, 9)
 _COUPLE_WITH_CHILDREN = (1, 3)
 _COUPLE = (2, 4)

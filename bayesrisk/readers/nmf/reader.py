@@ -730,9 +730,7 @@ _Column = tuple[str, str, str, int, int, bool]
 
 
 def _stacked(
-    atoms: Atoms,
-    units: NDArray[np.str_],
-    rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
+    atoms: Atoms, units: NDArray[np.str_], rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]]
 ) -> tuple[IntArray, list[_Column]]:
     """Return all totals about each unit side by side; -1 where there is no row."""
     parts: list[IntArray] = [np.zeros((units.size, 0), dtype=np.int64)]

@@ -298,11 +298,7 @@ def _measure(
 
 
 def _constraints(
-    universe: Universe,
-    counts: IntArray,
-    facilities: IntArray,
-    geocodes: Sequence[str],
-    level: str,
+    universe: Universe, counts: IntArray, facilities: IntArray, geocodes: Sequence[str], level: str
 ) -> list[pa.Table]:
     """Return the constraints of some units: what the 2020 system held fixed."""
     n, every, one = len(geocodes), dict.fromkeys(universe.axes, "*"), [1] * len(universe.axes)

@@ -15,14 +15,7 @@ from bayesrisk._files.delimited import split_line
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.summary_files.segments import (
-    DHC,
-    PL94,
-    PRODUCTS,
-    SF1,
-    Product,
-    usual_table,
-)
+from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product, usual_table
 from bayesrisk.readers.text.source import Source, list_sources
 from bayesrisk.readers.text.tables import (
     Faults,

@@ -188,12 +188,7 @@ class Sample:
         return [(asked, people - 1.0), (float(between) / m, m - 1.0)]
 
     def interval(
-        self,
-        values: FloatArray,
-        error: FloatArray | None,
-        confidence: float,
-        *,
-        bound: float = 1.0,
+        self, values: FloatArray, error: FloatArray | None, confidence: float, *, bound: float = 1.0
     ) -> tuple[float, float]:
         r"""Return the interval of the mean of values (people, releases) of this population.
 
@@ -327,10 +322,7 @@ def matrices(rows: pd.DataFrame, *names: str) -> tuple[pd.DataFrame, list[FloatA
 
 
 def audit_measures(
-    targets: pd.DataFrame,
-    *,
-    people: int | None = None,
-    confidence: float = 0.95,
+    targets: pd.DataFrame, *, people: int | None = None, confidence: float = 0.95
 ) -> pd.DataFrame:
     r"""Return beliefs in the truth, and what people's own records add to them.
 

@@ -161,11 +161,7 @@ def average_ratio(law: EvidenceLaw, prior: float) -> float:
     return float(_averaged(_sum(grids), np.array([prior]))[0])
 
 
-def multilevel_marginal_posterior(
-    *,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
-) -> Belief:
+def multilevel_marginal_posterior(*, noise: Noise | DiscreteGaussian, prior: Number) -> Belief:
     r"""Return the posterior from several levels, averaged over releases given the truth.
 
     .. math:: E\big[\operatorname{expit}(\operatorname{logit} p
@@ -228,9 +224,7 @@ def _by_levels(
 
 
 def multilevel_decision_accuracy(
-    *,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
+    *, noise: Noise | DiscreteGaussian, prior: Number
 ) -> DecisionAccuracy:
     r"""Return the rates at which the best guess from several levels is right, and finds.
 

@@ -462,7 +462,5 @@ def postprocessing_effect(
         population, mechanism, target, question, draws=draws, rng=seed, options=details
     )
     return PostprocessingEffect(
-        measured_cells=len(asked.cells),
-        before=before.marginal_posterior,
-        published=published,
+        measured_cells=len(asked.cells), before=before.marginal_posterior, published=published
     )

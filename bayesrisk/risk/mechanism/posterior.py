@@ -229,11 +229,7 @@ def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
 
 
 def simulated_marginal_posterior(
-    likelihood: SimulatedLikelihood,
-    *,
-    prior_pmf: ArrayLike,
-    truth: int,
-    confidence: float = 0.95,
+    likelihood: SimulatedLikelihood, *, prior_pmf: ArrayLike, truth: int, confidence: float = 0.95
 ) -> AverageRisk:
     r"""Return the posterior of the truth averaged over releases, from simulated releases.
 

@@ -300,10 +300,7 @@ def claim_priors(
         prior = share
     with np.errstate(divide="ignore"):
         return chosen.assign(
-            share=share,
-            prior=prior,
-            ratio=1.0 / prior,
-            baseline=WITHOUT if leave_out else COUNTED,
+            share=share, prior=prior, ratio=1.0 / prior, baseline=WITHOUT if leave_out else COUNTED
         )
 
 

@@ -42,12 +42,7 @@ from bayesrisk.risk.intervals import (
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
-from bayesrisk.risk.statements.claims import (
-    COLUMNS,
-    OPEN,
-    STATUS,
-    checked,
-)
+from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked
 from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 

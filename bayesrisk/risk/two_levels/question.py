@@ -390,11 +390,7 @@ class TwoLevels(TwoLevelSettings):
         return _result(settings, f"block {block}, group {group}", ((1.0, law),))
 
     def correct_decision(
-        self,
-        group_count: ArrayLike,
-        *,
-        block_count: ArrayLike | None = None,
-        ties: str = "shared",
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
     ) -> HierarchicalRisk:
         r"""Return the probability that the target is found by the releases, if it is there.
 
@@ -423,11 +419,7 @@ class TwoLevels(TwoLevelSettings):
         return accuracy_of(read_question(self, group_count, ties=ties))
 
     def gain(
-        self,
-        group_count: ArrayLike,
-        *,
-        block_count: ArrayLike | None = None,
-        ties: str = "shared",
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
     ) -> HierarchicalGain:
         """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
 
