@@ -15,7 +15,7 @@ from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 
 ROOT = Path(bayesrisk.__file__).parent
 ZONES = [
-    {"exceptions", "_interrupts", "_version"},
+    {"exceptions", "_interrupts", "_pandas", "_version"},
     {"_files", "_numba", "_random", "_show"},
     {"_validation"},
     {"_highs", "_lazy", "_plugins"},

@@ -5,14 +5,12 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib import resources
 from numbers import Rational
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
@@ -160,8 +158,6 @@ def census_2020_budget(
     >>> print(budget.query("level == 'Block' and query == 'detailed'").sigma2.item())
     10.092848490022675
     """
-    import pandas as pd  # slow to import
-
     check.choice(product, "product", tuple(_UNIVERSES))
     check.choice(region, "region", ("US", "PR"))
     check.choice(universe, "universe", _UNIVERSES[product])

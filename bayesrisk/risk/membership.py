@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
@@ -21,8 +22,6 @@ from bayesrisk.inference.simulated import SimulatedLikelihood
 from bayesrisk.risk.intervals import binomial_interval
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesrisk.plotting import Axes
 
 _MOST_POINTS = 2**22
@@ -109,8 +108,6 @@ class TradeOffCurve(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each point."""
-        import pandas as pd  # slow to import
-
         columns: dict[str, FloatArray] = {}
         for name in ("false_positive_rate", "true_positive_rate"):
             rate = getattr(self, name)

@@ -10,19 +10,17 @@ from importlib import resources
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Attributes: what is said of a record, and with which codes.
@@ -310,8 +308,6 @@ class Schema:
         >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
         ['M', 'F']
         """
-        import pandas as pd  # slow to import
-
         made: pd.DataFrame = check.frame(frame, "frame").copy()
         for level in {*self.geography.levels} & {*made.columns} if self.geography.names else ():
             made[level] = self.geography.named(made[level])

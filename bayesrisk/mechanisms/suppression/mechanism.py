@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._highs import WarmProgram
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
@@ -27,9 +28,6 @@ from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ra
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
@@ -436,8 +434,6 @@ class ProtectionRanges(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each suppressed cell."""
-        import pandas as pd
-
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 

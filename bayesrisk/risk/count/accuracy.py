@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
@@ -19,9 +19,6 @@ from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count.posterior import threshold_offset
 from bayesrisk.risk.count.averages import pair_tail
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # The law of the adversary's evidence over releases, a sum of independent terms, one for each: kept
@@ -306,8 +303,6 @@ class DecisionAccuracy(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each setting."""
-        import pandas as pd  # slow to import
-
         return pd.DataFrame({f.name: np.ravel(getattr(self, f.name)) for f in fields(self)})
 
 

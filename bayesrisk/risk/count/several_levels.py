@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk._version import __version__
@@ -41,8 +42,6 @@ from bayesrisk.risk.count.accuracy import (
 from bayesrisk.risk.count.averages import SMOOTH, STEP, marginal_excess
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesrisk.plotting import Axes
 
 _Grid = tuple[int, FloatArray]
@@ -435,8 +434,6 @@ class RiskDistribution(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
-        import pandas as pd  # slow to import
-
         low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))
         ratio = np.exp(np.linspace(low, high, _DRAWN))
         return pd.DataFrame({"risk_ratio": ratio, "exceeds": self.exceeds(ratio)})
