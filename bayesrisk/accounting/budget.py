@@ -60,14 +60,12 @@ def exact_number(value: object, name: str = "value") -> Fraction:
 def compose_rho(*budgets: object) -> Fraction:
     """Return the zCDP budget of several releases together: their exact sum.
 
+    Source: Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
+
     Parameters
     ----------
     *budgets : int, Fraction, Decimal, float or str
         Budgets of the releases, each >= 0; see :func:`exact_number`.
-
-    References
-    ----------
-    Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
 
     Examples
     --------
@@ -126,6 +124,9 @@ def census_2020_budget(
 ) -> "pd.DataFrame":
     """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
 
+    Source: Configurations of the production runs in the Census Bureau's public code of the 2020
+    Disclosure Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
+
     Parameters
     ----------
     product : {"pl94", "dhc"}
@@ -144,11 +145,6 @@ def census_2020_budget(
         (``Fraction``), ``rho_float``, ``sigma2`` (of the published noise: ``1 / rho``, as a
         changed record moves two cells), and for PL94 the ``level_share`` and ``query_share``
         whose product with the total is ``rho``.
-
-    References
-    ----------
-    Configurations of the production runs in the Census Bureau's public code of the 2020 Disclosure
-    Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
 
     Examples
     --------

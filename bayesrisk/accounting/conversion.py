@@ -78,10 +78,11 @@ def _epsilon(epsilon: Number) -> FloatArray:
 def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     r"""Return the epsilon of approximate DP that rho-zCDP implies at a given delta.
 
-    ``"tight"`` is the best that follows from the Renyi divergences alone,
-    :math:`\inf_{a>1} a\rho + \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`;
-    ``"bun-steinke"`` is :math:`\rho + 2\sqrt{\rho \log(1/\delta)}`, the simple bound that the
-    Census Bureau's announcements and Kazan and Reiter (Theorem 1) use.
+    ``"tight"`` is the best that follows from the Renyi divergences alone, :math:`\inf_{a>1} a\rho +
+    \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`; ``"bun-steinke"`` is :math:`\rho +
+    2\sqrt{\rho \log(1/\delta)}`, the simple bound that the Census Bureau's announcements and Kazan
+    and Reiter (Theorem 1) use.  Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010),
+    Corollary 13; Bun and Steinke (2016, arXiv:1605.02065), Proposition 1.3.
 
     Parameters
     ----------
@@ -97,11 +98,6 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
     float or ndarray
         Epsilon >= 0, in nats, rounded up: never below the bound, and too large by at most
         about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``, where 1 + b is the best Renyi order.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Corollary 13; Bun and Steinke (2016,
-    arXiv:1605.02065), Proposition 1.3.
 
     Examples
     --------
@@ -308,6 +304,8 @@ def discrete_gaussian_delta(
     .. math:: \delta = P[Y > \epsilon\sigma^2/D - D/2] - e^\epsilon P[Y > \epsilon\sigma^2/D + D/2],
        \quad Y \sim N_\mathbb{Z}(0, \sigma^2)
 
+    Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
+
     Parameters
     ----------
     epsilon : array_like
@@ -326,10 +324,6 @@ def discrete_gaussian_delta(
     Notes
     -----
     A sum of positive terms (no cancellation), about 9 sigma of them.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
 
     Examples
     --------

@@ -126,9 +126,10 @@ class DiscreteGaussian(LocatedLaw):
 
     .. math:: f(x) = \exp(-(x - \mathrm{loc})^2 / (2\sigma^2)) / Z(\sigma^2), \quad x \in \mathbb{Z}
 
-    ``sigma2`` is the scale parameter, not the variance: they agree to 2e-7 at sigma2 = 1 and
-    differ by 29 % at 0.2 (use :meth:`var`).  All methods broadcast over ``x``, ``sigma2`` and
-    ``loc``.
+    ``sigma2`` is the scale parameter, not the variance: they agree to 2e-7 at sigma2 = 1 and differ
+    by 29 % at 0.2 (use :meth:`var`).  All methods broadcast over ``x``, ``sigma2`` and ``loc``.
+    Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010), The Discrete Gaussian for
+    Differential Privacy.
 
     Parameters
     ----------
@@ -142,11 +143,6 @@ class DiscreteGaussian(LocatedLaw):
     For sigma2 in [1e-5, 1e10]: ``pmf``, ``cdf`` and ``sf`` within 1e-13 relative (wherever the
     value is a normal double, above 2.2e-308), ``logpmf``, ``logcdf`` and ``logsf`` within 1e-13
     relative; checked against 50-digit arithmetic in ``tests/distributions``.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), The Discrete Gaussian for Differential
-    Privacy.
 
     Examples
     --------

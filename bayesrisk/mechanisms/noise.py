@@ -216,7 +216,9 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
        \text{overlap}
 
     The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
-    and tables, or in proportion to a production ``allocation`` of the 2020 Census.
+    and tables, or in proportion to a production ``allocation`` of the 2020 Census.  Source:
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
+    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Parameters
     ----------
@@ -246,11 +248,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     -----
     Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
     workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
-    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Examples
     --------

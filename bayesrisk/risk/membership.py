@@ -141,7 +141,9 @@ def tradeoff_curve(
 
     The hypotheses are that the target's record is absent, and that it is there and moves the cells
     by ``changes``; all other records are known.  By Neyman and Pearson's lemma the best tests
-    reject where the ratio of the two probabilities of the release is large.
+    reject where the ratio of the two probabilities of the release is large.  Source: Wasserman and
+    Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP,
+    its trade-off functions and their duality with (epsilon, delta).
 
     Parameters
     ----------
@@ -156,11 +158,6 @@ def tradeoff_curve(
     TradeOffCurve
         With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.  The
         cells together have at most 2**22 values.
-
-    References
-    ----------
-    Wasserman and Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022,
-    arXiv:1905.02383) for f-DP, its trade-off functions and their duality with (epsilon, delta).
 
     Examples
     --------

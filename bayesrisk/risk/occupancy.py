@@ -217,6 +217,8 @@ def occupancy_block_risk(
 ) -> OccupancyBlockRisk:
     """Return the counts of blocks said to hold a violation, and of those that do.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
+
     Parameters
     ----------
     found : OccupancyDetection
@@ -229,10 +231,6 @@ def occupancy_block_risk(
         What a block without any reconstruction is; the reference counts it as a violation.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
 
     Examples
     --------
@@ -420,8 +418,8 @@ def occupancy_linkage(
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
-    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall
-    :math:`|V \cap \hat V_k| / |V|`.
+    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall :math:`|V \cap \hat V_k| / |V|`.
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 
     Parameters
     ----------
@@ -436,10 +434,6 @@ def occupancy_linkage(
         Whether only households count that are alone in their block with their key.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 
     Examples
     --------

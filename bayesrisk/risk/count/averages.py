@@ -141,6 +141,8 @@ def marginal_risk(
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.4).
+
     Parameters
     ----------
     rho : array_like, optional
@@ -159,10 +161,6 @@ def marginal_risk(
         includes all truncation.  It does not depend on the counts (only y - k matters).  For
         small priors it is not monotone in rho: noise of about one unit now and then makes the
         adversary certain, less noise makes these releases rare before it convinces in general.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.4).
 
     Examples
     --------
@@ -187,6 +185,8 @@ def marginal_posterior(
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y)
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.3).
+
     Parameters
     ----------
     rho, prior, sensitivity, sigma2 : array_like
@@ -196,10 +196,6 @@ def marginal_posterior(
     -------
     float or ndarray
         Probability in [p, 1]; errors as for :func:`marginal_risk`.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.3).
 
     Examples
     --------
@@ -223,7 +219,8 @@ def correct_decision_probability(
 
     The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is right
     because the target is there.  Guesses about targets who are not there have no part in it:
-    :func:`decision_accuracy` counts both, beside what is right without a release.
+    :func:`decision_accuracy` counts both, beside what is right without a release.  Source: Kazan
+    and Reiter (arXiv:2204.04253), equation (3.6).
 
     Parameters
     ----------
@@ -235,10 +232,6 @@ def correct_decision_probability(
     float or ndarray
         Probability in [0, 1], exact to 1e-13 relative.  It is not monotone in rho: it drops
         wherever the threshold does not move but the noise shrinks.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.6).
 
     Examples
     --------
@@ -254,8 +247,8 @@ def correct_decision_probability(
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     """Return the total risk ratio of releases that follow one another: their product.
 
-    Each ratio must be that of its release given the earlier ones: the posterior after one is
-    the prior of the next.
+    Each ratio must be that of its release given the earlier ones: the posterior after one is the
+    prior of the next.  Source: Kazan and Reiter (arXiv:2204.04253), supplement S5.
 
     Parameters
     ----------
@@ -267,10 +260,6 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     -------
     float or ndarray
         Total ratio, the last posterior over the first prior.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S5.
 
     Examples
     --------

@@ -170,7 +170,10 @@ def misspecified_risk(
     .. math:: \pi_g(y) = \frac{p\, g(y - k - 1)}{p\, g(y - k - 1) + (1 - p)\, g(y - k)}, \quad
         R = \sum_y f(y - k - 1)\, \frac{\pi_g(y)}{p}
 
-    and the true posterior is the same with f: the share of releases y in which the target is there.
+    and the true posterior is the same with f: the share of releases y in which the target is
+    there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are
+    the same.  The regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements
+    of Information Theory, section 2.5).
 
     Parameters
     ----------
@@ -194,12 +197,6 @@ def misspecified_risk(
     -----
     With too little noise in mind the adversary is too sure, with too much too timid.  The known
     count cancels.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are the same.  The
-    regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements of Information
-    Theory, section 2.5).
 
     Examples
     --------
@@ -283,6 +280,8 @@ def postprocessed_marginal_posterior(
 
     .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
+    Source: Kazan and Reiter, supplement, equation (S6.8).
+
     Parameters
     ----------
     group_count : array_like of int
@@ -297,10 +296,6 @@ def postprocessed_marginal_posterior(
         Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
         2**-44, which includes all truncation (at most 2**24 released values are summed).  It
         depends on N and k because the ends 0 and N are mixtures of many noise values.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.8).
 
     Examples
     --------
@@ -412,14 +407,12 @@ def compare_postprocessing(
 ) -> PostprocessingComparison:
     """Return the average risk before and after post-processing, under the same knowledge of N.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
+
     Parameters
     ----------
     group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
         As for :func:`postprocessed_marginal_posterior`.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
 
     Examples
     --------

@@ -701,6 +701,8 @@ def mechanism_risk(
     .. math:: \pi(y) = \frac{w_0 P_0(y)}{\sum_h w_h P_h(y)}, \quad
         m = \sum_y P_0(y)\, \pi(y), \quad \text{risk} = m / w_0 .
 
+    Source: Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
+
     Parameters
     ----------
     population : Microdata or Records
@@ -725,10 +727,6 @@ def mechanism_risk(
     -----
     Several cells with known likelihoods: summed exactly while their releases number at most
     2**20 together, else averaged over drawn releases with the exact posterior.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
     Examples
     --------

@@ -229,8 +229,9 @@ class TwoLevels(TwoLevelSettings):
     possible under ``group_prior``, which is not asked for with the published conditionals), and
     ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
     are enumerated, at most 2**24 pairs (n, S).  A posterior of exactly 1/2 is decided by a fair
-    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan
-    and Reiter.  Released counts may be negative.
+    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
+    Released counts may be negative.  Source: Kazan and Reiter, sections 3.2 and 4.3, supplement S2
+    to S4.
 
     Attributes
     ----------
@@ -260,10 +261,6 @@ class TwoLevels(TwoLevelSettings):
     sibling_noise : {"approximate", "exact"}, default "approximate"
         The law that the adversary takes for the siblings' noise.  In averages the noise itself is
         always the sum of m draws.
-
-    References
-    ----------
-    Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
 
     Examples
     --------
