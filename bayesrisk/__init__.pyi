@@ -38,8 +38,6 @@ from .inference import sample_tree as sample_tree
 from .inference import to_arviz as to_arviz
 from .inference import tree_posterior as tree_posterior
 from .mechanisms import BottomUp as BottomUp
-from .mechanisms import DiscreteGaussianMechanism as DiscreteGaussianMechanism
-from .mechanisms import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .mechanisms import Identity as Identity
 from .mechanisms import Rounding as Rounding
 from .mechanisms import Suppression as Suppression

@@ -1,4 +1,4 @@
-"""Budgets as exact fractions: composition, splitting, and those of the 2020 Census."""
+"""Budgets as exact fractions, which add up (Bun and Steinke 2016, Lemma 1.7); the 2020 Census."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -57,26 +57,6 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     return number / Fraction(parts[1]) if len(parts) == 2 else number
 
 
-def compose_rho(*budgets: object) -> Fraction:
-    """Return the zCDP budget of several releases together: their exact sum.
-
-    Source: Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
-
-    Parameters
-    ----------
-    *budgets : int, Fraction, Decimal, float or str
-        Budgets of the releases, each >= 0; see :func:`exact_number`.
-
-    Examples
-    --------
-    >>> compose_rho("0.1", "1/5", 0.3)
-    Fraction(3, 5)
-    """
-    if not budgets:
-        raise ArgumentError("compose_rho needs at least one budget, got none")
-    return sum((_positive(b, "budget", zero=True) for b in budgets), Fraction(0))
-
-
 @overload
 def split_rho(rho: object, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
 @overload
@@ -112,10 +92,10 @@ def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fracti
     return [total * part / whole for part in parts]
 
 
-def _positive(value: object, name: str, *, zero: bool = False) -> Fraction:
+def _positive(value: object, name: str) -> Fraction:
     number = exact_number(value, name)
-    if number < 0 or (number == 0 and not zero):
-        raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {shown(value)}")
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
     return number
 
 

@@ -237,39 +237,19 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
     >>> sigma2_from_rho(Fraction(1, 8), 1)
     Fraction(4, 1)
     """
-    return check.answer(_exchange(rho, sensitivity, "rho"))
+    return check.answer(_exchange(rho, sensitivity))
 
 
-def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> FloatAnswer:
-    """Return the zCDP budget that a discrete Gaussian spends.
-
-    ``rho = sensitivity**2 / (2 sigma2)``.
-
-    Parameters
-    ----------
-    sigma2 : array_like or Fraction
-        Scale parameter, > 0.
-    sensitivity : array_like or Fraction
-        L2 sensitivity; see :func:`sigma2_from_rho`, also for the rounding.
-
-    Examples
-    --------
-    >>> print(rho_from_sigma2(5.0, 1))
-    0.1
-    """
-    return check.answer(_exchange(sigma2, sensitivity, "sigma2"))
-
-
-def _exchange(value: Number, sensitivity: Number, name: str) -> FloatAnswer | Fraction:
-    """Return sensitivity**2 / (2 value), which turns rho into sigma2 and back."""
-    array = check.real_array(value, name, lower=0.0, bounds="()")
+def _exchange(rho: Number, sensitivity: Number) -> FloatAnswer | Fraction:
+    """Return sensitivity**2 / (2 rho), exact for exact numbers."""
+    array = check.real_array(rho, "rho", lower=0.0, bounds="()")
     delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
-    check.broadcast(**{name: array, "sensitivity": delta})
-    if isinstance(value, (Fraction, int)) and isinstance(sensitivity, (Fraction, int)):
-        return exact_number(sensitivity) ** 2 / (2 * exact_number(value))
+    check.broadcast(rho=array, sensitivity=delta)
+    if isinstance(rho, (Fraction, int)) and isinstance(sensitivity, (Fraction, int)):
+        return exact_number(sensitivity) ** 2 / (2 * exact_number(rho))
     with np.errstate(over="ignore"):
         result = delta**2 / (2.0 * array)
-    return check.real_array(result, f"sensitivity**2 / (2 {name})", lower=0.0, bounds="()")[()]
+    return check.real_array(result, "sensitivity**2 / (2 rho)", lower=0.0, bounds="()")[()]
 
 
 # -----------------------------------------------------------------------------

@@ -280,31 +280,9 @@ def postprocessed_marginal_posterior(
 
     .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
-    Source: Kazan and Reiter, supplement, equation (S6.8).
-
-    Parameters
-    ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings, noise, prior, known_count, sibling_noise : array_like
-        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
-        siblings' noise.
-
-    Returns
-    -------
-    Belief
-        Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
-        2**-44, which includes all truncation (at most 2**24 released values are summed).  It
-        depends on N and k because the ends 0 and N are mixtures of many noise values.
-
-    Examples
-    --------
-    >>> from bayesrisk import Noise
-    >>> belief = postprocessed_marginal_posterior(
-    ...     group_count=[1, 2, 50], n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
-    ... )
-    >>> belief.posterior.round(5).tolist()
-    [0.53051, 0.53637, 0.53917]
+    The relative error is at most 2**-44, which includes all truncation (at most 2**24 released
+    values are summed); the average depends on N and k because the ends 0 and N are mixtures of many
+    noise values.  Source: Kazan and Reiter, supplement, equation (S6.8).
     """
     exact = exact_wanted(sibling_noise)
     precision = noise_precision(noise)
@@ -411,8 +389,11 @@ def compare_postprocessing(
 
     Parameters
     ----------
-    group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
-        As for :func:`postprocessed_marginal_posterior`.
+    group_count : array_like of int
+        Count N of the group, known to the adversary, >= 1.
+    n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
+        siblings' noise.
 
     Examples
     --------
