@@ -15,17 +15,20 @@ from bayesrisk._files.text import all_of, shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source, list_sources, named, one_source
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Lines,
     Piece,
+    Source,
     csv_pieces,
     digit_matrix,
     header_of,
     joined,
     known_states,
     line_pieces,
+    list_sources,
+    named,
+    one_source,
     texts,
 )
 from bayesrisk.tables import Records, Schema

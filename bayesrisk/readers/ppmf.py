@@ -15,19 +15,22 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.text.source import Source, first_lines, one_source, write_table
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Piece,
+    Source,
     TextForm,
     block_column,
     csv_pieces,
     extra_column,
+    first_lines,
     header_of,
     joined,
+    one_source,
     pieces_of,
     state_code,
     state_of_name,
+    write_table,
 )
 from bayesrisk.tables import Records, Schema
 
