@@ -53,4 +53,4 @@ from .statements.claims import records_identified as records_identified
 from .statements.statements import Statements as Statements
 from .statements.statements import residual_risk as residual_risk
 from .statements.statements import statements_about_people as statements_about_people
-from .two_levels.question import TwoLevels as TwoLevels
+from .two_levels import TwoLevels as TwoLevels
