@@ -44,13 +44,13 @@ from bayesrisk.risk.audit.adversaries import (
     fit_place_concentration,
     sampled_places,
 )
-from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
-from bayesrisk.risk.audit.release_checks import (
+from bayesrisk.risk.audit.checks import (
     DIFFERENCES,
     NO_PROOFS,
     release_differences,
     release_proofs,
 )
+from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions

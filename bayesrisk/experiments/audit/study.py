@@ -60,10 +60,9 @@ from bayesrisk.risk.audit import (
     compare,
     costs,
 )
-from bayesrisk.risk.audit.checks import constructions
+from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Schema, Workload
 
