@@ -52,7 +52,6 @@ from .reconstruction import verify_claims as verify_claims
 from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
-from .release import rounding_probability as rounding_probability
 from .risk import MechanismQuestion as MechanismQuestion
 from .risk import Statements as Statements
 from .risk import TwoLevels as TwoLevels

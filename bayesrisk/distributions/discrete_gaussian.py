@@ -230,11 +230,6 @@ class DiscreteGaussian(LocatedLaw):
         """Return the variance, which is below ``sigma2``."""
         return np.broadcast_to(_variance(self._sigma2), self._shape)[()]
 
-    def entropy(self) -> FloatAnswer:
-        """Return the entropy in nats, ``log Z + var / (2 sigma2)``."""
-        value = self._log_z + _variance(self._sigma2) / (2.0 * self._sigma2)
-        return np.broadcast_to(value, self._shape)[()]
-
     def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
         centred = -np.sqrt(self._sigma2) * special.ndtri_exp(log_tail)
         return np.asarray(self._loc + np.rint(side * centred), dtype=float)

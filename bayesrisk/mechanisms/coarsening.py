@@ -39,8 +39,7 @@ class Rounding(_ByItself):
 
     Notes
     -----
-    The likelihood is :func:`bayesrisk.rounding_probability`, exact; the spec's
-    ``count_likelihood`` evaluates it.
+    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
 
     Examples
     --------

@@ -10,7 +10,6 @@ from bayesrisk.tables.likelihoods import (
     SimulationOnly,
     SuppressedCounts,
     TrueCounts,
-    rounding_probability,
 )
 
 __all__ = [
@@ -23,5 +22,4 @@ __all__ = [
     "SimulationOnly",
     "SuppressedCounts",
     "TrueCounts",
-    "rounding_probability",
 ]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
+from bayesrisk.distributions.base import single_law
 from bayesrisk.distributions.sums import as_finite
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.simulated import SimulatedLikelihood
 from bayesrisk.risk.intervals import binomial_interval
 
@@ -125,15 +125,6 @@ class TradeOffCurve(Tabular):
         return plot_tradeoff({self.method: self.to_frame()}, ax=ax)
 
 
-def _law(noise: object, name: str) -> CountLaw:
-    law = noise.law() if isinstance(noise, Noise) else noise
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a Noise or a law of counts, got {shown(noise)}")
-    if law.shape:
-        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
-    return law
-
-
 def tradeoff_curve(
     noise: Noise | CountLaw | Sequence[Noise | CountLaw], *, changes: ArrayLike = 1
 ) -> TradeOffCurve:
@@ -172,10 +163,8 @@ def tradeoff_curve(
     )
     if moved.ndim != 1:
         raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
-    if isinstance(noise, Sequence):
-        laws = [_law(one, "noise") for one in noise]
-    else:
-        laws = [_law(noise, "noise")] * moved.size
+    given = noise if isinstance(noise, Sequence) else [noise] * moved.size
+    laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in given]
     if len(laws) != moved.size:
         raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
     absent = present = np.ones(1)

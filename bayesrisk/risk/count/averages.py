@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
 from bayesrisk._validation import FloatAnswer, FloatArray, Number
-from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -284,6 +284,16 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     return check.answer(total)
 
 
+def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
+    """Return the law of one noise, or refuse what is none."""
+    law = noise.law() if isinstance(noise, Noise) else noise
+    if not isinstance(law, NoiseLaw):
+        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {shown(noise)}")
+    if np.asarray(law.ppf(0.5)).ndim:
+        raise ArgumentError(f"{name} must be a single law, got {shown(noise)}")
+    return law
+
+
 def marginal_count_posterior(
     *, noise: NoiseLaw, prior_pmf: ArrayLike, tail: float = 2.0**-60
 ) -> FloatAnswer:
@@ -308,21 +318,17 @@ def marginal_count_posterior(
 
     Examples
     --------
-    >>> from bayesrisk.distributions import DiscreteGaussian
+    >>> from bayesrisk.distributions import DiscreteGaussian, Noise
     >>> law = DiscreteGaussian.from_rho(0.0992264)
     >>> marginal_count_posterior(noise=law, prior_pmf=[0.8, 0.2]).round(6).tolist()
     [[0.806356, 0.193644], [0.774577, 0.225423]]
     """
-    if not isinstance(noise, NoiseLaw):
-        raise ArgumentTypeError(f"noise must have logpmf, ppf and isf, got {shown(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     if pmf.ndim != 1:
         raise ShapeError(f"prior_pmf must be one-dimensional, got shape {pmf.shape}")
     check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
-    lower, upper = np.asarray(noise.ppf(tail)), np.asarray(noise.isf(tail))
-    if lower.ndim > 0:
-        raise ArgumentError(f"noise must be a single law, got parameters of shape {lower.shape}")
-    first, last = float(lower), float(upper) + pmf.size - 1
+    law = single_noise(noise, "noise")
+    first, last = float(law.ppf(tail)), float(law.isf(tail)) + pmf.size - 1
     if not last - first < _MAX_RELEASES:
         raise ArgumentError(
             f"noise must be worth at most {_MAX_RELEASES} releases, got {last - first + 1:g}"
@@ -332,8 +338,8 @@ def marginal_count_posterior(
     for start in range(int(first), int(last) + 1, _CHUNK):
         y = np.arange(start, min(start + _CHUNK, int(last) + 1))
         # Releases that no admissible truth explains carry no weight either.
-        weight = np.exp(np.asarray(noise.logpmf(y - truths[:, None]), dtype=float))
+        weight = np.exp(np.asarray(law.logpmf(y - truths[:, None]), dtype=float))
         possible = (weight * (pmf[:, None] > 0.0)).sum(axis=0) > 0.0
-        posterior = count_posterior(y[possible], noise=noise, prior_pmf=pmf)
+        posterior = count_posterior(y[possible], noise=law, prior_pmf=pmf)
         total += weight[:, possible] @ posterior
     return total

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
@@ -19,11 +18,11 @@ from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed as kernels
 from bayesrisk.inference.count.measurements import SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.postprocessed import group_setting
-from bayesrisk.risk.count.averages import marginal_posterior
+from bayesrisk.risk.count.averages import marginal_posterior, single_noise
 from bayesrisk.risk.count.several_levels import before_postprocessing
 
 _MAX_WRONG_RELEASES = 2**22
@@ -142,15 +141,6 @@ class MisspecifiedRisk(Tabular):
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
 
-def _law(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
-    law = noise.law() if isinstance(noise, Noise) else noise
-    if not isinstance(law, NoiseLaw):
-        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {shown(noise)}")
-    if np.asarray(law.ppf(0.5)).ndim:
-        raise ArgumentError(f"{name} must be a single law, got {shown(noise)}")
-    return law
-
-
 def _log_likelihoods(law: NoiseLaw, release: IntArray) -> FloatArray:
     """Return the log probability of each release without the target and with it."""
     return np.stack([np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)])
@@ -212,7 +202,10 @@ def misspecified_risk(
     >>> print(round(result.mean_belief, 4))
     0.1067
     """
-    true, believed = _law(true_noise, "true_noise"), _law(believed_noise, "believed_noise")
+    true, believed = (
+        single_noise(noise, name)
+        for noise, name in ((true_noise, "true_noise"), (believed_noise, "believed_noise"))
+    )
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     cut = check.scalar(left_out, "left_out", lower=0.0, upper=1e-3, bounds="(]")
     first, last = float(np.asarray(true.ppf(0.5 * cut))), float(np.asarray(true.isf(0.5 * cut))) + 1
