@@ -221,6 +221,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     """
 
     dial = Dial("rho", 0.001, 1000.0)
+    grain = -1
 
     def __init__(
         self,
@@ -331,10 +332,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
         return PreparedBottomUp(spec, plan, tabulate(microdata, workload))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest level: all tables are sums over its places."""
-        return check.instance(workload, Workload, "workload").levels[-1]
 
 
 @dataclass(frozen=True)

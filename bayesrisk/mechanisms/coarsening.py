@@ -15,15 +15,7 @@ from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabu
 _METHODS = ("nearest", "random")
 
 
-class _ByItself(TableMechanism):
-    """A mechanism that looks at every count by itself."""
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is looked at by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-
-class Rounding(_ByItself):
+class Rounding(TableMechanism):
     """Round every count, each by itself, to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
@@ -48,6 +40,7 @@ class Rounding(_ByItself):
     """
 
     dial = Dial("base", 100.0, 2.0, whole=True)
+    grain = 0
 
     def __init__(self, *, base: int, method: str) -> None:
         self._base = check.integer(base, "base", lower=2, upper=2**31)
@@ -86,12 +79,10 @@ class Identity(BaseMechanism):
     True
     """
 
+    grain = -1
+
     def __init__(self) -> None:
         super().__init__(MechanismSpec("identity", others=TrueCounts()))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest level: all tables are sums over its places."""
-        return check.instance(workload, Workload, "workload").levels[-1]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -102,8 +93,10 @@ class Identity(BaseMechanism):
 _LARGEST = 2**31
 
 
-class _InRanges(_ByItself):
+class _InRanges(TableMechanism):
     """A mechanism that publishes a number for the range that each count lies in."""
+
+    grain = 0
 
     def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
         super().__init__(MechanismSpec(name, parameters, others=law))

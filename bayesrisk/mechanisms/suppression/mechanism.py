@@ -292,6 +292,7 @@ class Suppression(BaseMechanism):
     """
 
     dial = Dial("threshold", 100.0, 2.0, whole=True)
+    grain = 0  # cells are protected together below each place
     totals = ("suppressed_cells",)
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
@@ -321,10 +322,6 @@ class Suppression(BaseMechanism):
         """
         check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level, below whose places cells are protected together."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator

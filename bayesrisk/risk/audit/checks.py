@@ -269,14 +269,9 @@ def release_proofs(
     Returns
     -------
     pandas.DataFrame
-        A row for each ``place``.  Of its ``counts`` some are ``limited``, that is, exclude some
-        true ones, which noisy ones do not; those that stand for several true ones are
-        ``coarsened``.  Of these one true count is left of those that are ``recovered``, some of
-        them ``empty`` (it is 0); ``small`` are truly 1 or 2, and ``small_recovered`` come back;
-        ``at_least_one`` could be 0 by themselves and are not; ``width_stated`` and ``width`` are
-        sums of the largest less the smallest true count, by itself and by all counts together.
-        ``decided`` are counts whose ends are known to be reached.  ``records`` is how many records
-        are proved with all of ``whole``; missing where it has more than 2,048 combinations.
+        A row for each ``place``, with the columns of ``proofs.csv`` on the reference page of
+        audits, but sums instead of means of widths.  ``records`` is missing where ``whole`` has
+        more than 2,048 combinations.
     """
     level, schema = tables.workload.levels[-1], tables.workload.schema
     at = np.searchsorted(tables.geoids[level], np.asarray(places))
@@ -390,11 +385,7 @@ def audit_checks(
     Returns
     -------
     pandas.DataFrame
-        ``check``, ``protection``, ``against`` (what it is held against), ``attack``,
-        ``adversary``, ``belief``, ``compared`` (how many), ``failed`` (how many of them, or of the
-        parts of a curve, are not as they should be), ``value`` with ``lower`` and ``upper``,
-        ``bound``, ``power`` (the least of its ``power_unit`` that would have been seen, mostly in
-        nine audits of ten), and ``verdict``.
+        A row for each check, with the columns of ``checks.csv`` on the reference page of audits:
 
         - ``law``: counts of a table.  ``value`` is the variance (Laplace: the mean distance) of
           noise over the stated one, or the share of counts that cannot be as published.

@@ -342,26 +342,10 @@ def audit_measures(
     Returns
     -------
     pandas.DataFrame
-        A row for each ``protection, attack, adversary`` and ``group``: ``targets``; ``people``,
-        the number that they stand for; ``left_out``, those without a posterior under this
-        protection or one that it is compared with; ``places``; ``releases``; ``randomised``;
-        ``believed_*``, mean probability of what is true; ``gain``, the last of them less the one
-        before, in [-1, 1], with ``gain_lower`` and ``gain_upper`` for this population and
-        ``like_lower`` and ``like_upper`` for populations like it; ``error_people``,
-        ``error_releases`` and ``error_chains``, standard errors of the gain from each source (that
-        of chains is part of that of releases where these are several); ``doubled`` with its
-        interval and ``tenfold``, people whose truth is twice and ten times as probable after a
-        release as after one without their own record; ``certain``, people about whom something
-        true is certain, ``proved``, those of them about whom it is proved (by a prover, or by the
-        law of the records under a protection without chance), ``proved_own``, of these who were not
-        without their own record, and ``false``, people about whom something untrue is certain:
-        means over releases; ``ratio_50, _90, _99``, quantiles of posterior over without of what is
-        true; ``right_*``,
-        shares of people about whom the most probable statement is true; ``log_score``, the mean
-        natural logarithm of the posterior of what is true, with its interval: minus infinity if it
-        was held impossible, and where no draw of a chain had it, it counts as 0.001.
-
-        Ends of an interval are missing where so few releases, people or places say nothing.
+        A row for each ``protection, attack, adversary`` and ``group``, with the columns of
+        ``measures.csv`` on the reference page of audits.  ``log_score`` is minus infinity where the
+        truth was held impossible, and where no draw of a chain had it, it counts as 0.001; ends of
+        an interval are missing where so few releases, people or places say nothing.
 
     Notes
     -----
@@ -660,14 +644,9 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        A row for each adversary and pair of protections, in their order: ``difference``, the gain
-        under ``protection`` less that under ``against``, with ``lower`` and ``upper``;
-        ``p``, adjusted for all rows; ``verdict``: under ``protection`` ``less`` is learned than
-        under ``against``, ``more``, or the audit ``cannot tell``; ``releases``; ``needed``, how
-        many of them would tell if what was seen is true, missing where none would;
-        ``construction``, whether one of both can be made from the other.  ``attack`` and
-        ``attack_against`` are how the releases are read: by their likelihood, or else by the
-        adversary's best model of how they were made.
+        A row for each adversary and pair of protections, in their order, with the columns of
+        ``comparisons.csv`` on the reference page of audits.  ``less`` and ``more`` say what is
+        learned under ``protection``; ``needed`` is missing where no number of releases would tell.
 
     Notes
     -----
