@@ -318,7 +318,7 @@ def marginal_count_posterior(
 
     Examples
     --------
-    >>> from bayesrisk.distributions import DiscreteGaussian, Noise
+    >>> from bayesrisk.distributions import DiscreteGaussian
     >>> law = DiscreteGaussian.from_rho(0.0992264)
     >>> marginal_count_posterior(noise=law, prior_pmf=[0.8, 0.2]).round(6).tolist()
     [[0.806356, 0.193644], [0.774577, 0.225423]]
