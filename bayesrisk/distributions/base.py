@@ -193,7 +193,7 @@ def single_law(law: object, name: str = "law") -> CountLaw:
     if not isinstance(law, CountLaw):
         raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
     if law.shape != ():
-        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
+        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
     return law
 
 

@@ -432,7 +432,6 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     >>> import pandas as pd
     >>> from bayesrisk.readers import read_ppmf, write_ppmf
     >>> from bayesrisk.tables import Records, Schema
-    from bayesrisk.tables.records import CENRACE
     >>> frame = pd.DataFrame({"block": ["500010001001000"] * 3, "hhgq": 0, "votingage": [0, 1, 1],
     ...                       "hispanic": 0, "cenrace": [0, 0, 62]})
     >>> with TemporaryDirectory() as folder:
@@ -499,7 +498,6 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
     >>> from tempfile import TemporaryDirectory
     >>> import pandas as pd
     >>> from bayesrisk.tables import Records, Schema
-    from bayesrisk.tables.records import CENRACE
     >>> frame = pd.DataFrame({"block": ["500010001001000"] * 2, "h1": [0, 1]})
     >>> with TemporaryDirectory() as folder:
     ...     write_ppmf_units(Records.from_frame(frame, schema=Schema.named("pl94-units")),
