@@ -116,7 +116,7 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
     return scaled
 
 
-def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
+def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) -> None:
     """Check bounds, and that what is published above is published at the finest level."""
     finest = workload.at(workload.levels[-1])
     for (level, name), table in workload.tables.items():
@@ -125,7 +125,7 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
                 f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
             )
     for name, bound in bounds.items():
-        if name not in found.measured or name in found.split or bound not in finest:
+        if name not in origins.measured or name in origins.split or bound not in finest:
             raise ArgumentError(
                 "bounds must map measured tables that are not scaled to tables, "
                 f"got {shown(name)}: {shown(bound)}"
@@ -284,27 +284,27 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         return _BottomUpPlan(workload, found, *self._scales(workload, found), bounds)
 
     def _scales(
-        self, workload: Workload, found: Roles
+        self, workload: Workload, origins: Roles
     ) -> tuple[dict[str, Fraction], dict[str, Fraction], Fraction]:
         """Return budget and sigma2 of every measured table, and what they spend, exactly."""
         if self._rho is not None:
-            budget = dict.fromkeys(found.measured, self._rho / max(len(found.measured), 1))
+            budget = dict.fromkeys(origins.measured, self._rho / max(len(origins.measured), 1))
         else:
             budget = self._budget or _DAS_2020
-        for name in found.measured:
+        for name in origins.measured:
             if name not in budget:
                 raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
         for name in self._budget or ():
-            if name not in found.measured:
+            if name not in origins.measured:
                 raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
         paper = self._sensitivity == _PAPER
         kind, finest = "change-one" if paper else self._sensitivity, workload.levels[-1:]
         squares = {  # of how far one record can move each table of the smallest places
             name: workload.select(levels=finest, tables=[name]).largest_change(kind, norm=2)
-            for name in found.measured
+            for name in origins.measured
         }
         scales = {
-            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
+            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in origins.measured
         }
         for name, scale in scales.items():
             if scale > _MAX_SIGMA2:

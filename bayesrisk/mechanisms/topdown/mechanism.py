@@ -339,10 +339,10 @@ def workload_of(value: object) -> Workload | None:
     raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
 
 
-def level_tables(value: Any) -> tuple[Key, ...]:
+def level_tables(value: object) -> tuple[Key, ...]:
     """Return pairs of level and table."""
-    good = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-    pairs = [tuple(k) if isinstance(k, (list, tuple)) else () for k in value] if good else [()]
+    entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
+    pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
         raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
     return tuple((p[0], p[1]) for p in pairs)
