@@ -200,13 +200,10 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     published as they are lie outside.  A person who joins, leaves or changes alters one record, so
     ``change-one`` covers that too; one who moves between households alters two.
 
-    The reading of the appendix: counts are whole, so the scaling is by largest remainders, in
-    exact integers, ties at random; a place whose clipped counts are all zero is split as evenly
-    as can be; households of seven and more count as seven people; in ``uniform``, one table is
-    one query, as its cells are disjoint.  The released counts have no likelihood in closed form,
-    so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.  The spec of a
-    release holds the budget of every measured table; its ``diagnostics["rho"]`` is the zCDP that
-    the noise spends on them together (under ``steed-2024``: for ``change-one``).
+    Scaling is by largest remainders, in exact integers, ties at random; where all clipped counts
+    are zero a place is split as evenly as can be; households of seven and more count as seven people.
+    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
+    drawn, and ``diagnostics["rho"]`` what the noise spends (``steed-2024``: for ``change-one``).
 
     Examples
     --------

@@ -471,15 +471,12 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
 
     Notes
     -----
-    Simulation grade: see :meth:`DiscreteGaussian.rvs`.  The released counts have no likelihood in
-    closed form, so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.
-    A release is post-processing of the noisy counts, but for what is invariant; its spec holds the
-    budget of every measured table.  Tables are published at the measured levels or coarser ones:
-    non-negative, whole, and consistent with each other.
-
-    The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else the
-    rounded sum over cells that nothing tells apart is split in proportion to the parent's counts,
-    the rest at random, and what is open beyond that is the solver's choice.
+    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
+    drawn, with NumPy, for simulation.  A release is post-processing of the noisy counts, but for
+    what is invariant; its spec holds the budget of every measured table.  Tables are published at
+    the measured levels or coarser ones.  The fit of the tables is unique; the cells are so where
+    tables tell all of them apart, and else what is open beyond the parent's proportions is the
+    solver's choice.
 
     Examples
     --------

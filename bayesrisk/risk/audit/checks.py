@@ -408,12 +408,10 @@ def audit_checks(
 
     Notes
     -----
-    With epsilon in total for one record in exchange for another (twice that for one added or
-    removed) the likelihoods of two records of the target differ by a factor of
-    :math:`e^{\varepsilon}` at most, given all other records, which bounds the odds of an adversary
-    who knows them.  For others numerator and denominator of the odds move by that factor each: the
-    bound is :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.  Calibration and
-    ordering hold for data drawn from the adversary's prior; of real data some loss is expected.
+    With epsilon for one record in exchange for another the likelihoods of two records of the target
+    differ by :math:`e^{\varepsilon}` at most given all others, which bounds the odds of who knows
+    them; for others numerator and denominator move by that factor each: :math:`2 \varepsilon`.
+    Calibration and ordering hold for data drawn from the adversary's prior.
 
     Examples
     --------
