@@ -201,7 +201,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     ``change-one`` covers that too; one who moves between households alters two.
 
     Scaling is by largest remainders, in exact integers, ties at random; where all clipped counts
-    are zero a place is split as evenly as can be; households of seven and more count as seven people.
+    are zero a place is split as evenly as can be; households of seven and more count as seven.
     The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
     drawn, and ``diagnostics["rho"]`` what the noise spends (``steed-2024``: for ``change-one``).
 
