@@ -22,7 +22,6 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.runs.engine import Study
@@ -465,16 +464,7 @@ class MeasurementCountsStudy(NoisyStudy):
                     parts.append((unit, first, min(first + cells, source.n_cells)))
         if not parts:
             raise DataError(f"{source.nmf.folder}: level {self.top} must have units, got none")
-        return {
-            "measurements": source.digest,
-            "query": self.query,
-            "level": self.level,
-            "top": self.top,
-            "budget": self.budget,
-            "parts": tuple(parts),
-            "shards": len(parts),
-            "version": __version__,
-        }
+        return self.settings(measurements=source.digest, parts=tuple(parts), shards=len(parts))
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""

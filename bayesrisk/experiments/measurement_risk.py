@@ -24,7 +24,6 @@ import pyarrow as pa
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -442,19 +441,16 @@ class MeasurementsStudy(NoisyStudy):
             check.integer(self.units_per_shard, "units_per_shard", lower=1)
         source = self._source()
         ranges = _ranges(source, self.units_per_shard or max(1, _CELLS // source.n_cells))
-        return {
-            "measurements": source.digest,
-            "level": self.level,
-            "query": source.query,
-            "combine": self.query is None,
-            "prior": prior,
-            "known_count": known,
-            "exceeds": limits,
-            "budget": self.budget,
-            "ranges": ranges,
-            "shards": len(ranges),
-            "version": __version__,
-        }
+        return self.settings(
+            measurements=source.digest,
+            query=source.query,
+            combine=self.query is None,
+            prior=prior,
+            known_count=known,
+            exceeds=limits,
+            ranges=ranges,
+            shards=len(ranges),
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""

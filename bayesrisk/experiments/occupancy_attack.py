@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +23,6 @@ from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import named, shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
@@ -184,16 +183,15 @@ class OccupancyAttackStudy(Study):
             shards = -(-len(statistics) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
-        return asdict(self) | {
-            "blocks": digest,
-            "sample": None if self.sample is None else _digest(self.sample),
-            "open_end": bool(self.open_end),
-            "smoothing": smoothing,
-            "seed": check.integer(self.seed, "seed", lower=0),
-            "time_limit": limit,
-            "shards": shards,
-            "version": __version__,
-        }
+        return self.settings(
+            blocks=digest,
+            sample=None if self.sample is None else _digest(self.sample),
+            open_end=bool(self.open_end),
+            smoothing=smoothing,
+            seed=check.integer(self.seed, "seed", lower=0),
+            time_limit=limit,
+            shards=shards,
+        )
 
     def shard_statistics(self, shard: int) -> OccupancyStatistics:
         """Return the statistics of the blocks of a shard."""

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
-from bayesrisk._version import __version__
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import by_place
@@ -506,14 +505,13 @@ class OccupancyStudy(Study):
         seeds = self.seeds if homes is None else self.seeds[:1]
         for seed in seeds:  # households are refused before a folder is made
             self.truth(seed, digest, parts)
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "seeds": seeds,
-            "households": digest,
-            "sample": _SYNTHETIC if self.sample is None else _frame_digest(self.sample),
-            "parts": parts,
-            "shards": len(seeds) * len(self.protections) * parts,
-            "version": __version__,
-        }
+        return self.settings(
+            seeds=seeds,
+            households=digest,
+            sample=_SYNTHETIC if self.sample is None else _frame_digest(self.sample),
+            parts=parts,
+            shards=len(seeds) * len(self.protections) * parts,
+        )
 
     def task(self, shard: int) -> tuple[int, str]:
         """Return population and protection of a shard."""

@@ -26,7 +26,6 @@ from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
@@ -397,23 +396,19 @@ class ReconstructionStudy(Study):
             unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        return {
-            "tables": source.digest,
-            "scope": self.scope,
-            "variability": self.variability,
-            "unit": unit,
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": nodes,
-            "nearest": bool(self.nearest),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(unit, size)),
-            "version": __version__,
-            "taken_as_true": assumed_true(
+        return self.settings(
+            tables=source.digest,
+            unit=unit,
+            time_limit=limit,
+            node_limit=nodes,
+            nearest=bool(self.nearest),
+            blocks_per_shard=size,
+            shards=len(source.starts(unit, size)),
+            taken_as_true=assumed_true(
                 source.laws, keys, taken_as_true=self.taken_as_true, ranges=True
             ),
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-        }
+            known_rule=check.flag(self.known_rule, "known_rule"),
+        )
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -514,17 +509,15 @@ class BoundsStudy(Study):
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
-        return {
-            "tables": source.digest,
-            "scope": scope,
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": checked_nodes(self.node_limit, self.solver),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(scope, size)),
-            "version": __version__,
-        }
+        return self.settings(
+            tables=source.digest,
+            scope=scope,
+            known_rule=check.flag(self.known_rule, "known_rule"),
+            time_limit=limit,
+            node_limit=checked_nodes(self.node_limit, self.solver),
+            blocks_per_shard=size,
+            shards=len(source.starts(scope, size)),
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return bounds, facts and conflicts of some places."""
@@ -631,13 +624,8 @@ class ClaimsStudy(Study):
         options["columns"] = None if self.columns is None else tuple(self.columns)
         about = claim_problem(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
-        return {
-            "tables": source.digest,
-            **options,
-            "blocks_per_shard": size,
-            "shards": -(-source.blocks // size),
-            "version": __version__,
-        }
+        shards = -(-source.blocks // size)
+        return self.settings(tables=source.digest, **options, blocks_per_shard=size, shards=shards)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,6 @@ from bayesrisk._files.delimited import own_text
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.audit.choosing import (
     PROOF,
@@ -45,8 +44,7 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     source_digest,
 )
-from bayesrisk.experiments.audit.report import audit_files, check_totals
-from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
 from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -223,28 +221,21 @@ class AuditStudy(Study):
         digests = {name: source_digest(source) for name, source in self._sources.items()}
         tables = json.dumps(self.workload.to_dict(), sort_keys=True)
         goal, question = self.goal, self._question
-        return {
-            "population": digests.get("", digests),
-            "workload": hashlib.sha256(tables.encode()).hexdigest(),
-            "stated": list(question.stated),
-            "protections": [_plain(one) for one in self.protections],
-            "adversaries": [asdict(one) | {"known": [*one.known]} for one in question.adversaries],
-            "targets": self.targets,
-            "releases": self.releases,
-            "half_width": self.half_width,
-            "prior_from": None if self.prior_from is None else source_digest(self.prior_from),
-            "made_up": all(map(is_made_up, self._sources.values())),
-            "concentration": self.concentration,
-            "methods": list(question.methods),
-            "seed": self.seed,
-            "targets_per_shard": self.targets_per_shard,
-            "target_ratio": None if goal is None else goal.target_ratio,
-            "quantile": None if goal is None else goal.quantile,
-            "against": None if goal is None else goal.against,
-            "steps": None if goal is None else goal.steps,
-            "shards": sum(map(len, self._slots)) * len(self._shards),
-            "version": __version__,
-        }
+        names = (one.name for one in fields(ProtectionGoal))
+        config = self.settings(
+            population=digests.get("", digests),
+            workload=hashlib.sha256(tables.encode()).hexdigest(),
+            stated=list(question.stated),
+            protections=[_plain(one) for one in self.protections],
+            adversaries=[asdict(one) | {"known": [*one.known]} for one in question.adversaries],
+            prior_from=None if self.prior_from is None else source_digest(self.prior_from),
+            made_up=all(map(is_made_up, self._sources.values())),
+            methods=list(question.methods),
+            shards=sum(map(len, self._slots)) * len(self._shards),
+            **{name: getattr(goal, name, None) for name in names},
+        )
+        del config["goal"], config["schema"]
+        return config
 
     def _check_numbers(self) -> None:
         if self.targets is not None:
