@@ -15,18 +15,8 @@ import typer
 
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
+from bayesrisk.cli import base
 from bayesrisk.cli.attacks import attack, audit, bounds, claims, reconstruct, reidentify, study
-from bayesrisk.cli.base import (
-    Command,
-    Commands,
-    JsonOption,
-    QuietOption,
-    flattened,
-    print_json,
-    progress,
-    steps_done,
-    warnings_as_lines,
-)
 from bayesrisk.cli.published import attack as attack_published
 from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
 from bayesrisk.cli.release import release, verify_release
@@ -198,13 +188,16 @@ EXAMPLES: dict[str, Callable[[], None]] = {
 }
 
 
-def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""
     from bayesrisk import _numba
 
     clock, start = time.perf_counter(), time.time_ns()
-    with warnings_as_lines(), progress(quiet=quiet or as_json, title="warmup", unit="groups") as go:
-        step = steps_done(go, len(EXAMPLES))
+    with (
+        base.warnings_as_lines(),
+        base.progress(quiet=quiet or as_json, title="warmup", unit="groups") as go,
+    ):
+        step = base.steps_done(go, len(EXAMPLES))
         for call in EXAMPLES.values():
             call()
             step()
@@ -218,7 +211,7 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
         "folder": folder,
     }
     if as_json:
-        print_json(summary)
+        base.print_json(summary)
     elif folder is None:
         typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
     elif compiled:
@@ -238,14 +231,14 @@ def list_(
     kind: Annotated[
         str, typer.Argument(help="mechanisms, attacks, samples, workloads or schemas.")
     ],
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
     from bayesrisk import _validation as check
 
     found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
     if as_json:
-        print_json(found)
+        base.print_json(found)
         return
     width = max(map(len, found))
     for name, line in found.items():
@@ -298,7 +291,7 @@ DATA, CRASH = 3, 1
 
 def _typer(**settings: Any) -> typer.Typer:
     return typer.Typer(
-        cls=Commands,
+        cls=base.Commands,
         no_args_is_help=True,
         add_completion=settings["name"] == "bayesrisk",
         pretty_exceptions_enable=False,
@@ -355,7 +348,9 @@ def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], 
     for command, arguments in commands.items():
         name = command.__name__.rstrip("_").replace("_", "-")
         text = f"Example: {prefix} {name} {arguments}".rstrip()
-        group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+        group.command(name, cls=base.Command, rich_help_panel=panel, epilog=text)(
+            base.flattened(command)
+        )
 
 
 for _panel, _commands in _COMMANDS.items():

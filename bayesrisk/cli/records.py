@@ -13,32 +13,7 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, MISSING, shown
-from bayesrisk.cli.base import (
-    FOLDER_BY_PLACE,
-    DialectOption,
-    JsonOption,
-    QuietOption,
-    RunOptions,
-    SchemaOption,
-    SeedOption,
-    called,
-    check_folder_names_its_own,
-    data_path,
-    listed,
-    names,
-    number,
-    print_json,
-    print_shards,
-    progress,
-    record_path,
-    record_pieces,
-    reworded,
-    rows_done,
-    schema_of,
-    split_records,
-    steps_done,
-    warnings_as_lines,
-)
+from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, own_schema, read_frame, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
@@ -67,12 +42,12 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
-        given[name] = value if kinds[name] is str else number(value, f"--set {name}")
+        given[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
     with ExitStack() as names:
-        names.enter_context(called("name", "--preset"))
+        names.enter_context(base.called("name", "--preset"))
         for name in given:
             by_set = any(text.partition("=")[0] == name for text in changes)
-            names.enter_context(called(name, f"--set {name}" if by_set else "--blocks"))
+            names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
         return population_spec(preset, **given)
 
 
@@ -112,8 +87,8 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: SeedOption,
-    how: RunOptions,
+    seed: base.SeedOption,
+    how: base.RunOptions,
     preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
     blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
     changes: Annotated[
@@ -145,27 +120,27 @@ def simulate(
 
 
 def _nation(
-    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: RunOptions
+    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: base.RunOptions
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.experiments.by_place import NationStudy
     from bayesrisk.population.simulate import Nation
 
-    with called("scale", "--scale"):
-        nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
+    with base.called("scale", "--scale"):
+        nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
     done = how.run(NationStudy(nation, seed), output, "simulate")
     if how.as_json:
         run = {k: v for k, v in done.to_dict().items() if k != "population"}
         figures = {} if done.population is None else _document(done.population, output)
-        print_json({**figures, **run})
+        base.print_json({**figures, **run})
         return
     if done.population is not None:
         typer.echo("\n".join(_lines(done.population)))
-    print_shards(done)
+    base.print_shards(done)
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, how: RunOptions, *, replace: bool
+    output: Path, settings: "PopulationSpec", seed: int, how: base.RunOptions, *, replace: bool
 ) -> None:
     """Make a population in one piece."""
     from bayesrisk.population import population_summary, simulate_population
@@ -178,8 +153,8 @@ def _population(
             "folder; nothing was changed"
         )
     hidden = how.quiet or how.as_json
-    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        done = steps_done(advance, 3)
+    with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
+        done = base.steps_done(advance, 3)
         population = simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
@@ -190,7 +165,7 @@ def _population(
         summary = population_summary(population)
         done()
     if how.as_json:
-        print_json(_document(summary, output))
+        base.print_json(_document(summary, output))
     else:
         typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
 
@@ -205,7 +180,7 @@ def tabulate(
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
-    how: RunOptions,
+    how: base.RunOptions,
     own: OwnOptions,
     tables: Annotated[
         str | None,
@@ -218,11 +193,11 @@ def tabulate(
         str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
     ] = None,
     without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
-    schema: SchemaOption = None,
+    schema: base.SchemaOption = None,
     geography: Annotated[
         str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
     ] = None,
-    dialect: DialectOption = None,
+    dialect: base.DialectOption = None,
     by: Annotated[
         str | None,
         typer.Option(help="Level, such as county: tables by place, one place in memory at a time."),
@@ -239,14 +214,14 @@ def tabulate(
     from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
-    if tables is not None and not names(tables):
+    if tables is not None and not base.names(tables):
         raise ArgumentError("--tables must name at least one workload, got none")
-    source = record_path(records)
+    source = base.record_path(records)
     document: dict[str, Any] = dataclasses.asdict(own) | {
-        "tables": names(tables),
-        "levels": None if levels is None else names(levels),
+        "tables": base.names(tables),
+        "levels": None if levels is None else base.names(levels),
         "geography": geography,
-        "without": names(without),
+        "without": base.names(without),
         "schema": schema,
         "dialect": dialect,
     }
@@ -259,17 +234,17 @@ def tabulate(
         if there and by is not None:
             raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
         if there:
-            check_folder_names_its_own(schema, dialect)
+            base.check_folder_names_its_own(schema, dialect)
             _by_place(source, wanted, output, how)
             return
-        pieces = _source(source, wanted, schema, dialect, rows_done(None))
-        with split_records(pieces, output, str(by)) as folder:
+        pieces = _source(source, wanted, schema, dialect, base.rows_done(None))
+        with base.split_records(pieces, output, str(by)) as folder:
             _by_place(folder, wanted, output, how)
         return
     how.refuse("goes with --by, or with microdata by place")
     _check_output(output, replace=replace)
-    with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
-        made = counted(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
+    with base.progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
+        made = counted(_source(source, wanted, schema, dialect, base.rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -279,14 +254,14 @@ def tabulate(
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
     if how.as_json:
-        print_json(summary)
+        base.print_json(summary)
         return
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {listed(summary['places'], ' of level ')}")
+    typer.echo(f"places: {base.listed(summary['places'], ' of level ')}")
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
+def _by_place(source: Path, wanted: "Workload", output: Path, how: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
@@ -323,12 +298,12 @@ def _source(
     from bayesrisk.tables.microdata import as_microdata
 
     if path.is_dir():
-        check_folder_names_its_own(name, dialect)
-        with reworded(IN_PIECES, FOLDER_BY_PLACE):
+        base.check_folder_names_its_own(name, dialect)
+        with base.reworded(IN_PIECES, base.FOLDER_BY_PLACE):
             read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
-    pieces = _counted(record_pieces(path, wanted.schema, name, dialect), advance)
+    pieces = _counted(base.record_pieces(path, wanted.schema, name, dialect), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 
@@ -378,18 +353,18 @@ def first_look(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Parquet file with a row for each record.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """Count sample uniques, special uniques and small classes of microdata."""
     from bayesrisk.risk import first_look
 
-    source = record_path(records)
+    source = base.record_path(records)
     held: pd.DataFrame | Records
-    with reworded(IN_PIECES, _PLACES):
+    with base.reworded(IN_PIECES, _PLACES):
         if keys is None:
             held, chosen, sensitive = _own(source, schema, own, sensitive)
         else:
-            held, chosen = _read(source, schema), names(keys)
+            held, chosen = _read(source, schema), base.names(keys)
     found = first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
@@ -408,7 +383,7 @@ def first_look(
     }
     if found.sensitive is not None:
         summary |= {"sensitive": found.sensitive, "l": found.l}
-    print_json(summary)
+    base.print_json(summary)
 
 
 def _own(
@@ -420,7 +395,7 @@ def _own(
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
     about = own_schema([path], dataclasses.asdict(own), quiet=False) if name is None else None
-    schema = about or schema_of(str(name))
+    schema = about or base.schema_of(str(name))
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]
     keys = [key for key in keys if key not in ("all", sensitive)]
@@ -440,7 +415,7 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
             raise ArgumentError(f"{path} must hold records, got none")
         return unit
     if schema is not None:
-        return Records.read(path, schema=schema_of(schema))
+        return Records.read(path, schema=base.schema_of(schema))
     return read_frame(path)
 
 
@@ -487,7 +462,7 @@ def convert_file(
     level: Annotated[
         list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
     ] = None,
-    dialect: DialectOption = None,
+    dialect: base.DialectOption = None,
     on_error: Annotated[
         str | None,
         typer.Option(
@@ -495,8 +470,8 @@ def convert_file(
             "as 'missing' and count it [refuse]."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
     for value, name, forms in (
@@ -511,15 +486,15 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
-    source = data_path(source, "census files")
+    source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    rows_read = progress(quiet=silent, title="convert-file", unit="rows")
-    named = reworded(MISSING, "--on-error missing")
-    with named, rows_read as bar, warnings_as_lines() as said:
-        advance = rows_done(bar)
+    rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
+    named = base.reworded(MISSING, "--on-error missing")
+    with named, rows_read as bar, base.warnings_as_lines() as said:
+        advance = base.rows_done(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)
             options = {"codebook": codebook, "state": state, "dataset": dataset}
@@ -537,7 +512,7 @@ def convert_file(
             if isinstance(warning.message, DataWarning)
             for (column, reason), values in warning.message.missing.items()
         ]
-        print_json({"output": str(output), "rows": rows, "missing": missing})
+        base.print_json({"output": str(output), "rows": rows, "missing": missing})
     else:
         typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
 
@@ -549,9 +524,9 @@ def _converted_workload(
 
     if name is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with called("name", "--workload"):
+    with base.called("name", "--workload"):
         chosen = Workload.named(name, levels=levels or None)
-    with called("tables", "--table"):
+    with base.called("tables", "--table"):
         return chosen.select(tables=tables) if tables else chosen
 
 

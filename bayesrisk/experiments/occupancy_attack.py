@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files
+from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import named, shown
@@ -27,12 +27,6 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.reconstruction import (
-    HouseholdLaw,
-    detect_occupancy,
-    occupancy_statistics,
-    reconstruct_occupancy,
-)
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
@@ -208,7 +202,7 @@ class OccupancyAttackStudy(Study):
     def _of_tables(self, tables: PublishedTables) -> OccupancyStatistics:
         """Return the statistics of tables; one that is missing is a fault of the folder."""
         try:
-            return occupancy_statistics(
+            return reconstruction.occupancy_statistics(
                 tables,
                 level=self.level,
                 hud=self.hud,
@@ -221,11 +215,13 @@ class OccupancyAttackStudy(Study):
             raise DataError(f"{self.blocks}: {error}") from error  # of the folder, not of the call
 
     @functools.cached_property
-    def _law(self) -> HouseholdLaw | None:
+    def _law(self) -> reconstruction.HouseholdLaw | None:
         """The law of households in the public sample, checked."""
         if self.sample is None:
             return None
-        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
+        return reconstruction.HouseholdLaw.from_sample(
+            read_sample(self.sample), smoothing=self.smoothing
+        )
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -236,12 +232,14 @@ class OccupancyAttackStudy(Study):
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample the households of those with a violation, as means."""
         statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
-        detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
+        detection = reconstruction.detect_occupancy(
+            statistics, open_end=bool(self.open_end), time_limit=limit
+        )
         blocks = detection.to_frame()
         if self._law is None:
             return {"blocks": arrow_table(blocks)}
         several = self.solutions > 1
-        made = reconstruct_occupancy(
+        made = reconstruction.reconstruct_occupancy(
             statistics.take(detection.violation),
             self._law,
             rng=np.random.default_rng([self.seed, shard]),

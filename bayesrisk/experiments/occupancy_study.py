@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files, plotting
+from bayesrisk import _files, plotting, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown
@@ -39,13 +39,6 @@ from bayesrisk.experiments.runs.folder import (
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import (
-    HouseholdLaw,
-    detect_occupancy,
-    occupancy_statistics,
-    occupancy_variability,
-    reconstruct_occupancy,
-)
 from bayesrisk.risk import occupancy as risk
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
@@ -122,12 +115,12 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
 
 
 @functools.lru_cache(maxsize=1)
-def _sample_law(blocks: int, smoothing: float, seed: int) -> HouseholdLaw:
+def _sample_law(blocks: int, smoothing: float, seed: int) -> reconstruction.HouseholdLaw:
     """Return the law of a public sample: households of another population."""
     spec = population_spec("county", n_blocks=blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=_rng(seed, _SAMPLE))
     frame = other.for_schema(Schema.named(SCHEMA)).to_frame()
-    return HouseholdLaw.from_sample(frame, smoothing=smoothing)
+    return reconstruction.HouseholdLaw.from_sample(frame, smoothing=smoothing)
 
 
 def true_households(
@@ -162,7 +155,7 @@ def study_part(
     if truth.empty:
         return {kind: pd.DataFrame() for kind in study.layout.kinds}
     if study.sample is not None:
-        law = HouseholdLaw.from_sample(study.sample, smoothing=study.smoothing)
+        law = reconstruction.HouseholdLaw.from_sample(study.sample, smoothing=study.smoothing)
     else:
         law = _sample_law(study.sample_blocks, study.smoothing, seed)
     own = [int(place)] if place else []
@@ -172,11 +165,15 @@ def study_part(
         listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *own)
     )
     # The attack takes published counts as true: the study measures how often that misleads.
-    statistics = occupancy_statistics(release.tables, hud=study.hud, taken_as_true=True)
+    statistics = reconstruction.occupancy_statistics(
+        release.tables, hud=study.hud, taken_as_true=True
+    )
     statistics = statistics.take(np.isin(statistics.geoids, places))
-    detection = detect_occupancy(statistics, open_end=study.open_end, time_limit=limit)
+    detection = reconstruction.detect_occupancy(
+        statistics, open_end=study.open_end, time_limit=limit
+    )
     noisy = protection not in ("none", "swapping")
-    made = reconstruct_occupancy(
+    made = reconstruction.reconstruct_occupancy(
         statistics.take(detection.violation),
         law,
         rng=_rng(seed, _ATTACK, stream, *own),
@@ -189,8 +186,10 @@ def study_part(
     variability = pd.DataFrame()
     if protection == "none":
         rng = _rng(seed, _ATTACK, len(PROTECTIONS), *own)
-        best = reconstruct_occupancy(statistics, law, rng=rng, time_limit=limit)
-        vary = functools.partial(occupancy_variability, statistics, best, law, time_limit=limit)
+        best = reconstruction.reconstruct_occupancy(statistics, law, rng=rng, time_limit=limit)
+        vary = functools.partial(
+            reconstruction.occupancy_variability, statistics, best, law, time_limit=limit
+        )
         frames = [vary(attributes=kind).to_frame() for kind in ("full", "binned")]
         variability = pd.concat(frames, ignore_index=True).assign(seed=seed)
     mean = pd.Series(mean_violations(made), index=made.geoids.astype(object))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bayesrisk import _files
+from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
@@ -31,16 +31,6 @@ from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
-from bayesrisk.reconstruction import (
-    Claims,
-    Reconstruction,
-    claim_sentences,
-    count_bounds,
-    find_claims,
-    reconstruct,
-    record_form,
-    solution_variability,
-)
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.reconstruction import variability_scope
@@ -421,7 +411,9 @@ class ReconstructionStudy(Study):
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
         options = {name: config[name] for name in _SHARED}
-        made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
+        made = reconstruction.reconstruct(
+            tables, scope=self.scope, nearest=config["nearest"], **options
+        )
         parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
         if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
@@ -429,7 +421,7 @@ class ReconstructionStudy(Study):
             finest = made.problem.level
             same = self.variability == finest or self.scope != finest
             same = same and Status.NEAREST not in made.status
-            bounds = solution_variability(
+            bounds = reconstruction.solution_variability(
                 tables,
                 scope=self.variability,
                 solution=made if same else None,
@@ -459,9 +451,9 @@ class ReconstructionStudy(Study):
         }
 
 
-def _records(made: Reconstruction) -> pa.Table:
+def _records(made: reconstruction.Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
-    frame = record_form(made)
+    frame = reconstruction.record_form(made)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
 
 
@@ -525,7 +517,7 @@ class BoundsStudy(Study):
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["scope"], config["blocks_per_shard"])
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
-        found = count_bounds(tables, **{name: config[name] for name in names})
+        found = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
         conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
         return {
             "bounds": arrow_table(found.counts),
@@ -633,7 +625,7 @@ class ClaimsStudy(Study):
         source = open_tables(self.tables, config["tables"])
         finest = source.workload.levels[-1]
         some = source.shard(shard, finest, config["blocks_per_shard"])
-        claims = find_claims(some, **{name: config[name] for name in _OPTIONS})
+        claims = reconstruction.find_claims(some, **{name: config[name] for name in _OPTIONS})
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)
@@ -665,7 +657,7 @@ class ClaimsStudy(Study):
         }
 
 
-def _examples(claims: Claims) -> pd.DataFrame:
+def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
     """Return the claims about one record with most columns, in words."""
     frame = claims.to_frame(readable="here")
     single = frame[one_record(frame)].nlargest(_SHOWN, "n_columns")
@@ -673,7 +665,7 @@ def _examples(claims: Claims) -> pd.DataFrame:
         {
             "place": single[claims.level].to_numpy(dtype=object),
             "columns": single["n_columns"].to_numpy(),
-            "sentence": np.array(claim_sentences(claims, single), dtype=object),
+            "sentence": np.array(reconstruction.claim_sentences(claims, single), dtype=object),
         }
     )
 
