@@ -420,11 +420,11 @@ def attack(
     runner.show(summary, [said], conflicts)
 
 
-def _households(given: Path | None) -> Path | None:
+def _households(argument: Path | None) -> Path | None:
     """Return the file of households, which a folder of microdata has; or microdata by place."""
-    if given is None:
+    if argument is None:
         return None
-    found = base.data_path(given, base.MICRODATA, "households.parquet")
+    found = base.data_path(argument, base.MICRODATA, "households.parquet")
     inside = found / "households.parquet"
     return inside if inside.is_file() else found
 
@@ -592,17 +592,17 @@ def audit(
     runner.show(summary, summary.brief, after)
 
 
-def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
+def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:
     """Return one population, or several by their names."""
-    if isinstance(given, str):
-        return base.record_path(Path(given))
+    if isinstance(arguments, str):
+        return base.record_path(Path(arguments))
     named: list[tuple[str, Any]]
-    if isinstance(given[0], Path):
-        if len(given) == 1:
-            return base.record_path(given[0])
-        named = [(_called(one), base.record_path(one)) for one in given]
+    if isinstance(arguments[0], Path):
+        if len(arguments) == 1:
+            return base.record_path(arguments[0])
+        named = [(_called(one), base.record_path(one)) for one in arguments]
     else:
-        named = [(entry["name"], _source(entry)) for entry in given]
+        named = [(entry["name"], _source(entry)) for entry in arguments]
     names = [name for name, _ in named]
     for name in names:
         if names.count(name) > 1:
@@ -698,36 +698,36 @@ def _workload(
     return workload
 
 
-def _protections(given: list[Any] | None) -> list["Protection"]:
+def _protections(recipes: list[Any] | None) -> list["Protection"]:
     from bayesrisk.experiments import Protection
 
-    if not given:
+    if not recipes:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
     tables: list[dict[str, Any]]
-    tables = [{"mechanism": one} if isinstance(one, str) else one for one in given]
+    tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
     return [
         Protection(one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {}))
         for one in tables
     ]
 
 
-def _methods(given: list[str] | None) -> list[str]:
+def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk._validation import choice
     from bayesrisk.risk.audit import METHODS
 
-    found = base.names(given) or [METHODS[0]]
+    found = base.names(texts) or [METHODS[0]]
     for name in found:
         with base.called("method", "--method"):
             choice(name, "method", METHODS)
     return found
 
 
-def _adversaries(given: list[str] | None, known: list[str]) -> list["Adversary"]:
+def _adversaries(texts: list[str] | None, known: list[str]) -> list["Adversary"]:
     from bayesrisk.risk.audit import Adversary
 
     found = []
-    for name in base.names(given) or list(_ATTACKS):
+    for name in base.names(texts) or list(_ATTACKS):
         with base.called("name", "--attack"):
             knows = known if name == "linker" else ()
             found.append(Adversary.named(name, known=knows))

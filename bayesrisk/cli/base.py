@@ -597,20 +597,20 @@ _KINDS = {
 }
 
 
-def data_path(given: Path, kind: str, part: str = "") -> Path:
+def data_path(argument: Path, kind: str, part: str = "") -> Path:
     """Return the path of the data that an argument names, a file, a folder or ``sample:NAME``.
 
     The command takes data of a ``kind``, or ``part``, a file of a sample's folder.
     """
-    text = str(given)
+    text = str(argument)
     if not text.startswith(_PREFIX):
-        if not os.path.lexists(given):
-            raise ArgumentError(f"no such file or folder: {given}")
-        if kind == TABLES and _is_microdata(given):
+        if not os.path.lexists(argument):
+            raise ArgumentError(f"no such file or folder: {argument}")
+        if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
-                f"{given} holds microdata, not tables: run `bayesrisk tabulate` first"
+                f"{argument} holds microdata, not tables: run `bayesrisk tabulate` first"
             )
-        return given
+        return argument
     from bayesrisk import datasets as samples  # slow to import
 
     name = text.removeprefix(_PREFIX)
@@ -626,14 +626,14 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 
 @contextmanager
-def reworded(said: str, instead: str) -> Iterator[None]:
+def reworded(words: str, instead: str) -> Iterator[None]:
     """Put other words into an error about data where it says these."""
     try:
         yield
     except DataError as error:
-        if said not in str(error):
+        if words not in str(error):
             raise
-        raise type(error)(str(error).replace(said, instead)) from error
+        raise type(error)(str(error).replace(words, instead)) from error
 
 
 def _is_microdata(folder: Path) -> bool:
@@ -649,20 +649,20 @@ def _kind(name: str) -> str:
     return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
 
 
-def audit_settings_path(given: Path) -> Path | None:
+def audit_settings_path(argument: Path) -> Path | None:
     """Return the path of the settings of an audit, which a sample may be; None if it is none."""
-    if str(given).startswith(_PREFIX):
-        name = str(given).removeprefix(_PREFIX)
-        return data_path(given, AUDITS) if name in _of_kind(AUDITS) else None
-    return given if given.suffix.lower() == ".toml" else None
+    if str(argument).startswith(_PREFIX):
+        name = str(argument).removeprefix(_PREFIX)
+        return data_path(argument, AUDITS) if name in _of_kind(AUDITS) else None
+    return argument if argument.suffix.lower() == ".toml" else None
 
 
-def record_path(given: Path) -> Path:
+def record_path(argument: Path) -> Path:
     """Return the path of microdata or of a file of records, which a sample may hold."""
-    name = str(given).removeprefix(_PREFIX)
-    if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
-        return data_path(given, RECORDS, "records.csv")
-    return data_path(given, MICRODATA)
+    name = str(argument).removeprefix(_PREFIX)
+    if str(argument).startswith(_PREFIX) and name in _of_kind(RECORDS):
+        return data_path(argument, RECORDS, "records.csv")
+    return data_path(argument, MICRODATA)
 
 
 def record_pieces(
@@ -774,11 +774,11 @@ def schema_of(name: str, *, geography: str | None = None) -> "Schema":
 
 
 @contextmanager
-def measurement_folder(given: Path) -> Iterator[Path]:
+def measurement_folder(argument: Path) -> Iterator[Path]:
     """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    found = data_path(given, MEASUREMENTS)
-    if found is given:
-        yield given
+    found = data_path(argument, MEASUREMENTS)
+    if found is argument:
+        yield argument
         return
     with TemporaryDirectory() as folder, zipfile.ZipFile(found) as archive:
         archive.extractall(folder)  # our own, its bytes checked

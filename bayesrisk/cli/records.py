@@ -88,7 +88,7 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
     seed: base.SeedOption,
-    how: base.RunOptions,
+    runner: base.RunOptions,
     preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
     blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
     changes: Annotated[
@@ -111,16 +111,16 @@ def simulate(
         for option, value in (("--blocks", blocks), ("--replace", replace or None)):
             if value is not None:
                 raise ArgumentError(f"{option} does not go with --nation")
-        _nation(output, settings, seed, scale, how)
+        _nation(output, settings, seed, scale, runner)
         return
     if scale is not None:
         raise ArgumentError("--scale goes with --nation")
-    how.refuse("goes with --nation, which is drawn county by county")
-    _population(output, settings, seed, how, replace=replace)
+    runner.refuse("goes with --nation, which is drawn county by county")
+    _population(output, settings, seed, runner, replace=replace)
 
 
 def _nation(
-    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: base.RunOptions
+    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, runner: base.RunOptions
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.experiments.by_place import NationStudy
@@ -128,8 +128,8 @@ def _nation(
 
     with base.called("scale", "--scale"):
         nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
-    done = how.run(NationStudy(nation, seed), output, "simulate")
-    if how.as_json:
+    done = runner.run(NationStudy(nation, seed), output, "simulate")
+    if runner.as_json:
         run = {k: v for k, v in done.to_dict().items() if k != "population"}
         figures = {} if done.population is None else _document(done.population, output)
         base.print_json({**figures, **run})
@@ -140,7 +140,7 @@ def _nation(
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, how: base.RunOptions, *, replace: bool
+    output: Path, settings: "PopulationSpec", seed: int, runner: base.RunOptions, *, replace: bool
 ) -> None:
     """Make a population in one piece."""
     from bayesrisk.population import population_summary, simulate_population
@@ -152,7 +152,7 @@ def _population(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
-    hidden = how.quiet or how.as_json
+    hidden = runner.quiet or runner.as_json
     with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
         done = base.steps_done(advance, 3)
         population = simulate_population(settings, rng=seed)
@@ -164,7 +164,7 @@ def _population(
         done()
         summary = population_summary(population)
         done()
-    if how.as_json:
+    if runner.as_json:
         base.print_json(_document(summary, output))
     else:
         typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
@@ -180,7 +180,7 @@ def tabulate(
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
-    how: base.RunOptions,
+    runner: base.RunOptions,
     own: OwnOptions,
     tables: Annotated[
         str | None,
@@ -225,7 +225,7 @@ def tabulate(
         "schema": schema,
         "dialect": dialect,
     }
-    wanted = usual_tables([source], document, quiet=how.quiet)
+    wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
     there = Partitions.there(source)
     if there or by is not None:
@@ -235,15 +235,17 @@ def tabulate(
             raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
         if there:
             base.check_folder_names_its_own(schema, dialect)
-            _by_place(source, wanted, output, how)
+            _by_place(source, wanted, output, runner)
             return
         pieces = _source(source, wanted, schema, dialect, base.rows_done(None))
         with base.split_records(pieces, output, str(by)) as folder:
-            _by_place(folder, wanted, output, how)
+            _by_place(folder, wanted, output, runner)
         return
-    how.refuse("goes with --by, or with microdata by place")
+    runner.refuse("goes with --by, or with microdata by place")
     _check_output(output, replace=replace)
-    with base.progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
+    with base.progress(
+        quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
+    ) as advance:
         made = counted(_source(source, wanted, schema, dialect, base.rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
@@ -253,7 +255,7 @@ def tabulate(
         "places": {level: len(places) for level, places in made.geoids.items()},
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
-    if how.as_json:
+    if runner.as_json:
         base.print_json(summary)
         return
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
@@ -261,15 +263,15 @@ def tabulate(
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _by_place(source: Path, wanted: "Workload", output: Path, how: base.RunOptions) -> None:
+def _by_place(source: Path, wanted: "Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
-    done = how.run(TabulationStudy(source, wanted), output, "tabulate")
+    done = runner.run(TabulationStudy(source, wanted), output, "tabulate")
     said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
     if done.complete:
         said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    how.show(done, said)
+    runner.show(done, said)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:
@@ -387,14 +389,14 @@ def first_look(
 
 
 def _own(
-    path: Path, name: str | None, own: OwnOptions, sensitive: str | None
+    path: Path, name: str | None, choices: OwnOptions, sensitive: str | None
 ) -> "tuple[Records, list[str], str | None]":
     """Return the records of a file with columns of its own, and its keys but the last column."""
     from bayesrisk.tables import Records
 
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
-    about = own_schema([path], dataclasses.asdict(own), quiet=False) if name is None else None
+    about = own_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
     schema = about or base.schema_of(str(name))
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]

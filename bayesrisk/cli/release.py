@@ -329,14 +329,14 @@ def _audited(
     return workload, make_mechanism(protection.mechanism, **protection.parameters)
 
 
-def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:
+def _listed(argument: str | None, workload: "Workload") -> str | list[str] | None:
     """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
-    if given is None or given == _OCCUPIED:
-        return given
+    if argument is None or argument == _OCCUPIED:
+        return argument
     from bayesrisk.tables import Geography, Microdata, Schema, iter_records
 
-    name, _, column = given.rpartition(":")
-    path, column = (given, "") if not name or Path(given).exists() else (name, column)
+    name, _, column = argument.rpartition(":")
+    path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
     file = base.data_path(Path(path), base.MICRODATA)
     if file.is_dir():
         codes = Microdata.read(file).geoids()
@@ -434,7 +434,7 @@ def verify_release(
         typer.echo(f"Not part of the release: {name}", err=True)
 
 
-def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
+def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.release import MechanismSpec
     from bayesrisk.release.release import ReleaseIndex
@@ -450,7 +450,7 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
             laws[key] = spec.likelihood(*key)
             cells[key] += counts.shape[0] * counts.shape[1]
             withheld[key] += part.tables.hidden(*key).nnz
-        done(1)
+        advance(1)
     if ReleaseIndex.there(folder):
         said = ReleaseIndex.read(folder).document
         spec = MechanismSpec.from_dict(said["spec"])

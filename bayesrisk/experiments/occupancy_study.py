@@ -124,20 +124,20 @@ def _sample_law(blocks: int, smoothing: float, seed: int) -> reconstruction.Hous
 
 
 def true_households(
-    study: OccupancyStudy, seed: int, given: Records | None
+    study: OccupancyStudy, seed: int, homes: Records | None
 ) -> tuple[Microdata, NDArray[np.str_], pd.DataFrame]:
     """Return confidential data, the blocks that are looked at, and the households in them."""
-    if given is None:
+    if homes is None:
         data, places = synthetic_households(study, seed)
     else:
-        if given.schema.name == "household-dhc":
-            given = Microdata(None, given, None).for_schema(Schema.named(SCHEMA))
-        if given.schema.name != SCHEMA:
+        if homes.schema.name == "household-dhc":
+            homes = Microdata(None, homes, None).for_schema(Schema.named(SCHEMA))
+        if homes.schema.name != SCHEMA:
             raise ArgumentError(
-                f"households must be of schema {SCHEMA!r}, got {shown(given.schema.name)}"
+                f"households must be of schema {SCHEMA!r}, got {shown(homes.schema.name)}"
             )
-        data = Microdata(None, given, None)
-        places = np.unique(given.geoids[given.codes("subsidised") == 1])
+        data = Microdata(None, homes, None)
+        places = np.unique(homes.geoids[homes.codes("subsidised") == 1])
     if data.households is None:
         raise DataError("households: must hold records, got none")
     truth = data.households.to_frame()[["block", *HOUSEHOLD[:-1]]]
@@ -145,13 +145,13 @@ def true_households(
 
 
 def study_part(
-    study: OccupancyStudy, seed: int, protection: str, given: Records | None, *, place: str = ""
+    study: OccupancyStudy, seed: int, protection: str, homes: Records | None, *, place: str = ""
 ) -> Part:
     """Return the frames under one protection of one population, or of households of one place.
 
     A place has random numbers of its own, whatever other places there are.
     """
-    data, places, truth = true_households(study, seed, given)
+    data, places, truth = true_households(study, seed, homes)
     if truth.empty:
         return {kind: pd.DataFrame() for kind in study.layout.kinds}
     if study.sample is not None:

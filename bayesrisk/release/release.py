@@ -338,11 +338,11 @@ class Release:
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
 
-        def check_folder(given: Path) -> None:
+        def check_folder(folder: Path) -> None:
             if replaced:
-                exchange.check_folder(given, replace=True, also=RELEASE_FILE)
+                exchange.check_folder(folder, replace=True, also=RELEASE_FILE)
             else:
-                _files.new_folder(given)
+                _files.new_folder(folder)
 
         with _files.whole_folder(target, check_folder) as made:
             described = _files.document_digest(document)

@@ -271,14 +271,14 @@ class PopulationInParts:
         return as_microdata(Records.read(path, schema=self.schema))
 
     def _read(
-        self, number: int, around: adversaries.Surroundings | None
+        self, number: int, surroundings: adversaries.Surroundings | None
     ) -> AuditedPopulation | None:
         """Return a part; None where nobody lives there."""
         data = self._microdata(number)
         if not len(data.for_schema(self.question.workload.schema)):
             return None
         return AuditedPopulation(
-            data, self.question, seed=self.seed, around=around, public=self._public
+            data, self.question, seed=self.seed, around=surroundings, public=self._public
         )
 
     def _public_prior(self, source: str | Path) -> PublicPrior:
