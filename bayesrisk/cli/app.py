@@ -15,19 +15,7 @@ import typer
 
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli import base
-from bayesrisk.cli.attacks import attack, audit, bounds, claims, reconstruct, reidentify, study
-from bayesrisk.cli.published import attack as attack_published
-from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
-from bayesrisk.cli.release import release, verify_release
-from bayesrisk.cli.risk import (
-    convert,
-    hierarchy,
-    measurements,
-    report,
-    risk,
-    sweep,
-)
+from bayesrisk.cli import attacks, base, published, records, release, risk
 from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
 
 # -----------------------------------------------------------------------------
@@ -307,38 +295,39 @@ occupancy = _typer(name="occupancy")
 #: Commands by group, each with an example of its arguments.
 _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Risk": {
-        risk: "--rho 0.1 --prior 1/10 -- 3 -1",
-        measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
-        hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
+        risk.risk: "--rho 0.1 --prior 1/10 -- 3 -1",
+        risk.measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
+        risk.hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
         "--n-siblings 2 --prior 1/10",
-        sweep: "sample:dare-county-sweep -o out --workers 2",
-        report: "out",
-        convert: "--max-risk 1.5 --prior 1/10",
-        first_look: "sample:hospital --keys region,age --sensitive diagnosis",
-        audit: "sample:synthetic-county -o audit --protection identity "
+        risk.sweep: "sample:dare-county-sweep -o out --workers 2",
+        risk.report: "out",
+        risk.convert: "--max-risk 1.5 --prior 1/10",
+        records.first_look: "sample:hospital --keys region,age --sensitive diagnosis",
+        attacks.audit: "sample:synthetic-county -o audit --protection identity "
         "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
     },
     "Protect": {
-        release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
-        verify_release: "release",
+        release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
+        release.verify_release: "release",
     },
     "Attack": {
-        attack_published: "tables.csv -o attack --set counts=exact",
-        reconstruct: "tables -o records --scope block --variability block",
-        bounds: "tables -o bounds",
-        claims: "tables -o claims --max-columns 3 --workers 2",
-        reidentify: "records -o links --attacker known.csv --truth truth.csv --dialect schema",
+        published.attack: "tables.csv -o attack --set counts=exact",
+        attacks.reconstruct: "tables -o records --scope block --variability block",
+        attacks.bounds: "tables -o bounds",
+        attacks.claims: "tables -o claims --max-columns 3 --workers 2",
+        attacks.reidentify: "records -o links --attacker known.csv --truth truth.csv "
+        "--dialect schema",
     },
     "Data": {
-        simulate: "-o population --preset tract --seed 1",
-        tabulate: "population -o tables --tables sf1-block,sf1-tract",
-        convert_file: "ppmf.csv --from ppmf -o persons.parquet",
+        records.simulate: "-o population --preset tract --seed 1",
+        records.tabulate: "population -o tables --tables sf1-block,sf1-tract",
+        records.convert_file: "ppmf.csv --from ppmf -o persons.parquet",
     },
     "Setup": {list_: "mechanisms", warmup: ""},
 }
 _OCCUPANCY: dict[Callable[..., None], str] = {
-    study: "-o study --seeds 2 --protection das",
-    attack: "tables -o attack",
+    attacks.study: "-o study --seeds 2 --protection das",
+    attacks.attack: "tables -o attack",
 }
 
 
