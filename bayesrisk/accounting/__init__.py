@@ -1,11 +1,10 @@
 """Privacy-loss accounting.  May import ``distributions``; knows no adversary and no risk."""
 
-from bayesrisk.accounting.budget import census_2020_budget, compose_rho, split_rho
+from bayesrisk.accounting.budget import census_2020_budget, split_rho
 from bayesrisk.accounting.conversion import (
     discrete_gaussian_delta,
     discrete_gaussian_epsilon,
     epsilon_to_rho,
-    rho_from_sigma2,
     rho_to_delta,
     rho_to_epsilon,
     sigma2_from_rho,
@@ -13,11 +12,9 @@ from bayesrisk.accounting.conversion import (
 
 __all__ = [
     "census_2020_budget",
-    "compose_rho",
     "discrete_gaussian_delta",
     "discrete_gaussian_epsilon",
     "epsilon_to_rho",
-    "rho_from_sigma2",
     "rho_to_delta",
     "rho_to_epsilon",
     "sigma2_from_rho",

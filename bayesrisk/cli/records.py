@@ -579,7 +579,7 @@ def _tables(
     advance: Callable[[int], None],
 ) -> "PublishedTables":
     from bayesrisk import readers
-    from bayesrisk.readers.text.tables import combined
+    from bayesrisk.readers.text import combined
 
     if form is Form.NHGIS:
         pieces = readers.iter_nhgis(source, workload=chosen, **options)

@@ -352,7 +352,7 @@ def _listed(argument: str | None, workload: "Workload") -> str | list[str] | Non
 
 def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
     """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.readers.text.tables import joined
+    from bayesrisk.readers.text import joined
     from bayesrisk.tables import Microdata
 
     found = _pieces(path, document, workload)

@@ -156,7 +156,7 @@ def convert(
         )
     largest = limit.budget(change)
     if scale is not None:
-        budget = float(accounting.rho_from_sigma2(scale, change))
+        budget = change**2 / (2.0 * check.scalar(scale, "sigma2", lower=0.0, bounds="()"))
     elif target is not None and failure is not None:
         budget = float(accounting.epsilon_to_rho(target, failure, method))
     elif largest is not None:

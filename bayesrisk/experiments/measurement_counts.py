@@ -460,7 +460,7 @@ class MeasurementCountsStudy(NoisyStudy):
                     parts.append((unit, first, min(first + cells, source.n_cells)))
         if not parts:
             raise DataError(f"{source.nmf.folder}: level {self.top} must have units, got none")
-        return self.settings(measurements=source.digest, parts=tuple(parts), shards=len(parts))
+        return self.configuration(measurements=source.digest, parts=tuple(parts), shards=len(parts))
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""

@@ -435,7 +435,7 @@ class MeasurementsStudy(NoisyStudy):
             check.integer(self.units_per_shard, "units_per_shard", lower=1)
         source = self._source()
         ranges = _ranges(source, self.units_per_shard or max(1, _CELLS // source.n_cells))
-        return self.settings(
+        return self.configuration(
             measurements=source.digest,
             query=source.query,
             combine=self.query is None,

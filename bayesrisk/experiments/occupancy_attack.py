@@ -177,7 +177,7 @@ class OccupancyAttackStudy(Study):
             shards = -(-len(statistics) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
-        return self.settings(
+        return self.configuration(
             blocks=digest,
             sample=None if self.sample is None else _digest(self.sample),
             open_end=bool(self.open_end),

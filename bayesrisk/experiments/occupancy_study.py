@@ -504,7 +504,7 @@ class OccupancyStudy(Study):
         seeds = self.seeds if homes is None else self.seeds[:1]
         for seed in seeds:  # households are refused before a folder is made
             self.truth(seed, digest, parts)
-        return self.settings(
+        return self.configuration(
             seeds=seeds,
             households=digest,
             sample=_SYNTHETIC if self.sample is None else _frame_digest(self.sample),

@@ -386,7 +386,7 @@ class ReconstructionStudy(Study):
             unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        return self.settings(
+        return self.configuration(
             tables=source.digest,
             unit=unit,
             time_limit=limit,
@@ -501,7 +501,7 @@ class BoundsStudy(Study):
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
-        return self.settings(
+        return self.configuration(
             tables=source.digest,
             scope=scope,
             known_rule=check.flag(self.known_rule, "known_rule"),
@@ -617,7 +617,9 @@ class ClaimsStudy(Study):
         about = claim_problem(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
         shards = -(-source.blocks // size)
-        return self.settings(tables=source.digest, **options, blocks_per_shard=size, shards=shards)
+        return self.configuration(
+            tables=source.digest, **options, blocks_per_shard=size, shards=shards
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""

@@ -157,13 +157,14 @@ _MAX_SIGMA2 = 10**15
 class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
-    Every cell of a measured table gets discrete Gaussian noise of scale
-    :math:`\sigma^2 = \Delta^2 / (2 c \rho)`, where :math:`c \rho` is the budget of its table and
-    :math:`\Delta` how far one record of the schema can move the table (its L2 norm).  The record is
-    the unit of privacy: the household, for ``household-occupancy``.  Then, place by place: negative
-    counts become 0; tables in which every record is in exactly one cell are scaled to the exact
-    total of the place; what is a function of such a table is computed from it; counts that have a
-    bound are cut there; coarser places are sums.
+    Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
+    / (2 c \rho)`, where :math:`c \rho` is the budget of its table and :math:`\Delta` how far one
+    record of the schema can move the table (its L2 norm).  The record is the unit of privacy: the
+    household, for ``household-occupancy``.  Then, place by place: negative counts become 0; tables
+    in which every record is in exactly one cell are scaled to the exact total of the place; what is
+    a function of such a table is computed from it; counts that have a bound are cut there; coarser
+    places are sums.  Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix
+    F.
 
     Parameters
     ----------
@@ -207,10 +208,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     release holds the budget of every measured table; its ``diagnostics["rho"]`` is the zCDP that
     the noise spends on them together (under ``steed-2024``: for ``change-one``).
 
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
-
     Examples
     --------
     >>> from bayesrisk.tables import Workload
@@ -224,6 +221,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     """
 
     dial = Dial("rho", 0.001, 1000.0)
+    grain = -1
 
     def __init__(
         self,
@@ -334,10 +332,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
         return PreparedBottomUp(spec, plan, tabulate(microdata, workload))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest level: all tables are sums over its places."""
-        return check.instance(workload, Workload, "workload").levels[-1]
 
 
 @dataclass(frozen=True)

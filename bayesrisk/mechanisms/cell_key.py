@@ -70,6 +70,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     [0.25, 0.5, 0.25]
     """
 
+    grain = 0  # the key of a place is that of its own records
+
     def __init__(
         self, *, ptable: Sequence[Row] | pd.DataFrame | str | Path, keys: int = 256, repeat: int = 1
     ) -> None:
@@ -97,10 +99,6 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         self._change = np.array([_by_key(row, self._keys) for row in rows], np.int64)
         parameters = {"ptable": stated, "keys": self._keys, "repeat": self._law.repeat}
         super().__init__(MechanismSpec("cell-key", parameters, others=self._law))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: the key of a place is that of its own records."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def perturb(self, counts: IntArray, cell_keys: IntArray) -> IntArray:
         """Return counts >= 1 with the change that the table says for them and their keys."""

@@ -24,17 +24,20 @@ from bayesrisk._files.parquet import CODING, opened, read_batches
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source, new_file, one_source, write_table
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Piece,
+    Source,
     check_state,
     csv_pieces,
     header_of,
     joined,
+    new_file,
+    one_source,
     pieces_of,
     state_code,
     texts,
+    write_table,
 )
 from bayesrisk.tables import Records, Schema
 
@@ -258,11 +261,7 @@ _MOST_AGE = 110
 
 
 def iter_record_form(
-    path: str | Path,
-    *,
-    dialect: str | None = None,
-    state: str | None = None,
-    chunk: int = CHUNK,
+    path: str | Path, *, dialect: str | None = None, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
     """Yield person records in the common form, a piece at a time.
 

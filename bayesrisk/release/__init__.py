@@ -9,7 +9,6 @@ from bayesrisk.tables.likelihoods import (
     SimulationOnly,
     SuppressedCounts,
     TrueCounts,
-    rounding_probability,
 )
 
 __all__ = [
@@ -22,5 +21,4 @@ __all__ = [
     "SimulationOnly",
     "SuppressedCounts",
     "TrueCounts",
-    "rounding_probability",
 ]

@@ -196,6 +196,7 @@ def stratified_rates(
     .. math:: R = \sum_h \frac{X_h}{x_h} y_h \Big/ \sum_h \frac{X_h}{x_h} t_h .
 
     A class of which a single block or none was sampled, and not all, joins the next smaller one.
+    Source: Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
 
     Parameters
     ----------
@@ -225,10 +226,6 @@ def stratified_rates(
     what is summed, times the part of the class's blocks that was not sampled.  Degrees of freedom
     are Satterthwaite's, for residuals proportional to the size of the block; the interval is
     Clopper and Pearson's for the effective number of trials.
-
-    References
-    ----------
-    Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
 
     Examples
     --------

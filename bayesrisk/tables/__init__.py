@@ -5,7 +5,7 @@ records.
 """
 
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.change import PopulationChange, link_years
+from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
@@ -26,6 +26,5 @@ __all__ = [
     "Table",
     "Workload",
     "iter_records",
-    "link_years",
     "tabulate",
 ]

@@ -208,11 +208,7 @@ class Records(Tabular):
 
     @classmethod
     def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        *,
-        schema: Schema | None = None,
-        source: str = "frame of records",
+        cls, frame: pd.DataFrame, *, schema: Schema | None = None, source: str = "frame of records"
     ) -> "Records":
         """Return the records of a data frame; its index is dropped.
 

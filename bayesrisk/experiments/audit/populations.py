@@ -34,7 +34,7 @@ from bayesrisk.risk.audit import (
     AuditedPopulation,
     AuditQuestion,
     adversaries,
-    release_checks,
+    checks,
     spot_comparisons,
 )
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
@@ -422,10 +422,10 @@ class PopulationInParts:
             part = self.part(number_of_part)
             sums.append(part.error_sums(release))
             truth = part.true_tables(release.tables.workload)
-            differences.append(release_checks.release_differences(release, truth))
+            differences.append(checks.release_differences(release, truth))
         errors = mean_errors(pd.concat(sums, ignore_index=True))
         whole = pd.concat(differences, ignore_index=True)
-        whole = whole.groupby(release_checks.DIFFERENCES, sort=False)["cells"].sum().reset_index()
+        whole = whole.groupby(checks.DIFFERENCES, sort=False)["cells"].sum().reset_index()
         for frame in (errors, whole):
             frame.insert(0, "release", number)
         return errors, whole
@@ -436,7 +436,7 @@ class PopulationInParts:
         """Return the numbers of counts that a release proves in places where rows live."""
         tables = self.question.workload.tables.values()
         told = [n for n in self.schema.names if any(n in table.factors for table in tables)]
-        frames, left = [release_checks.NO_PROOFS], most
+        frames, left = [checks.NO_PROOFS], most
         for part in self.parts_of(rows):
             start, stop = self.known.rows[part : part + 2]
             audited, release = self.part(part), self.release(protection, number, part)[1]
@@ -447,7 +447,7 @@ class PopulationInParts:
             if not places.size:
                 break
             truth, codes = audited.true_tables(work), audited.codes[places]
-            found = release_checks.release_proofs(release.tables, truth, codes.tolist(), whole=told)
+            found = checks.release_proofs(release.tables, truth, codes.tolist(), whole=told)
             found["people"] = [audited.rows_of(p).size for p in places.tolist()]
             frames.append(found.assign(release=number))
             left -= size * places.size

@@ -40,10 +40,9 @@ from bayesrisk.experiments.by_place import forget_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk import audit
-from bayesrisk.risk.audit.checks import constructions
+from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Schema, Workload
 
@@ -204,7 +203,7 @@ class AuditStudy(Study):
         tables = json.dumps(self.workload.to_dict(), sort_keys=True)
         goal, question = self.goal, self._question
         names = (one.name for one in fields(choosing.ProtectionGoal))
-        config = self.settings(
+        config = self.configuration(
             population=digests.get("", digests),
             workload=hashlib.sha256(tables.encode()).hexdigest(),
             stated=list(question.stated),

@@ -114,7 +114,7 @@ class Study(ABC):
         It is written into the folder and tells runs apart.
         """
 
-    def settings(self, **found: Any) -> dict[str, Any]:
+    def configuration(self, **found: Any) -> dict[str, Any]:
         """Return the fields as a configuration: with what was found of them, and the version."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         return given | found | {"version": __version__}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._highs import WarmProgram
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
@@ -27,9 +28,6 @@ from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ra
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
@@ -294,6 +292,7 @@ class Suppression(BaseMechanism):
     """
 
     dial = Dial("threshold", 100.0, 2.0, whole=True)
+    grain = 0  # cells are protected together below each place
     totals = ("suppressed_cells",)
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
@@ -323,10 +322,6 @@ class Suppression(BaseMechanism):
         """
         check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level, below whose places cells are protected together."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -436,8 +431,6 @@ class ProtectionRanges(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each suppressed cell."""
-        import pandas as pd
-
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 

@@ -229,8 +229,10 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     households with the same swap key that are in another block of the region and not swapped yet.
     The whole record moves, its persons with it; nobody is swapped twice.
 
-    Counts of households by block and swap key do not change, nor any count of a geography that
-    is a region or holds regions whole.
+    Counts of households by block and swap key do not change, nor any count of a geography that is a
+    region or holds regions whole.  Source: The tiers and the five nearest partners with equal size
+    and number of adults: Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.2 and note 6, after
+    Kim (2015) and Christ et al. (2022).
 
     Parameters
     ----------
@@ -264,11 +266,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     ``diagnostics["realised_rate"]`` of a release: a fact about the records that is published
     besides the counts, the only one.  Its spec names the tables that swapping cannot
     change; the likelihood of the others has no closed form.
-
-    References
-    ----------
-    The tiers and the five nearest partners with equal size and number of adults: Steed, Qing and Wu
-    (2024, arXiv:2407.04776), section 4.2 and note 6, after Kim (2015) and Christ et al. (2022).
 
     Examples
     --------

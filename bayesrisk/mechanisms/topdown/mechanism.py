@@ -437,9 +437,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     .. math:: \min_{x \ge 0} \sum_{c, q} \frac{\|A_q x_c - y_{cq}\|^2}{v_q}, \quad
         \sum_c x_c = h, \quad B x_c = b_c,
 
-    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the
-    invariants, and rounded to neighbouring integers that keep every sum.  All published tables
-    are computed from these integers, so they are non-negative and agree with each other.
+    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the invariants,
+    and rounded to neighbouring integers that keep every sum.  All published tables are computed
+    from these integers, so they are non-negative and agree with each other.  Source: Abowd et al.
+    (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
 
     Parameters
     ----------
@@ -479,11 +480,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else the
     rounded sum over cells that nothing tells apart is split in proportion to the parent's counts,
     the rest at random, and what is open beyond that is the solver's choice.
-
-    References
-    ----------
-    Abowd et al. (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown
-    Algorithm.
 
     Examples
     --------

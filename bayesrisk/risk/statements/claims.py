@@ -16,7 +16,6 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several
-from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
@@ -300,10 +299,7 @@ def claim_priors(
         prior = share
     with np.errstate(divide="ignore"):
         return chosen.assign(
-            share=share,
-            prior=prior,
-            ratio=1.0 / prior,
-            baseline=WITHOUT if leave_out else COUNTED,
+            share=share, prior=prior, ratio=1.0 / prior, baseline=WITHOUT if leave_out else COUNTED
         )
 
 
@@ -382,50 +378,6 @@ def claim_precision(
 
 # -----------------------------------------------------------------------------
 # Verified claims in the layouts of the published tables.
-
-
-def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") -> pd.DataFrame:
-    """Return for some places the claim about one record that says most, in words (Table 1).
-
-    Parameters
-    ----------
-    found : Claims
-        Verified claims.
-    n : int, default 5
-        Number of places, those whose claims have most columns.
-    readable : str, optional
-        Which claims are left out, as for :meth:`Claims.to_frame`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The place, ``columns``, ``needed`` and ``claim``; ties go to the first place.
-
-    Examples
-    --------
-    >>> from bayesrisk.reconstruction import find_claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": [1, 2], "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
-    >>> claim_examples(found, readable=None)["columns"].tolist()
-    [4]
-    """
-    check.instance(found, Claims, "found")
-    n = check.integer(n, "n", lower=1)
-    single = found.to_frame(readable=readable)
-    single = single[one_record(single)]
-    order = single.sort_values(["n_columns", "n_needed"], ascending=False, kind="stable")
-    best = order.drop_duplicates(found.level).head(n)
-    return pd.DataFrame(
-        {
-            found.level: best[found.level].to_numpy(),
-            "columns": best["n_columns"].to_numpy(),
-            "needed": best["n_needed"].to_numpy(),
-            "claim": np.array(claim_sentences(found, best), dtype=object),
-        }
-    )
 
 
 def records_identified(

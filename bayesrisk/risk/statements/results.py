@@ -405,11 +405,7 @@ def stated_by_majority(
 
 
 def stated_by_occupancy(
-    found: OccupancyDetection,
-    release: Release,
-    prior: Composition,
-    *,
-    attack: Attack | None = None,
+    found: OccupancyDetection, release: Release, prior: Composition, *, attack: Attack | None = None
 ) -> AttackStatements:
     """Return for every block that one of its subsidised households is over the limit."""
     schema = prior.prior.schema

@@ -42,12 +42,7 @@ from bayesrisk.risk.intervals import (
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
-from bayesrisk.risk.statements.claims import (
-    COLUMNS,
-    OPEN,
-    STATUS,
-    checked,
-)
+from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked
 from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
@@ -603,7 +598,9 @@ def residual_risk(
     .. math:: R = \frac{s - c}{1 - c}
 
     where s is the success on people in the data and c that on a control group: people like them
-    whose records the release was made without.
+    whose records the release was made without.  Source: Giomi, Boenisch, Wehmeyer and Tasnádi
+    (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with Wilson intervals; Francis and Wagner
+    (2024) measure the gain over a baseline in the same form.
 
     Parameters
     ----------
@@ -637,11 +634,6 @@ def residual_risk(
     there are units.  The residual risk rises with s and falls with c, so that ends taken from
     intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
     dependence of the two groups.  The control must be drawn like the people in the data.
-
-    References
-    ----------
-    Giomi, Boenisch, Wehmeyer and Tasnádi (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with
-    Wilson intervals; Francis and Wagner (2024) measure the gain over a baseline in the same form.
 
     Examples
     --------
