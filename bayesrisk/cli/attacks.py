@@ -32,18 +32,13 @@ def claims(
     output: base.OutputOption,
     runner: base.RunOptions,
     columns: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of claims; repeat, or separate by commas [all]."),
+        list[str] | None, "Columns of claims; repeat, or separate by commas [all]."
     ] = None,
-    max_columns: Annotated[int | None, typer.Option(help="Most columns of a claim.")] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Any combination of codes, no structural rules.")
-    ] = False,
-    tenure: Annotated[
-        str, typer.Option(help="Renters: merged, cash (all pay) or four-way.")
-    ] = "merged",
+    max_columns: Annotated[int | None, "Most columns of a claim."] = None,
+    plain: Annotated[bool, "Any combination of codes, no structural rules."] = False,
+    tenure: Annotated[str, "Renters: merged, cash (all pay) or four-way."] = "merged",
     solver: base.SolverOption = "highs",
-    time_limit: Annotated[str | None, typer.Option(help="Seconds for each block [none].")] = None,
+    time_limit: Annotated[str | None, "Seconds for each block [none]."] = None,
     taken_as_true: base.TakenOption = False,
     no_rule: base.RuleOption = False,
 ) -> None:
@@ -82,32 +77,23 @@ JOINT_NODES, JOINT_SECONDS = 100, 600
 def reconstruct(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
     output: base.OutputOption,
-    scope: Annotated[
-        str, typer.Option(help="block: each block alone; tract: with its tract's tables.")
-    ],
+    scope: Annotated[str, "block: each block alone; tract: with its tract's tables."],
     runner: base.RunOptions,
     variability: Annotated[
-        str | None,
-        typer.Option(help="Also bound the solution variability: block, tract-bounds, tract-joint."),
+        str | None, "Also bound the solution variability: block, tract-bounds, tract-joint."
     ] = None,
     solver: base.SolverOption = "highs",
     time_limit: Annotated[
         str | None,
-        typer.Option(
-            help="Seconds of the solver for each component, or none "
-            f"[{JOINT_SECONDS} with --variability tract-joint, else none]."
-        ),
+        "Seconds of the solver for each component, or none "
+        f"[{JOINT_SECONDS} with --variability tract-joint, else none].",
     ] = None,
     node_limit: Annotated[
         str | None,
-        typer.Option(
-            help="Nodes of the solver for the variability of each component, or none "
-            f"[{JOINT_NODES} with --variability tract-joint and highs, else none]."
-        ),
+        "Nodes of the solver for the variability of each component, or none "
+        f"[{JOINT_NODES} with --variability tract-joint and highs, else none].",
     ] = None,
-    nearest: Annotated[
-        bool, typer.Option("--nearest", help="Least deviation where no records fit.")
-    ] = False,
+    nearest: Annotated[bool, "Least deviation where no records fit."] = False,
     taken_as_true: base.TakenOption = False,
     no_rule: base.RuleOption = False,
 ) -> None:
@@ -156,17 +142,15 @@ def bounds(
     output: base.OutputOption,
     runner: base.RunOptions,
     scope: Annotated[
-        str | None,
-        typer.Option(help="Level whose tables are taken together, with those below [the finest]."),
+        str | None, "Level whose tables are taken together, with those below [the finest]."
     ] = None,
     no_rule: base.RuleOption = False,
     solver: base.SolverOption = "highs",
     time_limit: Annotated[
-        str | None, typer.Option(help="Seconds for each component of the integer system [none].")
+        str | None, "Seconds for each component of the integer system [none]."
     ] = None,
     node_limit: Annotated[
-        str | None,
-        typer.Option(help="Linear programs and nodes for each component, on any machine [none]."),
+        str | None, "Linear programs and nodes for each component, on any machine [none]."
     ] = None,
 ) -> None:
     """Bound the true counts behind rounded, withheld or otherwise coarsened ones, and prove it."""
@@ -192,23 +176,17 @@ def reidentify(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
     attacker: Annotated[
         list[Path],
-        typer.Option(
-            help="Known persons: block, sex, age, person; a file, a folder of microdata by place, "
-            "or sample:NAME. May be repeated."
-        ),
+        "Known persons: block, sex, age, person; a file, a folder of microdata by place, "
+        "or sample:NAME. May be repeated.",
     ],
     truth: Annotated[
         Path,
-        typer.Option(
-            help="Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
-            "microdata by place, or sample:NAME."
-        ),
+        "Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
+        "microdata by place, or sample:NAME.",
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     dialect: base.DialectOption = None,
-    truth_dialect: Annotated[
-        str | None, typer.Option(help="That of --truth, if it has another.")
-    ] = None,
+    truth_dialect: Annotated[str | None, "That of --truth, if it has another."] = None,
     seed: base.SeedOption = 0,
     fragment: base.FragmentOption = False,
     as_json: base.JsonOption = False,
@@ -269,17 +247,15 @@ SEEDS = 6
 
 SampleOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Public sample of households (.parquet) [synthetic for studies; for published "
-        "statistics without one blocks only]."
-    ),
+    "Public sample of households (.parquet) [synthetic for studies; for published "
+    "statistics without one blocks only].",
 ]
-HudOption = Annotated[str, typer.Option(help="Read HUD's tables as counts or percentages.")]
+HudOption = Annotated[str, "Read HUD's tables as counts or percentages."]
 ClosedOption = Annotated[
     bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
 ]
-LimitOption = Annotated[str | None, typer.Option(help="Seconds for a block [none].")]
-SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block.")]
+LimitOption = Annotated[str | None, "Seconds for a block [none]."]
+SolutionsOption = Annotated[int, "Reconstructions of a block."]
 
 
 @dataclass(frozen=True)
@@ -287,27 +263,22 @@ class StudyOptions:
     """Options of a study: the protections, and the attack."""
 
     seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Synthetic populations, at most 10000: of this seed and those after [6]."
-        ),
+        int | None, "Synthetic populations, at most 10000: of this seed and those after [6]."
     ] = None
     n_blocks: Annotated[
         int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
     ] = None
     seed: base.SeedOption = 1
     protection: Annotated[
-        list[str] | None,
-        typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
+        list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
     ] = None
     alpha: Annotated[
-        float | None,
-        typer.Option(help="Weight of violations in synthetic households, in (0, 1] [1e-4]."),
+        float | None, "Weight of violations in synthetic households, in (0, 1] [1e-4]."
     ] = None
     solutions: SolutionsOption = 100
-    noisy_solutions: Annotated[int, typer.Option(help="The same for noisy tables.")] = 10
-    swap_rate: Annotated[str, typer.Option(help="Share of households swapped.")] = "1/10"
-    rho: Annotated[str, typer.Option(help="Budget of uniform noise.")] = "0.1"
+    noisy_solutions: Annotated[int, "The same for noisy tables."] = 10
+    swap_rate: Annotated[str, "Share of households swapped."] = "1/10"
+    rho: Annotated[str, "Budget of uniform noise."] = "0.1"
     hud: HudOption = "counts"
     closed: ClosedOption = False
     time_limit: LimitOption = None
@@ -370,12 +341,11 @@ def study(
 class AttackOptions:
     """Options of the attack on published statistics."""
 
-    level: Annotated[str, typer.Option(help="Level of published tables.")] = "block"
+    level: Annotated[str, "Level of published tables."] = "block"
     hud: HudOption = "counts"
-    error: Annotated[
-        str,
-        typer.Option(help="Error that reconstructions may have: none, absolute or squared."),
-    ] = "none"
+    error: Annotated[str, "Error that reconstructions may have: none, absolute or squared."] = (
+        "none"
+    )
     closed: ClosedOption = False
     solutions: SolutionsOption = 100
     seed: base.SeedOption = 1
@@ -475,82 +445,55 @@ class AuditOptions(OwnOptions):
 
     protection: Annotated[
         list[str] | None,
-        typer.Option(
-            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
-            "repeated."
-        ),
+        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be repeated.",
     ] = None
     attack: Annotated[
         list[str] | None,
-        typer.Option(
-            help="outsider, linker, insider or knows-all-but-one; may be repeated "
-            "[all but insider]."
-        ),
+        "outsider, linker, insider or knows-all-but-one; may be repeated [all but insider].",
     ] = None
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How they conclude: posterior, reconstruction, majority, claims or (of "
-            "households) occupancy; may be repeated [posterior]."
-        ),
+        "How they conclude: posterior, reconstruction, majority, claims or (of "
+        "households) occupancy; may be repeated [posterior].",
     ] = None
-    known: Annotated[
-        list[str] | None,
-        typer.Option(help="Attribute that a linker knows of the target [sex,age]."),
-    ] = None
+    known: Annotated[list[str] | None, "Attribute that a linker knows of the target [sex,age]."] = (
+        None
+    )
     stated: Annotated[
-        list[str] | None,
-        typer.Option(help="Attribute that is to be learned [race,hisp; all that are not known]."),
+        list[str] | None, "Attribute that is to be learned [race,hisp; all that are not known]."
     ] = None
     tables: Annotated[
-        list[str] | None,
-        typer.Option(help="Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."),
+        list[str] | None, "Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."
     ] = None
-    only: Annotated[list[str] | None, typer.Option(help="Table to publish [all].")] = None
+    only: Annotated[list[str] | None, "Table to publish [all]."] = None
     schema: base.SchemaOption = None
     targets: Annotated[
         int | None,
-        typer.Option(
-            help="People who are asked about, drawn at random [everybody of up to 2000, else 200]."
-        ),
+        "People who are asked about, drawn at random [everybody of up to 2000, else 200].",
     ] = None
-    releases: Annotated[
-        int | None, typer.Option(help="Most releases of each randomised protection [20].")
-    ] = None
+    releases: Annotated[int | None, "Most releases of each randomised protection [20]."] = None
     half_width: Annotated[
         float | None,
-        typer.Option(
-            help="Half-width of the interval of every gain, in points, that is enough: fewer "
-            "releases are made then [0.5]."
-        ),
+        "Half-width of the interval of every gain, in points, that is enough: fewer "
+        "releases are made then [0.5].",
     ] = None
     prior_from: Annotated[
         Path | None,
-        typer.Option(
-            help="Public records that adversaries take their prior from, such as a sample or an "
-            "earlier census [the other places of the population]."
-        ),
+        "Public records that adversaries take their prior from, such as a sample or an "
+        "earlier census [the other places of the population].",
     ] = None
     concentration: Annotated[
-        str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
+        str | None, "How alike people of one place are, in records [fitted]."
     ] = None
     target_ratio: Annotated[
         float | None,
-        typer.Option(
-            help="Find the weakest setting of each protection that is given without one (swapping) "
-            "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
-            "own record exceeds this for no more than 1 - quantile of people."
-        ),
+        "Find the weakest setting of each protection that is given without one (swapping) "
+        "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
+        "own record exceeds this for no more than 1 - quantile of people.",
     ] = None
-    quantile: Annotated[
-        float | None, typer.Option(help="Share of people for whom it shall hold [0.99].")
-    ] = None
-    against: Annotated[
-        str | None, typer.Option(help="Adversary for whom it shall hold [the worst].")
-    ] = None
-    steps: Annotated[
-        int | None, typer.Option(help="Bisections of the range of each protection [6].")
-    ] = None
+    quantile: Annotated[float | None, "Share of people for whom it shall hold [0.99]."] = None
+    against: Annotated[str | None, "Adversary for whom it shall hold [the worst]."] = None
+    steps: Annotated[int | None, "Bisections of the range of each protection [6]."] = None
     seed: Annotated[int | None, base.SEED] = None
 
 

@@ -33,17 +33,12 @@ class OwnOptions:
 
     place: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of a file with columns of its own: column with names of places; several, coarse "
-            "to fine, with commas [place or block, if there is one]."
-        ),
+        "Of a file with columns of its own: column with names of places; several, coarse "
+        "to fine, with commas [place or block, if there is one].",
     ] = None
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of such a file: columns that are counted [all but places and those that "
-            "identify]."
-        ),
+        "Of such a file: columns that are counted [all but places and those that identify].",
     ] = None
     cuts: Annotated[
         list[str] | None,

@@ -89,21 +89,16 @@ def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
     seed: base.SeedOption,
     runner: base.RunOptions,
-    preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
-    blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
+    preset: Annotated[str, "tract, county or state."] = "county",
+    blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
     ] = None,
-    nation: Annotated[
-        bool, typer.Option("--nation", help="A nation by county, each drawn by itself.")
-    ] = False,
+    nation: Annotated[bool, "A nation by county, each drawn by itself."] = False,
     scale: Annotated[
-        str | None,
-        typer.Option(help="With --nation: share of the 11,078,297 blocks of 2010 [1]."),
+        str | None, "With --nation: share of the 11,078,297 blocks of 2010 [1]."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
-    ] = False,
+    replace: Annotated[bool, "Replace microdata that the folder holds."] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     settings = _settings(preset, blocks, changes or [])
@@ -184,27 +179,18 @@ def tabulate(
     own: OwnOptions,
     tables: Annotated[
         str | None,
-        typer.Option(
-            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
-            "file with columns of its own: one- and two-way tables of each place]."
-        ),
+        "Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
+        "file with columns of its own: one- and two-way tables of each place].",
     ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
-    ] = None,
-    without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
+    levels: Annotated[str | None, "Levels, with commas, instead of the workloads' own."] = None,
+    without: Annotated[str, "Tables to leave out, with commas."] = "",
     schema: base.SchemaOption = None,
-    geography: Annotated[
-        str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
-    ] = None,
+    geography: Annotated[str | None, "census, spine-2020 or enumeration-1940."] = None,
     dialect: base.DialectOption = None,
     by: Annotated[
-        str | None,
-        typer.Option(help="Level, such as county: tables by place, one place in memory at a time."),
+        str | None, "Level, such as county: tables by place, one place in memory at a time."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace tables that the folder holds.")
-    ] = False,
+    replace: Annotated[bool, "Replace tables that the folder holds."] = False,
 ) -> None:
     """Count records into published tables, exactly.
 
@@ -334,23 +320,15 @@ def first_look(
     own: OwnOptions,
     keys: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that an intruder may know, with commas; their values are compared as "
-            "they are, without a schema [all but the last of a file, numbers in groups]."
-        ),
+        "Columns that an intruder may know, with commas; their values are compared as "
+        "they are, without a schema [all but the last of a file, numbers in groups].",
     ] = None,
-    sensitive: Annotated[
-        str | None, typer.Option(help="Column whose values classes of records should hide.")
-    ] = None,
-    max_size: Annotated[
-        int, typer.Option(help="Most keys of a minimal sample unique that is looked for.")
-    ] = 3,
+    sensitive: Annotated[str | None, "Column whose values classes of records should hide."] = None,
+    max_size: Annotated[int, "Most keys of a minimal sample unique that is looked for."] = 3,
     schema: Annotated[
         str | None,
-        typer.Option(
-            help="Schema of a file, a name or a .toml file: its values are checked, and levels of "
-            "its geography may be keys."
-        ),
+        "Schema of a file, a name or a .toml file: its values are checked, and levels of "
+        "its geography may be keys.",
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Parquet file with a row for each record.")
@@ -447,30 +425,19 @@ def convert_file(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
-    codebook: Annotated[
-        Path | None, typer.Option(help="NHGIS codebook, or DDI codebook of an IPUMS extract.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
-    ] = None,
+    codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None,
+    state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None,
     workload: Annotated[
-        str | None,
-        typer.Option(help="Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."),
+        str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="NHGIS data set, where several are there: ds172, ...")
-    ] = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
-    ] = None,
+    dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None,
+    table: Annotated[list[str] | None, "Only this table; may repeat."] = None,
+    level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None,
     dialect: base.DialectOption = None,
     on_error: Annotated[
         str | None,
-        typer.Option(
-            help="A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
-            "as 'missing' and count it [refuse]."
-        ),
+        "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
+        "as 'missing' and count it [refuse].",
     ] = None,
     as_json: base.JsonOption = False,
     quiet: base.QuietOption = False,

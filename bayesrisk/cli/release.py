@@ -39,10 +39,8 @@ class WhatOptions(OwnOptions):
 
     mechanism: Annotated[
         str | None,
-        typer.Option(
-            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
-            "`bayesrisk list mechanisms` has the names."
-        ),
+        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
+        "`bayesrisk list mechanisms` has the names.",
     ] = None
     settings: Annotated[
         list[str] | None,
@@ -54,35 +52,25 @@ class WhatOptions(OwnOptions):
     ] = None
     tables: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Workload to publish, a name or a .toml file; repeat, or separate by commas."
-        ),
+        "Workload to publish, a name or a .toml file; repeat, or separate by commas.",
     ] = None
-    level: Annotated[
-        list[str] | None, typer.Option(help="Level to publish; default the workload's own.")
-    ] = None
-    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
-    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
+    level: Annotated[list[str] | None, "Level to publish; default the workload's own."] = None
+    only: Annotated[list[str] | None, "Table to publish; default all."] = None
+    geography: Annotated[str | None, "Geography of the records."] = None
     schema: base.SchemaOption = None
     dialect: base.DialectOption = None
     places: Annotated[
         str | None,
-        typer.Option(
-            help="Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
-            "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
-            "record, and the release says so. Default: the blocks of the microdata."
-        ),
+        "Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
+        "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
+        "record, and the release says so. Default: the blocks of the microdata.",
     ] = None
-    config: Annotated[
-        Path | None,
-        typer.Option(help="TOML file with any of these, which options override."),
-    ] = None
+    config: Annotated[Path | None, "TOML file with any of these, which options override."] = None
     from_audit: Annotated[
-        Path | None,
-        typer.Option(help="Folder of an audit: its tables, its schema, and a --protection of it."),
+        Path | None, "Folder of an audit: its tables, its schema, and a --protection of it."
     ] = None
     protection: Annotated[
-        str | None, typer.Option(help="As --mechanism; with --from-audit its name in the results.")
+        str | None, "As --mechanism; with --from-audit its name in the results."
     ] = None
 
     def document(self) -> dict[str, Any]:
@@ -127,21 +115,14 @@ def release(
     runner: base.RunOptions,
     simulation_seed: Annotated[
         int | None,
-        typer.Option(
-            help="Draw from this seed: for simulation, never for publication, since whoever "
-            "guesses the seed takes the protection off. Default: entropy of the operating "
-            "system, kept nowhere."
-        ),
+        "Draw from this seed: for simulation, never for publication, since whoever "
+        "guesses the seed takes the protection off. Default: entropy of the operating "
+        "system, kept nowhere.",
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(
-            help="Level, such as county: released by place, one place in memory at a time."
-        ),
+        str | None, "Level, such as county: released by place, one place in memory at a time."
     ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Release microdata by place in one piece, in memory.")
-    ] = False,
+    whole: Annotated[bool, "Release microdata by place in one piece, in memory."] = False,
 ) -> None:
     """Protect records and write the tables that may be published.
 

@@ -43,14 +43,12 @@ _TABLES = {
 
 def risk(
     noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
-    prior: Annotated[list[str], typer.Option(help="Prior of the truth, 0.2 or 1/864.")],
-    rho: Annotated[str | None, typer.Option(help="zCDP budget of the count.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of the noise, instead of rho.")] = None,
+    prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
+    rho: Annotated[str | None, "zCDP budget of the count."] = None,
+    sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
     sensitivity: base.SensitivityOption = "1",
-    known_count: Annotated[int, typer.Option(help="Others known to be in the cell.")] = 0,
-    scenario: Annotated[
-        str, typer.Option(help="What the adversary wants to know.")
-    ] = "characteristics",
+    known_count: Annotated[int, "Others known to be in the cell."] = 0,
+    scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
     as_json: base.JsonOption = False,
 ) -> None:
     """Posterior, risk ratio and averages for released counts."""
@@ -94,13 +92,10 @@ def risk(
 class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
-    max_risk: Annotated[
-        str | None, typer.Option(help="Risk ratio that the average release shall keep.")
-    ] = None
-    prior: Annotated[str | None, typer.Option(help="With --max-risk: prior of the truth.")] = None
+    max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
+    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
     probability: Annotated[
-        str | None,
-        typer.Option(help="With --max-risk: not the average but this quantile shall keep it."),
+        str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
 
     def budget(self, sensitivity: float) -> float | None:
@@ -129,14 +124,12 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
-    rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of discrete Gaussian noise.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
+    rho: Annotated[str | None, "zCDP budget."] = None,
+    sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
+    epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
+    delta: Annotated[str | None, "Probability of failure."] = None,
     sensitivity: base.SensitivityOption = "1",
-    method: Annotated[
-        str, typer.Option(help="Conversion between zCDP and DP: tight or bun-steinke.")
-    ] = "tight",
+    method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
     as_json: base.JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
@@ -299,31 +292,27 @@ def _print_document(document: dict[str, Any]) -> None:
 class ModelOptions:
     """Two levels: budgets, the prior of the group, and which posterior."""
 
-    rho_block: Annotated[str, typer.Option(help="zCDP budget of every block's count.")]
-    rho_group: Annotated[str, typer.Option(help="zCDP budget of the group's count.")]
-    group_prior: Annotated[
-        str, typer.Option(help="Prior of the group's count: flat or truncated:MAX.")
-    ] = "flat"
-    known_total: Annotated[
-        int | None, typer.Option(help="Count of the group that is published without noise.")
-    ] = None
+    rho_block: Annotated[str, "zCDP budget of every block's count."]
+    rho_group: Annotated[str, "zCDP budget of the group's count."]
+    group_prior: Annotated[str, "Prior of the group's count: flat or truncated:MAX."] = "flat"
+    known_total: Annotated[int | None, "Count of the group that is published without noise."] = None
     sensitivity: base.SensitivityOption = "1"
-    conditionals: Annotated[
-        str, typer.Option(help="coherent, or as-published to reproduce printed numbers.")
-    ] = "coherent"
+    conditionals: Annotated[str, "coherent, or as-published to reproduce printed numbers."] = (
+        "coherent"
+    )
     sibling_noise: Annotated[
-        str, typer.Option(help="Law of the noise in the siblings' total: approximate or exact.")
+        str, "Law of the noise in the siblings' total: approximate or exact."
     ] = "approximate"
 
 
 def hierarchy(
-    block: Annotated[int, typer.Option(help="Noisy count of the block.")],
-    group: Annotated[int, typer.Option(help="Noisy count of the group.")],
-    siblings: Annotated[int, typer.Option(help="Total of the noisy counts of the other blocks.")],
-    n_siblings: Annotated[int, typer.Option(help="Number of the other blocks.")],
-    prior: Annotated[str, typer.Option(help="Prior of the target, 0.2 or 1/864.")],
+    block: Annotated[int, "Noisy count of the block."],
+    group: Annotated[int, "Noisy count of the group."],
+    siblings: Annotated[int, "Total of the noisy counts of the other blocks."],
+    n_siblings: Annotated[int, "Number of the other blocks."],
+    prior: Annotated[str, "Prior of the target, 0.2 or 1/864."],
     model: ModelOptions,
-    known_count: Annotated[int, typer.Option(help="Others in the block known to count.")] = 0,
+    known_count: Annotated[int, "Others in the block known to count."] = 0,
     as_json: base.JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
@@ -364,31 +353,21 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 class WhichOptions:
     """Which counts are read, and what is asked of them."""
 
-    posterior: Annotated[
-        str, typer.Option(help="risk: of one person in every cell; counts: of every count.")
-    ] = "risk"
-    level: Annotated[str, typer.Option(help="Level of the spine.")] = "Block"
-    query: Annotated[
-        str | None, typer.Option(help="One query alone [risk: all together; counts: total].")
-    ] = None
-    budget: Annotated[str | None, typer.Option(help="Exact noise scales: pl94-us or pl94-pr.")] = (
-        None
-    )
+    posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
+    level: Annotated[str, "Level of the spine."] = "Block"
+    query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
+    budget: Annotated[str | None, "Exact noise scales: pl94-us or pl94-pr."] = None
 
 
 @dataclass(frozen=True)
 class RiskOptions:
     """Options of the adversary's knowledge, for the risk of every cell."""
 
-    prior: Annotated[
-        str | None, typer.Option(help="Risk: prior of the truth in every cell, 0.2 or 1/864.")
-    ] = None
-    known_count: Annotated[
-        int | None, typer.Option(help="Risk: others known to be in the cell [0].")
-    ] = None
-    exceeds: Annotated[
-        list[str], typer.Option(help="Risk: count cells above this ratio; may be repeated [1.5].")
-    ] = field(default_factory=list)
+    prior: Annotated[str | None, "Risk: prior of the truth in every cell, 0.2 or 1/864."] = None
+    known_count: Annotated[int | None, "Risk: others known to be in the cell [0]."] = None
+    exceeds: Annotated[list[str], "Risk: count cells above this ratio; may be repeated [1.5]."] = (
+        field(default_factory=list)
+    )
 
 
 def measurements(
@@ -397,9 +376,7 @@ def measurements(
     which: WhichOptions,
     risk: RiskOptions,
     runner: base.RunOptions,
-    top: Annotated[
-        str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
-    ] = None,
+    top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
