@@ -33,7 +33,7 @@ from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
-from bayesrisk.reconstruction.records.reconstruction import variability_scope
+from bayesrisk.reconstruction.records.reconstruction import KINDS
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
@@ -41,7 +41,7 @@ from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
-from bayesrisk.tables.published import assumed_true, joined
+from bayesrisk.tables.published import assumed_true, joined, level_and_kind
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -382,7 +382,7 @@ class ReconstructionStudy(Study):
         check.choice(self.scope, "scope", levels)
         unit = self.scope  # the level whose places stay together in a shard
         if self.variability is not None:
-            level, _ = variability_scope(self.variability, levels, "variability")
+            level, _ = level_and_kind(self.variability, levels, KINDS, "variability")
             unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
