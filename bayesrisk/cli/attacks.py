@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk.cli import base
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import AuditStudy, Protection
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.risk.audit import Adversary
-    from bayesrisk.tables import Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -305,7 +304,6 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
@@ -318,7 +316,7 @@ def study(
         settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     given = source if source is None or Partitions.there(source) else read_households(source)
-    made = OccupancyStudy(
+    made = br.experiments.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
@@ -567,17 +565,17 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     if "records" in entry:
         return base.record_path(Path(entry["records"]))
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
-    from bayesrisk.population import population_spec
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
     with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
-        return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+        return SimulatedPopulation(
+            br.population.population_spec(entry["simulate"], **changes), entry["seed"]
+        )
 
 
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "AuditStudy":
-    from bayesrisk.experiments import AuditStudy
+) -> "br.experiments.AuditStudy":
     from bayesrisk.mechanisms.registry import usual_roles
 
     workload = _workload(population, document, quiet=quiet)
@@ -596,7 +594,7 @@ def _study(
     if isinstance(schema, str):
         with base.called("name", "--schema"):
             schema = base.schema_of(schema)
-    return AuditStudy(
+    return br.experiments.AuditStudy(
         population,
         workload,
         protections=_protections(document.get("protection")),
@@ -627,7 +625,7 @@ def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
 
 def _workload(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "Workload":
+) -> "br.Workload":
     sources = [*population.values()] if isinstance(population, dict) else [population]
     for key in ("tables", "only"):
         document[key] = base.names(document.get(key))
@@ -641,16 +639,16 @@ def _workload(
     return workload
 
 
-def _protections(recipes: list[Any] | None) -> list["Protection"]:
-    from bayesrisk.experiments import Protection
-
+def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]:
     if not recipes:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
     tables: list[dict[str, Any]]
     tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
     return [
-        Protection(one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {}))
+        br.experiments.Protection(
+            one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
+        )
         for one in tables
     ]
 

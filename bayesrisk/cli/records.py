@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, MISSING, shown
 from bayesrisk.cli import base
@@ -20,20 +21,19 @@ from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputEr
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.population import PopulationSpec
     from bayesrisk.population.summary import PopulationSummary
-    from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures.
 
 
-def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
+def _settings(
+    preset: str, blocks: int | None, changes: list[str]
+) -> "br.population.PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
     from bayesrisk import _validation as check
-    from bayesrisk.population import PopulationSpec, population_spec
 
-    kinds = get_type_hints(PopulationSpec)
+    kinds = get_type_hints(br.population.PopulationSpec)
     given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
@@ -48,7 +48,7 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         for name in given:
             by_set = any(text.partition("=")[0] == name for text in changes)
             names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
-        return population_spec(preset, **given)
+        return br.population.population_spec(preset, **given)
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
@@ -115,7 +115,11 @@ def simulate(
 
 
 def _nation(
-    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, runner: base.RunOptions
+    output: Path,
+    settings: "br.population.PopulationSpec",
+    seed: int,
+    scale: str | None,
+    runner: base.RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.experiments.by_place import NationStudy
@@ -135,11 +139,14 @@ def _nation(
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, runner: base.RunOptions, *, replace: bool
+    output: Path,
+    settings: "br.population.PopulationSpec",
+    seed: int,
+    runner: base.RunOptions,
+    *,
+    replace: bool,
 ) -> None:
     """Make a population in one piece."""
-    from bayesrisk.population import population_summary, simulate_population
-
     with _files.explained(output):
         held = output.is_dir() and any(output.glob("*.parquet"))
     if held and not replace:
@@ -150,14 +157,14 @@ def _population(
     hidden = runner.quiet or runner.as_json
     with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
         done = base.steps_done(advance, 3)
-        population = simulate_population(settings, rng=seed)
+        population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
             raise ArgumentError("nobody lives in any of the blocks: give more blocks")
         done()
         population.write(output)
         done()
-        summary = population_summary(population)
+        summary = br.population.population_summary(population)
         done()
     if runner.as_json:
         base.print_json(_document(summary, output))
@@ -197,7 +204,6 @@ def tabulate(
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     Microdata by place become tables by the same places.
     """
-    from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
     if tables is not None and not base.names(tables):
@@ -232,7 +238,9 @@ def tabulate(
     with base.progress(
         quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
     ) as advance:
-        made = counted(_source(source, wanted, schema, dialect, base.rows_done(advance)), wanted)
+        made = br.tabulate(
+            _source(source, wanted, schema, dialect, base.rows_done(advance)), wanted
+        )
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -249,7 +257,7 @@ def tabulate(
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _by_place(source: Path, wanted: "Workload", output: Path, runner: base.RunOptions) -> None:
+def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
@@ -276,26 +284,27 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 
 def _source(
     path: Path,
-    wanted: "Workload",
-    name: "str | Schema | None",
+    wanted: "br.Workload",
+    name: "str | br.Schema | None",
     dialect: str | None,
     advance: Callable[[int], None],
-) -> "Microdata | Iterator[Records]":
+) -> "br.Microdata | Iterator[br.Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata
     from bayesrisk.tables.microdata import as_microdata
 
     if path.is_dir():
         base.check_folder_names_its_own(name, dialect)
         with base.reworded(IN_PIECES, base.FOLDER_BY_PLACE):
-            read = Microdata.read(path)
+            read = br.Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
     pieces = _counted(base.record_pieces(path, wanted.schema, name, dialect), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 
-def _counted(pieces: "Iterator[Records]", advance: Callable[[int], None]) -> "Iterator[Records]":
+def _counted(
+    pieces: "Iterator[br.Records]", advance: Callable[[int], None]
+) -> "Iterator[br.Records]":
     """Pass pieces on, and tell how many records they hold."""
     for piece in pieces:
         yield piece
@@ -336,16 +345,14 @@ def first_look(
     as_json: base.JsonOption = False,
 ) -> None:
     """Count sample uniques, special uniques and small classes of microdata."""
-    from bayesrisk.risk import first_look
-
     source = base.record_path(records)
-    held: pd.DataFrame | Records
+    held: pd.DataFrame | br.Records
     with base.reworded(IN_PIECES, _PLACES):
         if keys is None:
             held, chosen, sensitive = _own(source, schema, own, sensitive)
         else:
             held, chosen = _read(source, schema), base.names(keys)
-    found = first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
+    found = br.risk.first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
             frame = found.to_frame()
@@ -368,10 +375,8 @@ def first_look(
 
 def _own(
     path: Path, name: str | None, choices: OwnOptions, sensitive: str | None
-) -> "tuple[Records, list[str], str | None]":
+) -> "tuple[br.Records, list[str], str | None]":
     """Return the records of a file with columns of its own, and its keys but the last column."""
-    from bayesrisk.tables import Records
-
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
     about = own_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
@@ -379,23 +384,21 @@ def _own(
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]
     keys = [key for key in keys if key not in ("all", sensitive)]
-    return Records.read(path, schema=schema), keys, sensitive
+    return br.Records.read(path, schema=schema), keys, sensitive
 
 
-def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
+def _read(path: Path, schema: str | None) -> "pd.DataFrame | br.Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
-    from bayesrisk.tables import Microdata, Records
-
     if path.is_dir():
         if schema is not None:
             raise ArgumentError("--schema goes with a file of records; microdata name their own")
-        held = Microdata.read(path)
+        held = br.Microdata.read(path)
         unit = held.persons if held.persons is not None else held.households
         if unit is None:  # Microdata hold one or the other
             raise ArgumentError(f"{path} must hold records, got none")
         return unit
     if schema is not None:
-        return Records.read(path, schema=base.schema_of(schema))
+        return br.Records.read(path, schema=base.schema_of(schema))
     return read_frame(path)
 
 
@@ -488,13 +491,11 @@ def convert_file(
 
 def _converted_workload(
     name: str | None, tables: list[str] | None, levels: list[str] | None
-) -> "Workload":
-    from bayesrisk.tables import Workload
-
+) -> "br.Workload":
     if name is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
     with base.called("name", "--workload"):
-        chosen = Workload.named(name, levels=levels or None)
+        chosen = br.Workload.named(name, levels=levels or None)
     with base.called("tables", "--table"):
         return chosen.select(tables=tables) if tables else chosen
 
@@ -511,29 +512,28 @@ def _frames(
     """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
-    from bayesrisk import readers
     from bayesrisk.readers.record_form import METADATA
 
     if form is Form.HUD:
         if not level or len(level) != 1:
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
-        for frame in readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
+        for frame in br.readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS:
         if codebook is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        frame = readers.read_ipums(source, ddi=codebook)
+        frame = br.readers.read_ipums(source, ddi=codebook)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
-        pieces = readers.iter_ipums_1940(source, ddi=codebook)
+        pieces = br.readers.iter_ipums_1940(source, ddi=codebook)
     elif form is Form.PPMF:
-        pieces = readers.iter_ppmf(source, state=state)
+        pieces = br.readers.iter_ppmf(source, state=state)
     elif form is Form.PPMF_UNITS:
-        pieces = readers.iter_ppmf_units(source, state=state)
+        pieces = br.readers.iter_ppmf_units(source, state=state)
     else:
-        pieces = readers.iter_record_form(source, dialect=dialect, state=state)
+        pieces = br.readers.iter_record_form(source, dialect=dialect, state=state)
     for records in pieces:
         yield records.table.replace_schema_metadata({METADATA: b"schema"})
 
@@ -541,24 +541,23 @@ def _frames(
 def _tables(
     source: Path,
     form: Form,
-    chosen: "Workload",
+    chosen: "br.Workload",
     options: dict[str, Any],
     advance: Callable[[int], None],
-) -> "PublishedTables":
-    from bayesrisk import readers
+) -> "br.PublishedTables":
     from bayesrisk.readers.text import combined
 
     if form is Form.NHGIS:
-        pieces = readers.iter_nhgis(source, workload=chosen, **options)
+        pieces = br.readers.iter_nhgis(source, workload=chosen, **options)
     else:
         read = {
-            Form.SF1: readers.iter_sf1,
-            Form.PL94: readers.iter_pl94,
-            Form.DHC: readers.iter_dhc,
+            Form.SF1: br.readers.iter_sf1,
+            Form.PL94: br.readers.iter_pl94,
+            Form.DHC: br.readers.iter_dhc,
         }
         pieces = read[form](source, workload=chosen, on_error=options["on_error"])
 
-    def counted() -> Iterator["PublishedTables"]:
+    def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:
             advance(sum(len(places) for places in piece.geoids.values()))
             yield piece
