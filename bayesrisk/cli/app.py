@@ -179,17 +179,13 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
         "seconds": round(time.perf_counter() - clock, 1),
         "folder": folder,
     }
-    if as_json:
-        base.print_json(summary)
-    elif folder is None:
-        typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
+    text = f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}"
+    if folder is None:
+        text = "nothing was compiled ahead: compiled kernels cannot be kept"
     elif compiled:
-        typer.echo(
-            f"{compiled} versions of {summary['kernels']} kernels compiled in "
-            f"{summary['seconds']} s, kept in {folder}"
-        )
-    else:
-        typer.echo(f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}")
+        text = f"{compiled} versions of {summary['kernels']} kernels compiled in "
+        text += f"{summary['seconds']} s, kept in {folder}"
+    base.print_answer(summary, [text], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -206,12 +202,9 @@ def list_(
     from bayesrisk import _validation as check
 
     found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
-    if as_json:
-        base.print_json(found)
-        return
     width = max(map(len, found))
-    for name, line in found.items():
-        typer.echo(f"{name:{width}s}  {line}")
+    lines = (f"{name:{width}s}  {line}" for name, line in found.items())
+    base.print_answer(found, lines, as_json=as_json)
 
 
 def _made(zone: str) -> dict[str, str]:

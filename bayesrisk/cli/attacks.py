@@ -217,12 +217,8 @@ def reidentify(
         )
         if fragment:
             base.write_fragment(done.report)
-    if as_json:
-        base.print_json(done.to_dict())
-        return
-    for row in done.rates.to_dict(orient="records"):
-        typer.echo(_line(row))
-    typer.echo(f"report: {done.report}")
+    lines = [*map(_line, done.rates.to_dict(orient="records")), f"report: {done.report}"]
+    base.print_answer(done.to_dict(), lines, as_json=as_json)
 
 
 def _line(row: Mapping[Any, Any]) -> str:
@@ -399,32 +395,27 @@ def _households(argument: Path | None) -> Path | None:
 
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
+    document = {"folder": str(output), "complete": summary.complete, "table": None}
     if summary.results is None:
-        if as_json:
-            base.print_json({"folder": str(output), "complete": False, "table": None})
-        else:
-            base.print_shards(summary)
+        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
         return
     table = summary.results.table
-    if as_json:
-        rows = json.loads(table.to_json(orient="records"))
-        base.print_json({"folder": str(output), "complete": True, "table": rows})
-        return
-    typer.echo(
+    document["table"] = json.loads(table.to_json(orient="records"))
+    lines = [
         "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
         "after a bar):"
-    )
+    ]
     for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
         parts = [
             f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
             f"{row[f'{m}_baseline']:.2f}"
             for m in ("precision", "recall")
         ]
-        typer.echo(
+        lines.append(
             f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
             f"{row['infeasible']} infeasible; {'; '.join(parts)}"
         )
-    typer.echo(f"results: {output}")
+    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------

@@ -214,6 +214,14 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
+def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print one JSON document, or lines that say the same to people."""
+    if as_json:
+        print_json(document)
+    else:
+        typer.echo("\n".join(lines))
+
+
 def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     """Return a title and aligned columns, the same on a terminal and in a pipe."""
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
@@ -225,21 +233,16 @@ def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     ]
 
 
-def print_table(rows: list[dict[str, Any]], title: str) -> None:
-    """Print such lines."""
-    typer.echo("\n".join(table_lines(rows, title)))
-
-
-def print_shards(summary: Any) -> None:
-    """Print what a run in shards did, and whether others must finish it."""
-    typer.echo(
+def shard_lines(summary: Any) -> Iterator[str]:
+    """Yield what a run in shards did, and whether others must finish it."""
+    yield (
         f"{summary.computed + summary.resumed} of {summary.shards} parts done "
         f"({summary.resumed} were already there), in {summary.folder}"
     )
     if getattr(summary, "taken_as_true", False):
-        typer.echo("the published counts were taken as true: what is said holds if they were")
+        yield "the published counts were taken as true: what is said holds if they were"
     if not summary.complete:
-        typer.echo("shards of other runs are missing: results are written with the last of them")
+        yield "shards of other runs are missing: results are written with the last of them"
 
 
 @contextmanager
@@ -436,14 +439,8 @@ class RunOptions:
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
         """Print what a run found: one JSON document, or lines before and after its parts."""
-        if self.as_json:
-            print_json(summary.to_dict())
-            return
-        for line in before:
-            typer.echo(line)
-        print_shards(summary)
-        for line in after:
-            typer.echo(line)
+        lines = [*before, *shard_lines(summary), *after]
+        print_answer(summary.to_dict(), lines, as_json=self.as_json)
 
     @contextmanager
     def _executor(self) -> Iterator[Any]:

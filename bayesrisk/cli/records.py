@@ -128,14 +128,11 @@ def _nation(
     with base.called("scale", "--scale"):
         nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
     done = runner.run(NationStudy(nation, seed), output, "simulate")
-    if runner.as_json:
-        run = {k: v for k, v in done.to_dict().items() if k != "population"}
-        figures = {} if done.population is None else _document(done.population, output)
-        base.print_json({**figures, **run})
-        return
+    run = {k: v for k, v in done.to_dict().items() if k != "population"}
+    figures, lines = {}, list(base.shard_lines(done))
     if done.population is not None:
-        typer.echo("\n".join(_lines(done.population)))
-    base.print_shards(done)
+        figures, lines = _document(done.population, output), _lines(done.population) + lines
+    base.print_answer({**figures, **run}, lines, as_json=runner.as_json)
 
 
 def _population(
@@ -166,10 +163,8 @@ def _population(
         done()
         summary = br.population.population_summary(population)
         done()
-    if runner.as_json:
-        base.print_json(_document(summary, output))
-    else:
-        typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
+    lines = [*_lines(summary), f"microdata: {output}"]
+    base.print_answer(_document(summary, output), lines, as_json=runner.as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -249,12 +244,12 @@ def tabulate(
         "places": {level: len(places) for level, places in made.geoids.items()},
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
-    if runner.as_json:
-        base.print_json(summary)
-        return
-    typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {base.listed(summary['places'], ' of level ')}")
-    typer.echo(f"{summary['rows']} counts are not zero")
+    lines = [
+        f"{summary['tables']} tables of {summary['cells']} cells in {output}",
+        f"places: {base.listed(summary['places'], ' of level ')}",
+        f"{summary['rows']} counts are not zero",
+    ]
+    base.print_answer(summary, lines, as_json=runner.as_json)
 
 
 def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
@@ -357,9 +352,6 @@ def first_look(
         with _files.whole_file(output) as stream:
             frame = found.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
-    if not as_json:
-        typer.echo("\n".join(found._answer()))
-        return
     summary: dict[str, Any] = {
         "records": len(found.class_size),
         "keys": list(found.keys),
@@ -370,7 +362,7 @@ def first_look(
     }
     if found.sensitive is not None:
         summary |= {"sensitive": found.sensitive, "l": found.l}
-    base.print_json(summary)
+    base.print_answer(summary, found._answer(), as_json=as_json)
 
 
 def _own(
@@ -477,16 +469,15 @@ def convert_file(
         else:
             pieces = _frames(source, form, codebook, state, level, dialect, on_error)
             rows = _write_parquet(pieces, output, advance)
-    if as_json:
-        missing = [
-            {"column": column, "reason": reason, "values": values}
-            for warning in said
-            if isinstance(warning.message, DataWarning)
-            for (column, reason), values in warning.message.missing.items()
-        ]
-        base.print_json({"output": str(output), "rows": rows, "missing": missing})
-    else:
-        typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
+    missing = [
+        {"column": column, "reason": reason, "values": values}
+        for warning in said
+        if isinstance(warning.message, DataWarning)
+        for (column, reason), values in warning.message.missing.items()
+    ]
+    document = {"output": str(output), "rows": rows, "missing": missing}
+    lines = [f"{rows} {'places' if form in _TABLES else 'rows'} in {output}"]
+    base.print_answer(document, lines, as_json=as_json)
 
 
 def _converted_workload(

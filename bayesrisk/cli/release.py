@@ -199,16 +199,11 @@ def _whole(asked: _Asked, source: Path) -> None:
         "diagnostics": dict(made.diagnostics),
         "report": report,
     }
-    if runner.as_json:
-        base.print_json(summary)
-        return
     places = base.listed(summary["places"], " at ")
-    typer.echo(f"{summary['tables']} tables ({places}) in {output}")
-    if made.spec.places == _OCCUPIED:
-        typer.echo(_EXACTLY)
-    for line in _measured(made.diagnostics):
-        typer.echo(line)
-    typer.echo(f"report: {report}")
+    lines = [f"{summary['tables']} tables ({places}) in {output}"]
+    lines += [_EXACTLY] if made.spec.places == _OCCUPIED else []
+    lines += [*_measured(made.diagnostics), f"report: {report}"]
+    base.print_answer(summary, lines, as_json=runner.as_json)
 
 
 def _report(output: Path, runner: base.RunOptions) -> str:
@@ -385,33 +380,31 @@ def verify_release(
     title, unit = "verify-release", "parts"
     with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
         about = _about(folder, base.rows_done(advance))
-    if as_json:
-        base.print_json(about)
-        return
-    typer.echo(f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}")
+    chance = "Nothing in it is random: the same records would give the same release"
     if about["simulation"]:
-        typer.echo("It is a simulation: whoever guesses the seed takes the protection off")
+        chance = "It is a simulation: whoever guesses the seed takes the protection off"
     elif about["random"]:
-        typer.echo("What is random came from entropy of the operating system, kept nowhere")
-    else:
-        typer.echo("Nothing in it is random: the same records would give the same release")
-    for line in _measured(about["diagnostics"]):
-        typer.echo(line)
+        chance = "What is random came from entropy of the operating system, kept nowhere"
     places = base.listed(about["places"], " at ")
-    typer.echo("Published exactly:")
-    typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
+    lines = [
+        f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}",
+        chance,
+        *_measured(about["diagnostics"]),
+        "Published exactly:",
+        f"  the list of places ({places}): {_PLACES[about['list_of_places']]}",
+    ]
     alike: dict[tuple[bool, str, str], list[Any]] = {}
     for part in about["tables"]:
         alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
     # Tables that are exact come first; those of one level and one law share a line.
-    inexact = False
-    for (not_exact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
-        if not_exact and not inexact:
-            typer.echo("Not exactly:")
-            inexact = True
+    for (inexact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+        if inexact and "Not exactly:" not in lines:
+            lines.append("Not exactly:")
         names = ", ".join(part["table"] for part in tables)
-        typer.echo(f"  {level} {names} ({sum(part['cells'] for part in tables)} counts): {law}")
-    for name in about["other_files"]:
+        cells = sum(part["cells"] for part in tables)
+        lines.append(f"  {level} {names} ({cells} counts): {law}")
+    base.print_answer(about, lines, as_json=as_json)
+    for name in () if as_json else about["other_files"]:
         typer.echo(f"Not part of the release: {name}", err=True)
 
 

@@ -67,19 +67,17 @@ def risk(
             scenario_name=scenario,
         )
     rows = result.to_rows()
-    if as_json:
-        about = dataclasses.asdict(result.scenario)
-        base.print_json(
-            {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
-        )
-        return
+    about = dataclasses.asdict(result.scenario)
+    document = {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"
     distinct = list({row["prior"]: row for row in rows}.values())
+    lines: list[str] = []
     for title, columns in _TABLES.items():
         chosen = distinct if title else rows
         table = [{_HEADS.get(name, name): row[name] for name in columns} for row in chosen]
-        base.print_table(table, title or first)
+        lines += base.table_lines(table, title or first)
+    base.print_answer(document, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -162,10 +160,8 @@ def convert(
         row |= {f"rho_{name.replace('-', '_')}": cost for name, cost in by_neighbour.items()}
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
-    if as_json:
-        base.print_json({**row, "method": method})
-    else:
-        base.print_table([row], f"Conversion ({method})")
+    lines = base.table_lines([row], f"Conversion ({method})")
+    base.print_answer({**row, "method": method}, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -184,13 +180,10 @@ def sweep(
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    if runner.as_json:
-        base.print_json({**summary.to_dict(), "report": page})
-        return
-    base.print_shards(summary)
+    lines = list(base.shard_lines(summary))
     if page is not None:
-        typer.echo(f"{summary.rows} rows in {output / 'results.csv'}")
-        typer.echo(f"report: {page}")
+        lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
+    base.print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 
 
 def report(
@@ -206,10 +199,7 @@ def report(
         page = br.experiments.write_report(folder, progress=advance)
         if fragment:
             base.write_fragment(page)
-    if as_json:
-        base.print_json({"report": str(page)})
-    else:
-        typer.echo(f"report: {page}")
+    base.print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -261,21 +251,22 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
     }
 
 
-def _print_document(document: dict[str, Any]) -> None:
-    """Print a single release for people."""
+def _lines_of_release(document: dict[str, Any]) -> list[str]:
+    """Return a single release for people."""
     names = {
         "prior": "prior",
         "block_probability": "after the block's count alone",
         "target_probability": "after block, group and siblings",
         "risk_ratio": "risk ratio",
     }
-    typer.echo("Probability that the target has the characteristics:")
-    for name, text in names.items():
-        typer.echo(f"  {text:<32}{document[name]:>12.6g}")
-    typer.echo(f"Group count, probabilities above {_SHOWN:g}:")
-    for row in document["group_pmf"]:
-        typer.echo(f"  {row['group_count']:>8}{row['probability']:>12.6f}")
-    typer.echo(f"Truncation error: at most {document['truncation_bound']:.3g}")
+    pmf = document["group_pmf"]
+    return [
+        "Probability that the target has the characteristics:",
+        *(f"  {text:<32}{document[name]:>12.6g}" for name, text in names.items()),
+        f"Group count, probabilities above {_SHOWN:g}:",
+        *(f"  {row['group_count']:>8}{row['probability']:>12.6f}" for row in pmf),
+        f"Truncation error: at most {document['truncation_bound']:.3g}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -323,10 +314,7 @@ def hierarchy(
             sibling_noise=model.sibling_noise,
         )
         document = _document(result)
-    if as_json:
-        base.print_json(document)
-    else:
-        _print_document(document)
+    base.print_answer(document, _lines_of_release(document), as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -399,16 +387,11 @@ def measurements(
         )
         summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
-    if runner.as_json:
-        document = summary.to_dict()
-        document["figures"] = [str(file) for file in figures]
-        base.print_json({name: value for name, value in document.items() if name != _CURVE})
-        return
-    for sentence in [*measurement_sentences(summary.facts), f"files: {output}"]:
-        typer.echo(sentence)
-    if figures:
-        typer.echo(f"figure: {figures[0]}")
-    base.print_shards(summary)
+    document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
+    document["figures"] = [str(file) for file in figures]
+    lines = [*measurement_sentences(summary.facts), f"files: {output}"]
+    lines += [f"figure: {file}" for file in figures[:1]]
+    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
