@@ -166,7 +166,7 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
         base.warnings_as_lines(),
         base.progress(quiet=quiet or as_json, title="warmup", unit="groups") as go,
     ):
-        step = base.steps_done(go, len(EXAMPLES))
+        step = base.counter(go, len(EXAMPLES))
         for call in EXAMPLES.values():
             call()
             step()

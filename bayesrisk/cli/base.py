@@ -301,30 +301,17 @@ def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
         yield show
 
 
-def rows_done(advance: Advance | None) -> Callable[[int], None]:
-    """Return a function that adds rows to those done, of nobody knows how many."""
+def counter(advance: Advance | None, total: int | None = None) -> Callable[..., None]:
+    """Return a function that adds rows or steps, one by default, to those done of a total."""
     done = 0
 
-    def add(rows: int) -> None:
+    def add(number: int = 1) -> None:
         nonlocal done
-        done += rows
+        done += number
         if advance is not None:
-            advance(done, None)
+            advance(done, total)
 
     return add
-
-
-def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
-    """Return a function that says that another of so many steps is done."""
-    done = 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        if advance is not None:
-            advance(done, steps)
-
-    return step
 
 
 @contextmanager

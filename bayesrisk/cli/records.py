@@ -153,7 +153,7 @@ def _population(
         )
     hidden = runner.quiet or runner.as_json
     with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        done = base.steps_done(advance, 3)
+        done = base.counter(advance, 3)
         population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
@@ -224,7 +224,7 @@ def tabulate(
             base.check_folder_names_its_own(schema, dialect)
             _by_place(source, wanted, output, runner)
             return
-        pieces = _source(source, wanted, schema, dialect, base.rows_done(None))
+        pieces = _source(source, wanted, schema, dialect, base.counter(None))
         with base.split_records(pieces, output, str(by)) as folder:
             _by_place(folder, wanted, output, runner)
         return
@@ -233,9 +233,7 @@ def tabulate(
     with base.progress(
         quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
     ) as advance:
-        made = br.tabulate(
-            _source(source, wanted, schema, dialect, base.rows_done(advance)), wanted
-        )
+        made = br.tabulate(_source(source, wanted, schema, dialect, base.counter(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -458,7 +456,7 @@ def convert_file(
     rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
     named = base.reworded(MISSING, "--on-error missing")
     with named, rows_read as bar, base.warnings_as_lines() as said:
-        advance = base.rows_done(bar)
+        advance = base.counter(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)
             options = {"codebook": codebook, "state": state, "dataset": dataset}

@@ -178,7 +178,7 @@ def _whole(asked: _Asked, source: Path) -> None:
     output, runner = asked.output, asked.runner
     quiet = runner.quiet or runner.as_json
     with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
-        done = base.steps_done(advance, 3)
+        done = base.counter(advance, 3)
         people = _read(source, asked.document, asked.workload)
         done()
         said = {} if asked.places is None else {"places": asked.places}
@@ -379,7 +379,7 @@ def verify_release(
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
     with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
-        about = _about(folder, base.rows_done(advance))
+        about = _about(folder, base.counter(advance))
     chance = "Nothing in it is random: the same records would give the same release"
     if about["simulation"]:
         chance = "It is a simulation: whoever guesses the seed takes the protection off"
