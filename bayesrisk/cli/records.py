@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -408,8 +409,35 @@ class Form(StrEnum):
 
 
 _TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
-_CODEBOOK = (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940)
-_STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
+#: Options, and the forms that they go with.
+_FORMS: dict[str, tuple[Form, ...]] = {
+    "codebook": (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940),
+    "state": (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS),
+    **dict.fromkeys(("workload", "table"), _TABLES),
+    **dict.fromkeys(("level", "on_error"), (*_TABLES, Form.HUD)),
+    "dialect": (Form.RECORDS,),
+    "dataset": (Form.NHGIS,),
+}
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """Options of some forms of files only."""
+
+    codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None
+    state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None
+    workload: Annotated[
+        str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
+    ] = None
+    dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None
+    table: Annotated[list[str] | None, "Only this table; may repeat."] = None
+    level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None
+    dialect: base.DialectOption = None
+    on_error: Annotated[
+        str | None,
+        "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
+        "as 'missing' and count it [refuse].",
+    ] = None
 
 
 def convert_file(
@@ -418,36 +446,16 @@ def convert_file(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
-    codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None,
-    state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None,
-    workload: Annotated[
-        str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
-    ] = None,
-    dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None,
-    table: Annotated[list[str] | None, "Only this table; may repeat."] = None,
-    level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None,
-    dialect: base.DialectOption = None,
-    on_error: Annotated[
-        str | None,
-        "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
-        "as 'missing' and count it [refuse].",
-    ] = None,
+    options: FormOptions,
     as_json: base.JsonOption = False,
     quiet: base.QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
-    for value, name, forms in (
-        (codebook, "--codebook", _CODEBOOK),
-        (state, "--state", _STATE),
-        (workload, "--workload", _TABLES),
-        (table, "--table", _TABLES),
-        (level, "--level", (*_TABLES, Form.HUD)),
-        (dialect, "--dialect", (Form.RECORDS,)),
-        (dataset, "--dataset", (Form.NHGIS,)),
-        (on_error, "--on-error", (*_TABLES, Form.HUD)),
-    ):
-        if value and form not in forms:
-            raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
+    for name, forms in _FORMS.items():
+        if getattr(options, name) and form not in forms:
+            option = name.replace("_", "-")
+            forms_of = " or ".join(forms)
+            raise ArgumentError(f"--{option} goes with --from {forms_of}, got --from {form}")
     source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
@@ -458,15 +466,11 @@ def convert_file(
     with named, rows_read as bar, base.warnings_as_lines() as said:
         advance = base.counter(bar)
         if form in _TABLES:
-            chosen = _converted_workload(workload, table, level)
-            options = {"codebook": codebook, "state": state, "dataset": dataset}
-            options |= {"on_error": on_error or "refuse"}
-            made = _tables(source, form, chosen, options, advance)
+            made = _tables(source, form, options, advance)
             made.write(output, replace=False)
             rows = sum(len(places) for places in made.geoids.values())
         else:
-            pieces = _frames(source, form, codebook, state, level, dialect, on_error)
-            rows = _write_parquet(pieces, output, advance)
+            rows = _write_parquet(_frames(source, form, options), output, advance)
     missing = [
         {"column": column, "reason": reason, "values": values}
         for warning in said
@@ -478,73 +482,52 @@ def convert_file(
     base.print_answer(document, lines, as_json=as_json)
 
 
-def _converted_workload(
-    name: str | None, tables: list[str] | None, levels: list[str] | None
-) -> "br.Workload":
-    if name is None:
-        raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with base.called("name", "--workload"):
-        chosen = br.Workload.named(name, levels=levels or None)
-    with base.called("tables", "--table"):
-        return chosen.select(tables=tables) if tables else chosen
-
-
-def _frames(
-    source: Path,
-    form: Form,
-    codebook: Path | None,
-    state: str | None,
-    level: list[str] | None,
-    dialect: str | None,
-    on_error: str | None,
-) -> Iterator[Any]:
+def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
     from bayesrisk.readers.record_form import METADATA
 
     if form is Form.HUD:
-        if not level or len(level) != 1:
+        level, rule = options.level or [], options.on_error or "refuse"
+        if len(level) != 1:
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
-        for frame in br.readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
+        for frame in br.readers.iter_hud(source, level=level[0], on_error=rule):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS:
-        if codebook is None:
+        if options.codebook is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        frame = br.readers.read_ipums(source, ddi=codebook)
+        frame = br.readers.read_ipums(source, ddi=options.codebook)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
-        pieces = br.readers.iter_ipums_1940(source, ddi=codebook)
-    elif form is Form.PPMF:
-        pieces = br.readers.iter_ppmf(source, state=state)
-    elif form is Form.PPMF_UNITS:
-        pieces = br.readers.iter_ppmf_units(source, state=state)
+        pieces = br.readers.iter_ipums_1940(source, ddi=options.codebook)
+    elif form is Form.RECORDS:
+        records_of = br.readers.iter_record_form
+        pieces = records_of(source, dialect=options.dialect, state=options.state)
     else:
-        pieces = br.readers.iter_record_form(source, dialect=dialect, state=state)
+        ppmf = br.readers.iter_ppmf if form is Form.PPMF else br.readers.iter_ppmf_units
+        pieces = ppmf(source, state=options.state)
     for records in pieces:
         yield records.table.replace_schema_metadata({METADATA: b"schema"})
 
 
 def _tables(
-    source: Path,
-    form: Form,
-    chosen: "br.Workload",
-    options: dict[str, Any],
-    advance: Callable[[int], None],
+    source: Path, form: Form, options: FormOptions, advance: Callable[[int], None]
 ) -> "br.PublishedTables":
     from bayesrisk.readers.text import combined
 
+    if options.workload is None:
+        raise ArgumentError("--workload must be given for tables, such as sf1-block")
+    with base.called("name", "--workload"):
+        chosen = br.Workload.named(options.workload, levels=options.level or None)
+    with base.called("tables", "--table"):
+        chosen = chosen.select(tables=options.table) if options.table else chosen
+    given: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
     if form is Form.NHGIS:
-        pieces = br.readers.iter_nhgis(source, workload=chosen, **options)
-    else:
-        read = {
-            Form.SF1: br.readers.iter_sf1,
-            Form.PL94: br.readers.iter_pl94,
-            Form.DHC: br.readers.iter_dhc,
-        }
-        pieces = read[form](source, workload=chosen, on_error=options["on_error"])
+        given |= {name: getattr(options, name) for name in ("codebook", "state", "dataset")}
+    pieces = getattr(br.readers, f"iter_{form}")(source, **given)
 
     def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:
