@@ -251,7 +251,7 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 
 
 def refuse_row(
-    bad: ArrayLike, values: Any, source: object, column: str, must: str, again: str = ""
+    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, again: str = ""
 ) -> None:
     """Raise for the first bad value of a column, if there is one, with its row from 1."""
     wrong = np.flatnonzero(np.asarray(bad))

@@ -534,7 +534,7 @@ def _tables(
             advance(sum(len(places) for places in piece.geoids.values()))
             yield piece
 
-    return combined(counted(), chosen, source)
+    return combined(counted(), source)
 
 
 def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:

@@ -54,14 +54,10 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
 
     Notes
     -----
-    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`, and
-    so are the counts that it allows.  Counts of several cells are not independent given the true
-    ones, so that there is no likelihood of a release in closed form.
-
-    A release draws its keys, so that its tables belong together; two releases of the same records
-    have other keys, and their differences tell about the records as fresh noise would.  In a cell
-    with records that weigh more than 1 the count is the sum of weights, and its key that of its
-    records.
+    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`;
+    counts of several cells are not independent given the true ones.  A release draws its keys, so
+    that its tables belong together.  Records that weigh more than 1 add their weight to a count,
+    and their key once.
 
     Examples
     --------

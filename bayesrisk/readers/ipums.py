@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
-from bayesrisk._files.text import all_of, shown
+from bayesrisk._files.text import all_of, named, shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -27,7 +27,6 @@ from bayesrisk.readers.text import (
     known_states,
     line_pieces,
     list_sources,
-    named,
     one_source,
     texts,
 )

@@ -526,7 +526,7 @@ def _located(
     source: Source,
     whole: Collection[str],
     nulls: Sequence[str],
-    again: Callable[[], Iterator[Piece]],
+    reread: Callable[[], Iterator[Piece]],
 ) -> Iterator[None]:
     """Name the row of what the parser refuses; for a value, in a second pass as text."""
     try:
@@ -540,7 +540,7 @@ def _located(
             ) from None
         if "conversion error" not in str(error):
             raise
-        for piece in again():
+        for piece in reread():
             for name in whole:
                 there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
                 piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)

@@ -297,18 +297,18 @@ def _stratified(
     y: FloatArray,
     t: FloatArray,
     x: IntArray,
-    own: IntArray,
-    whole: IntArray,
-    every: IntArray,
+    strata: IntArray,
+    frame_sizes: IntArray,
+    frame_strata: IntArray,
     confidence: float,
 ) -> tuple[float, float, float]:
-    """Return the rate and its interval; ``own`` and ``every`` are strata of sample and frame."""
+    """Return the rate and its interval, from the strata of sampled blocks and of the frame."""
     parts = []
-    for group in np.unique(every):
-        a, b = own == group, every == group
+    for group in np.unique(frame_strata):
+        a, b = strata == group, frame_strata == group
         people = x[a].astype(float)
         parts.append(
-            (y[a], t[a], people, whole[b].sum() / max(people.sum(), 1), 1 - a.sum() / b.sum())
+            (y[a], t[a], people, frame_sizes[b].sum() / max(people.sum(), 1), 1 - a.sum() / b.sum())
         )
     trials = sum(g * n.sum() for _, n, _, g, _ in parts)
     if trials == 0:

@@ -221,7 +221,7 @@ class OccupancyBlockRisk(Tabular):
 
 
 def occupancy_block_risk(
-    found: OccupancyDetection,
+    detection: OccupancyDetection,
     truth: pd.DataFrame,
     *,
     infeasible: str = "apart",
@@ -233,12 +233,12 @@ def occupancy_block_risk(
 
     Parameters
     ----------
-    found : OccupancyDetection
+    detection : OccupancyDetection
         What is said of every block.
     truth : pandas.DataFrame
         Confidential households in codes of ``household-occupancy``: ``block, size,
-        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of ``found`` are
-        left out.
+        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of
+        ``detection`` are left out.
     infeasible : {"apart", "violation"}, default "apart"
         What a block without any reconstruction is; the reference counts it as a violation.
     confidence : float, default 0.95
@@ -254,12 +254,12 @@ def occupancy_block_risk(
     >>> occupancy_block_risk(found, truth).to_frame()["value"].tolist()
     [1.0, 0.5]
     """
-    check.instance(found, OccupancyDetection, "found")
+    check.instance(detection, OccupancyDetection, "detection")
     check.choice(infeasible, "infeasible", INFEASIBLE_AS)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     homes = household_frame(truth, source="truth")
-    true = np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
-    return count_blocks(np.array(found.status), true, infeasible=infeasible, confidence=share)
+    true = np.isin(detection.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
+    return count_blocks(np.array(detection.status), true, infeasible=infeasible, confidence=share)
 
 
 def count_blocks(
@@ -354,17 +354,17 @@ class LinkageCurve(Tabular):
         return frame.assign(match_rate=self.match_rate, baseline=self.baseline)
 
 
-def occupancy_ranking(found: OccupancyReconstruction, *, key: Key) -> pd.DataFrame:
+def occupancy_ranking(result: OccupancyReconstruction, *, key: Key) -> pd.DataFrame:
     """Return the kinds of reconstructed violations, the most frequent first.
 
     Columns ``block``, those of the key, and ``score``: violating households of that kind, on
     average over the solutions of the block; all violations in the solutions count.
     """
-    check.instance(found, OccupancyReconstruction, "found")
+    check.instance(result, OccupancyReconstruction, "result")
     names = list(checked_key(key))
-    frame = found.to_frame()
+    frame = result.to_frame()
     frame["child"] = (frame["children"] > 0).astype(np.int64)
-    share = frame["households"].to_numpy() / found.solutions[found.block]
+    share = frame["households"].to_numpy() / result.solutions[result.block]
     frame = frame.assign(score=share)[frame["violation"]]
     rows = frame.groupby(["block", *names], sort=True)["score"].sum().reset_index()
     return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)

@@ -430,11 +430,11 @@ _CERTAIN = 745.0  # evidence beyond is certainty in double precision
 
 
 def _result(
-    settings: Settings, given: str, laws: tuple[tuple[float, EvidenceLaw], ...]
+    settings: Settings, truth: str, laws: tuple[tuple[float, EvidenceLaw], ...]
 ) -> RiskDistribution:
     p = settings.prior.item()
     mean = sum(w * law.average(partial(ratio_of, prior=p)) for w, law in laws)
-    return RiskDistribution(p, given, mean, TRUNCATION, laws)
+    return RiskDistribution(p, truth, mean, TRUNCATION, laws)
 
 
 def _over_prior(known: TwoLevelSettings) -> RiskDistribution:

@@ -331,7 +331,7 @@ class Records(Tabular):
         made.table = self.table.take(pa.array(where.astype(np.int64)))
         return made
 
-    def replace(self, **columns: Any) -> "Records":
+    def replace(self, **columns: object) -> "Records":
         """Return records with columns changed or added; what is new is checked."""
         table = self.table
         for name, values in columns.items():

@@ -507,7 +507,7 @@ class Schema:
         return _built_in(name, geography)
 
 
-def _place(values: Any) -> Geography:
+def _place(values: Mapping[str, Any] | str | None) -> Geography:
     """Return a geography: by name, as a document has it, or the one place where there is none."""
     if values is None:
         return EVERYWHERE

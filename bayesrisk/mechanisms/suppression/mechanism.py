@@ -272,18 +272,10 @@ class Suppression(BaseMechanism):
     are primary, and nobody's record.  Whoever knows more, such as people of the place or how the
     cells were chosen, may recover more.
 
-    For each withheld count that no known histogram moves, two linear programs look for the
-    cheapest direction up and down, where moving a published count by one costs that count; what it
-    moves is withheld.  A direction counts if it is whole, which is checked.  If neither is, one
-    more record like a true one is, which is always a direction.  The cells are sufficient, not the
-    fewest possible.  The choice is deterministic:
-    nothing is drawn.  Which cells are withheld depends on the records and is published;
-    ``diagnostics["suppressed_cells"]`` of a release is their number.
-    Tables may tell at most 4,194,304 kinds of records apart, and counts are below 2**31.
-
-    Places are protected one by one where tables have one level, and together below each place of
-    the coarsest level where they have several.  A program has as many variables as a place has
-    cells of its histogram that no published zero holds, and two for each count above 0.
+    The cells are sufficient, not the fewest possible.  The choice is deterministic: nothing is
+    drawn.  Which cells are withheld depends on the records and is published;
+    ``diagnostics["suppressed_cells"]`` of a release is their number.  Tables may tell at most
+    4,194,304 kinds of records apart, and counts are below 2**31.
 
     Examples
     --------
@@ -467,15 +459,9 @@ def audit_suppression(
 
     Notes
     -----
-    Linear programs propose; whole numbers decide.  An end of a range is reached by a histogram
-    that is checked in every published cell, and bounded by dual values that are rounded to
-    fractions first, so that the bound is exact whatever they are.  Where the two do not meet, the
-    program is split at a variable, up to 2,000 times; then ``proved`` is False and the end is the
-    bound.  A cell that is recovered is so in any case.
-
-    Attributes that no table crosses have histograms of their own that agree on what they share,
-    which loses nothing (whole margins that agree come from a whole histogram where the crossed
-    attributes form a tree of cliques).  Codes that no table tells apart are one.
+    Linear programs propose; an end is reached by a histogram that is checked in every published
+    cell, and bounded by dual values in exact fractions.  Where the two do not meet, the program is
+    split at a variable, up to 2,000 times; then ``proved`` is False and the end is the bound.
 
     Examples
     --------

@@ -345,9 +345,7 @@ def iter_nhgis(
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
     on_error : str, optional
-        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
-        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
-        compared with its total.
+        What becomes of a count that cannot be, as for :func:`iter_sf1`.
     chunk : int, optional
         Places in memory at a time.
 

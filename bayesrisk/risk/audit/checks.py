@@ -408,12 +408,10 @@ def audit_checks(
 
     Notes
     -----
-    With epsilon in total for one record in exchange for another (twice that for one added or
-    removed) the likelihoods of two records of the target differ by a factor of
-    :math:`e^{\varepsilon}` at most, given all other records, which bounds the odds of an adversary
-    who knows them.  For others numerator and denominator of the odds move by that factor each: the
-    bound is :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.  Calibration and
-    ordering hold for data drawn from the adversary's prior; of real data some loss is expected.
+    With epsilon for one record in exchange for another the likelihoods of two records of the target
+    differ by :math:`e^{\varepsilon}` at most given all others, which bounds the odds of who knows
+    them; for others numerator and denominator move by that factor each: :math:`2 \varepsilon`.
+    Calibration and ordering hold for data drawn from the adversary's prior.
 
     Examples
     --------
@@ -620,13 +618,13 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     return found
 
 
-def _made(less: Likelihood, more: Likelihood) -> bool:
+def _made(clear: Likelihood, faint: Likelihood) -> bool:
     """Return True if a table can be made from one that is protected less."""
-    if isinstance(less, TrueCounts):
-        return is_readable(more)
-    if isinstance(less, NoiseSpec) and isinstance(more, NoiseSpec):
-        return _adds_noise(less, more)
-    return isinstance(less, RoundingSpec | RangeSpec) and less == more
+    if isinstance(clear, TrueCounts):
+        return is_readable(faint)
+    if isinstance(clear, NoiseSpec) and isinstance(faint, NoiseSpec):
+        return _adds_noise(clear, faint)
+    return isinstance(clear, RoundingSpec | RangeSpec) and clear == faint
 
 
 def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -635,18 +633,18 @@ def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in names)]
 
 
-def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
+def _adds_noise(clear: NoiseSpec, faint: NoiseSpec) -> bool:
     """Return True if one noise has the law of the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
     most 2 exp(-2 pi^2 s t / (s + t)) off 1, for scales s and t.
     """
-    if less.law != more.law or less.scale > more.scale:
+    if clear.law != faint.law or clear.scale > faint.scale:
         return False
-    if less.law != "discrete-gaussian" or less.scale == more.scale:
+    if clear.law != "discrete-gaussian" or clear.scale == faint.scale:
         return True
-    return less.scale * (more.scale - less.scale) / more.scale >= _SMOOTH
+    return clear.scale * (faint.scale - clear.scale) / faint.scale >= _SMOOTH
 
 
 def _theory(

@@ -290,11 +290,11 @@ def ask(
 
 
 def _near(
-    question: MechanismQuestion, own: list[TextArray], places: list[TextArray]
+    question: MechanismQuestion, target_places: list[TextArray], places: list[TextArray]
 ) -> dict[str, TextArray]:
     """Return the places of each level asked about that are the target's, or named."""
     geography = question.workload.schema.geography
-    moved, known = np.unique(np.concatenate(own)), np.unique(np.concatenate(places))
+    moved, known = np.unique(np.concatenate(target_places)), np.unique(np.concatenate(places))
     near: dict[str, TextArray] = {}
     for entry in (*question.observed, *question.known_totals):
         level = entry[0]
@@ -361,7 +361,7 @@ def _cells(
     workload: Workload,
     entries: Sequence[tuple[str, ...]],
     near: Mapping[str, TextArray],
-    own: TextArray,
+    target_places: TextArray,
 ) -> dict[Cell, list[int]]:
     """Return the cells that entries name, with their counts under each hypothesis."""
     found: dict[Cell, list[int]] = {}
@@ -373,7 +373,7 @@ def _cells(
         else:
             code = np.array(entry[3:])
             if not code.size:
-                code = np.unique(workload.schema.geography.ancestors(own, entry[0]))
+                code = np.unique(workload.schema.geography.ancestors(target_places, entry[0]))
                 if code.size != 1:
                     raise ArgumentError(
                         f"{entry!r} must name a geoid: the target is in {code.size} places of that "
