@@ -53,7 +53,7 @@ ROOMS = {
     "population": "spec | simulate summary years",
     "readers": "geocodes text | *",
     "reconstruction": "check_proof linkage registry | solvers | records | claims occupancy | *",
-    "release": "spec | release",
+    "release": "release",
     "risk": (
         "count intervals mechanism microdata | linkage membership occupancy two_levels |"
         " statements | audit"

@@ -15,29 +15,7 @@ import typer
 
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli.attacks import attack, audit, bounds, claims, reconstruct, reidentify, study
-from bayesrisk.cli.base import (
-    Command,
-    Commands,
-    JsonOption,
-    QuietOption,
-    flattened,
-    print_json,
-    progress,
-    steps_done,
-    warnings_as_lines,
-)
-from bayesrisk.cli.published import attack as attack_published
-from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
-from bayesrisk.cli.release import release, verify_release
-from bayesrisk.cli.risk import (
-    convert,
-    hierarchy,
-    measurements,
-    report,
-    risk,
-    sweep,
-)
+from bayesrisk.cli import attacks, base, published, records, release, risk
 from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
 
 # -----------------------------------------------------------------------------
@@ -198,13 +176,16 @@ EXAMPLES: dict[str, Callable[[], None]] = {
 }
 
 
-def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""
     from bayesrisk import _numba
 
     clock, start = time.perf_counter(), time.time_ns()
-    with warnings_as_lines(), progress(quiet=quiet or as_json, title="warmup", unit="groups") as go:
-        step = steps_done(go, len(EXAMPLES))
+    with (
+        base.warnings_as_lines(),
+        base.progress(quiet=quiet or as_json, title="warmup", unit="groups") as go,
+    ):
+        step = base.steps_done(go, len(EXAMPLES))
         for call in EXAMPLES.values():
             call()
             step()
@@ -218,7 +199,7 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
         "folder": folder,
     }
     if as_json:
-        print_json(summary)
+        base.print_json(summary)
     elif folder is None:
         typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
     elif compiled:
@@ -238,14 +219,14 @@ def list_(
     kind: Annotated[
         str, typer.Argument(help="mechanisms, attacks, samples, workloads or schemas.")
     ],
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
     from bayesrisk import _validation as check
 
     found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
     if as_json:
-        print_json(found)
+        base.print_json(found)
         return
     width = max(map(len, found))
     for name, line in found.items():
@@ -298,7 +279,7 @@ DATA, CRASH = 3, 1
 
 def _typer(**settings: Any) -> typer.Typer:
     return typer.Typer(
-        cls=Commands,
+        cls=base.Commands,
         no_args_is_help=True,
         add_completion=settings["name"] == "bayesrisk",
         pretty_exceptions_enable=False,
@@ -314,38 +295,39 @@ occupancy = _typer(name="occupancy")
 #: Commands by group, each with an example of its arguments.
 _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Risk": {
-        risk: "--rho 0.1 --prior 1/10 -- 3 -1",
-        measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
-        hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
+        risk.risk: "--rho 0.1 --prior 1/10 -- 3 -1",
+        risk.measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
+        risk.hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
         "--n-siblings 2 --prior 1/10",
-        sweep: "sample:dare-county-sweep -o out --workers 2",
-        report: "out",
-        convert: "--max-risk 1.5 --prior 1/10",
-        first_look: "sample:hospital --keys region,age --sensitive diagnosis",
-        audit: "sample:synthetic-county -o audit --protection identity "
+        risk.sweep: "sample:dare-county-sweep -o out --workers 2",
+        risk.report: "out",
+        risk.convert: "--max-risk 1.5 --prior 1/10",
+        records.first_look: "sample:hospital --keys region,age --sensitive diagnosis",
+        attacks.audit: "sample:synthetic-county -o audit --protection identity "
         "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
     },
     "Protect": {
-        release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
-        verify_release: "release",
+        release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
+        release.verify_release: "release",
     },
     "Attack": {
-        attack_published: "tables.csv -o attack --set counts=exact",
-        reconstruct: "tables -o records --scope block --variability block",
-        bounds: "tables -o bounds",
-        claims: "tables -o claims --max-columns 3 --workers 2",
-        reidentify: "records -o links --attacker known.csv --truth truth.csv --dialect schema",
+        published.attack: "tables.csv -o attack --set counts=exact",
+        attacks.reconstruct: "tables -o records --scope block --variability block",
+        attacks.bounds: "tables -o bounds",
+        attacks.claims: "tables -o claims --max-columns 3 --workers 2",
+        attacks.reidentify: "records -o links --attacker known.csv --truth truth.csv "
+        "--dialect schema",
     },
     "Data": {
-        simulate: "-o population --preset tract --seed 1",
-        tabulate: "population -o tables --tables sf1-block,sf1-tract",
-        convert_file: "ppmf.csv --from ppmf -o persons.parquet",
+        records.simulate: "-o population --preset tract --seed 1",
+        records.tabulate: "population -o tables --tables sf1-block,sf1-tract",
+        records.convert_file: "ppmf.csv --from ppmf -o persons.parquet",
     },
     "Setup": {list_: "mechanisms", warmup: ""},
 }
 _OCCUPANCY: dict[Callable[..., None], str] = {
-    study: "-o study --seeds 2 --protection das",
-    attack: "tables -o attack",
+    attacks.study: "-o study --seeds 2 --protection das",
+    attacks.attack: "tables -o attack",
 }
 
 
@@ -355,7 +337,9 @@ def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], 
     for command, arguments in commands.items():
         name = command.__name__.rstrip("_").replace("_", "-")
         text = f"Example: {prefix} {name} {arguments}".rstrip()
-        group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+        group.command(name, cls=base.Command, rich_help_panel=panel, epilog=text)(
+            base.flattened(command)
+        )
 
 
 for _panel, _commands in _COMMANDS.items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -345,21 +345,19 @@ def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
 
 DialectOption = Annotated[
     str | None,
-    typer.Option(
-        help="What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
-        "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
-    ),
+    "What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
+    "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N).",
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 SchemaOption = Annotated[
     str | None,
-    typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+    "Schema of a file of records, a name or a .toml file [the tables' own].",
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
 SeedOption = Annotated[int, SEED]
-SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
+SolverOption = Annotated[str, "highs, pulp:highs, pulp:cbc, ..."]
 TakenOption = Annotated[
     bool,
     typer.Option(
@@ -372,10 +370,8 @@ RuleOption = Annotated[
 ]
 SensitivityOption = Annotated[
     str,
-    typer.Option(
-        help="L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
-        "(the square root of 2)."
-    ),
+    "L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
+    "(the square root of 2).",
 ]
 
 
@@ -397,15 +393,13 @@ def write_fragment(report: Path) -> None:
 class RunOptions:
     """Options of a run: the same for every command that runs a study."""
 
-    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
-    executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
+    workers: Annotated[int, "Worker processes."] = 1
+    executor: Annotated[str | None, "serial, processes, dask or a plug-in."] = None
+    scheduler: Annotated[str | None, "Address of a Dask scheduler [a cluster on this machine]."] = (
         None
     )
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler [a cluster on this machine].")
-    ] = None
-    shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
-    resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    shard: Annotated[str, "i/n: only every n-th shard, from the i-th."] = "1/1"
+    resume: Annotated[bool, "Keep finished shards."] = False
     fragment: FragmentOption = False
     as_json: JsonOption = False
     quiet: QuietOption = False
@@ -487,7 +481,8 @@ def _share(text: str) -> tuple[int, int]:
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose options are the fields of the dataclasses that the function takes.
 
-    A command line has no objects, only options; a function with twenty of them has no shape.
+    A command line has no objects, only options; a function with twenty of them has no shape.  An
+    annotation may have the words of ``--help`` alone, and a flag has no opposite then.
     """
     flat: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -495,7 +490,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(function).parameters.values():
         kind = hints[parameter.name]
         if not dataclasses.is_dataclass(kind):
-            flat.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            flat.append(_option(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)))
             continue
         groups[parameter.name] = kind
         inner = get_type_hints(kind, include_extras=True)
@@ -506,7 +501,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
             elif default is dataclasses.MISSING:
                 default = parameter.empty
             made_of = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            flat.append(made_of.replace(annotation=inner[field.name]))
+            flat.append(_option(made_of.replace(annotation=inner[field.name])))
 
     def command(**given: Any) -> None:
         made = {
@@ -519,6 +514,15 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {p.name: p.annotation for p in flat}
     command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     return command
+
+
+def _option(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter whose annotation has an option, where it had only what ``--help`` says."""
+    kind, *words = get_args(parameter.annotation) or (None,)
+    if get_origin(parameter.annotation) is not Annotated or not isinstance(words[0], str):
+        return parameter
+    flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
+    return parameter.replace(annotation=Annotated[kind, typer.Option(*flags, help=words[0])])
 
 
 def number(text: str, name: str) -> float:
@@ -597,20 +601,20 @@ _KINDS = {
 }
 
 
-def data_path(given: Path, kind: str, part: str = "") -> Path:
+def data_path(argument: Path, kind: str, part: str = "") -> Path:
     """Return the path of the data that an argument names, a file, a folder or ``sample:NAME``.
 
     The command takes data of a ``kind``, or ``part``, a file of a sample's folder.
     """
-    text = str(given)
+    text = str(argument)
     if not text.startswith(_PREFIX):
-        if not os.path.lexists(given):
-            raise ArgumentError(f"no such file or folder: {given}")
-        if kind == TABLES and _is_microdata(given):
+        if not os.path.lexists(argument):
+            raise ArgumentError(f"no such file or folder: {argument}")
+        if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
-                f"{given} holds microdata, not tables: run `bayesrisk tabulate` first"
+                f"{argument} holds microdata, not tables: run `bayesrisk tabulate` first"
             )
-        return given
+        return argument
     from bayesrisk import datasets as samples  # slow to import
 
     name = text.removeprefix(_PREFIX)
@@ -626,14 +630,14 @@ def data_path(given: Path, kind: str, part: str = "") -> Path:
 
 
 @contextmanager
-def reworded(said: str, instead: str) -> Iterator[None]:
+def reworded(words: str, instead: str) -> Iterator[None]:
     """Put other words into an error about data where it says these."""
     try:
         yield
     except DataError as error:
-        if said not in str(error):
+        if words not in str(error):
             raise
-        raise type(error)(str(error).replace(said, instead)) from error
+        raise type(error)(str(error).replace(words, instead)) from error
 
 
 def _is_microdata(folder: Path) -> bool:
@@ -649,20 +653,20 @@ def _kind(name: str) -> str:
     return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
 
 
-def audit_settings_path(given: Path) -> Path | None:
+def audit_settings_path(argument: Path) -> Path | None:
     """Return the path of the settings of an audit, which a sample may be; None if it is none."""
-    if str(given).startswith(_PREFIX):
-        name = str(given).removeprefix(_PREFIX)
-        return data_path(given, AUDITS) if name in _of_kind(AUDITS) else None
-    return given if given.suffix.lower() == ".toml" else None
+    if str(argument).startswith(_PREFIX):
+        name = str(argument).removeprefix(_PREFIX)
+        return data_path(argument, AUDITS) if name in _of_kind(AUDITS) else None
+    return argument if argument.suffix.lower() == ".toml" else None
 
 
-def record_path(given: Path) -> Path:
+def record_path(argument: Path) -> Path:
     """Return the path of microdata or of a file of records, which a sample may hold."""
-    name = str(given).removeprefix(_PREFIX)
-    if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
-        return data_path(given, RECORDS, "records.csv")
-    return data_path(given, MICRODATA)
+    name = str(argument).removeprefix(_PREFIX)
+    if str(argument).startswith(_PREFIX) and name in _of_kind(RECORDS):
+        return data_path(argument, RECORDS, "records.csv")
+    return data_path(argument, MICRODATA)
 
 
 def record_pieces(
@@ -774,11 +778,11 @@ def schema_of(name: str, *, geography: str | None = None) -> "Schema":
 
 
 @contextmanager
-def measurement_folder(given: Path) -> Iterator[Path]:
+def measurement_folder(argument: Path) -> Iterator[Path]:
     """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    found = data_path(given, MEASUREMENTS)
-    if found is given:
-        yield given
+    found = data_path(argument, MEASUREMENTS)
+    if found is argument:
+        yield argument
         return
     with TemporaryDirectory() as folder, zipfile.ZipFile(found) as archive:
         archive.extractall(folder)  # our own, its bytes checked

@@ -33,17 +33,12 @@ class OwnOptions:
 
     place: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of a file with columns of its own: column with names of places; several, coarse "
-            "to fine, with commas [place or block, if there is one]."
-        ),
+        "Of a file with columns of its own: column with names of places; several, coarse "
+        "to fine, with commas [place or block, if there is one].",
     ] = None
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of such a file: columns that are counted [all but places and those that "
-            "identify]."
-        ),
+        "Of such a file: columns that are counted [all but places and those that identify].",
     ] = None
     cuts: Annotated[
         list[str] | None,
@@ -95,7 +90,7 @@ def usual_tables(
 
 
 def _schema(
-    sources: Sequence[Any], document: dict[str, Any], own: Mapping[str, Any], *, quiet: bool
+    sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
 ) -> "Schema | None":
     """Return the schema of records that are not census; None for others."""
     from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
@@ -113,7 +108,7 @@ def _schema(
         for file in files:
             if said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS):
                 return None
-        document["schema"] = schema = own_schema(files, own, quiet=quiet)
+        document["schema"] = schema = own_schema(files, choices, quiet=quiet)
         return schema
     folder = sources[0]
     if (
@@ -126,7 +121,7 @@ def _schema(
     return None if held is None or held.schema.name in Schema.available() else held.schema
 
 
-def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) -> "Schema":
+def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
 
@@ -139,13 +134,13 @@ def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) ->
         if missing := [c for c in frames[0].columns if c not in frame.columns]:
             raise ArgumentError(f"{file} must have the columns of {files[0]}, lacks {missing[0]!r}")
     frame = pd.concat(frames, ignore_index=True)
-    places = names(own["place"]) or [name for name in _PLACES if name in frame][:1]
-    columns = names(own["columns"]) or None
+    places = names(choices["place"]) or [name for name in _PLACES if name in frame][:1]
+    columns = names(choices["columns"]) or None
     for option, given in (("--place", places), ("--columns", columns or ())):
         for name in given:
             if name not in frame:
                 _refuse_column(option, name, frame)
-    cuts = _cuts(own["cuts"] or [], frame)
+    cuts = _cuts(choices["cuts"] or [], frame)
     schema = Schema.from_frame(
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
     )
@@ -160,10 +155,10 @@ def _refuse_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
 
 
-def _cuts(given: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]:
+def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]:
     """Return the numbers at which the groups of columns begin."""
     cuts = {}
-    for text in given:
+    for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not names(values):
             raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {shown(text)}")

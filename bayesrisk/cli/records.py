@@ -13,32 +13,7 @@ import typer
 
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, MISSING, shown
-from bayesrisk.cli.base import (
-    FOLDER_BY_PLACE,
-    DialectOption,
-    JsonOption,
-    QuietOption,
-    RunOptions,
-    SchemaOption,
-    SeedOption,
-    called,
-    check_folder_names_its_own,
-    data_path,
-    listed,
-    names,
-    number,
-    print_json,
-    print_shards,
-    progress,
-    record_path,
-    record_pieces,
-    reworded,
-    rows_done,
-    schema_of,
-    split_records,
-    steps_done,
-    warnings_as_lines,
-)
+from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, own_schema, read_frame, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
@@ -67,12 +42,12 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
-        given[name] = value if kinds[name] is str else number(value, f"--set {name}")
+        given[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
     with ExitStack() as names:
-        names.enter_context(called("name", "--preset"))
+        names.enter_context(base.called("name", "--preset"))
         for name in given:
             by_set = any(text.partition("=")[0] == name for text in changes)
-            names.enter_context(called(name, f"--set {name}" if by_set else "--blocks"))
+            names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
         return population_spec(preset, **given)
 
 
@@ -112,23 +87,18 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: SeedOption,
-    how: RunOptions,
-    preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
-    blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
+    seed: base.SeedOption,
+    runner: base.RunOptions,
+    preset: Annotated[str, "tract, county or state."] = "county",
+    blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
     ] = None,
-    nation: Annotated[
-        bool, typer.Option("--nation", help="A nation by county, each drawn by itself.")
-    ] = False,
+    nation: Annotated[bool, "A nation by county, each drawn by itself."] = False,
     scale: Annotated[
-        str | None,
-        typer.Option(help="With --nation: share of the 11,078,297 blocks of 2010 [1]."),
+        str | None, "With --nation: share of the 11,078,297 blocks of 2010 [1]."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
-    ] = False,
+    replace: Annotated[bool, "Replace microdata that the folder holds."] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     settings = _settings(preset, blocks, changes or [])
@@ -136,36 +106,36 @@ def simulate(
         for option, value in (("--blocks", blocks), ("--replace", replace or None)):
             if value is not None:
                 raise ArgumentError(f"{option} does not go with --nation")
-        _nation(output, settings, seed, scale, how)
+        _nation(output, settings, seed, scale, runner)
         return
     if scale is not None:
         raise ArgumentError("--scale goes with --nation")
-    how.refuse("goes with --nation, which is drawn county by county")
-    _population(output, settings, seed, how, replace=replace)
+    runner.refuse("goes with --nation, which is drawn county by county")
+    _population(output, settings, seed, runner, replace=replace)
 
 
 def _nation(
-    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: RunOptions
+    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, runner: base.RunOptions
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.experiments.by_place import NationStudy
     from bayesrisk.population.simulate import Nation
 
-    with called("scale", "--scale"):
-        nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
-    done = how.run(NationStudy(nation, seed), output, "simulate")
-    if how.as_json:
+    with base.called("scale", "--scale"):
+        nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
+    done = runner.run(NationStudy(nation, seed), output, "simulate")
+    if runner.as_json:
         run = {k: v for k, v in done.to_dict().items() if k != "population"}
         figures = {} if done.population is None else _document(done.population, output)
-        print_json({**figures, **run})
+        base.print_json({**figures, **run})
         return
     if done.population is not None:
         typer.echo("\n".join(_lines(done.population)))
-    print_shards(done)
+    base.print_shards(done)
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, how: RunOptions, *, replace: bool
+    output: Path, settings: "PopulationSpec", seed: int, runner: base.RunOptions, *, replace: bool
 ) -> None:
     """Make a population in one piece."""
     from bayesrisk.population import population_summary, simulate_population
@@ -177,9 +147,9 @@ def _population(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
-    hidden = how.quiet or how.as_json
-    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        done = steps_done(advance, 3)
+    hidden = runner.quiet or runner.as_json
+    with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
+        done = base.steps_done(advance, 3)
         population = simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
@@ -189,8 +159,8 @@ def _population(
         done()
         summary = population_summary(population)
         done()
-    if how.as_json:
-        print_json(_document(summary, output))
+    if runner.as_json:
+        base.print_json(_document(summary, output))
     else:
         typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
 
@@ -205,31 +175,22 @@ def tabulate(
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
-    how: RunOptions,
+    runner: base.RunOptions,
     own: OwnOptions,
     tables: Annotated[
         str | None,
-        typer.Option(
-            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
-            "file with columns of its own: one- and two-way tables of each place]."
-        ),
+        "Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
+        "file with columns of its own: one- and two-way tables of each place].",
     ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
-    ] = None,
-    without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
-    schema: SchemaOption = None,
-    geography: Annotated[
-        str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
-    ] = None,
-    dialect: DialectOption = None,
+    levels: Annotated[str | None, "Levels, with commas, instead of the workloads' own."] = None,
+    without: Annotated[str, "Tables to leave out, with commas."] = "",
+    schema: base.SchemaOption = None,
+    geography: Annotated[str | None, "census, spine-2020 or enumeration-1940."] = None,
+    dialect: base.DialectOption = None,
     by: Annotated[
-        str | None,
-        typer.Option(help="Level, such as county: tables by place, one place in memory at a time."),
+        str | None, "Level, such as county: tables by place, one place in memory at a time."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace tables that the folder holds.")
-    ] = False,
+    replace: Annotated[bool, "Replace tables that the folder holds."] = False,
 ) -> None:
     """Count records into published tables, exactly.
 
@@ -239,18 +200,18 @@ def tabulate(
     from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
-    if tables is not None and not names(tables):
+    if tables is not None and not base.names(tables):
         raise ArgumentError("--tables must name at least one workload, got none")
-    source = record_path(records)
+    source = base.record_path(records)
     document: dict[str, Any] = dataclasses.asdict(own) | {
-        "tables": names(tables),
-        "levels": None if levels is None else names(levels),
+        "tables": base.names(tables),
+        "levels": None if levels is None else base.names(levels),
         "geography": geography,
-        "without": names(without),
+        "without": base.names(without),
         "schema": schema,
         "dialect": dialect,
     }
-    wanted = usual_tables([source], document, quiet=how.quiet)
+    wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
     there = Partitions.there(source)
     if there or by is not None:
@@ -259,17 +220,19 @@ def tabulate(
         if there and by is not None:
             raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
         if there:
-            check_folder_names_its_own(schema, dialect)
-            _by_place(source, wanted, output, how)
+            base.check_folder_names_its_own(schema, dialect)
+            _by_place(source, wanted, output, runner)
             return
-        pieces = _source(source, wanted, schema, dialect, rows_done(None))
-        with split_records(pieces, output, str(by)) as folder:
-            _by_place(folder, wanted, output, how)
+        pieces = _source(source, wanted, schema, dialect, base.rows_done(None))
+        with base.split_records(pieces, output, str(by)) as folder:
+            _by_place(folder, wanted, output, runner)
         return
-    how.refuse("goes with --by, or with microdata by place")
+    runner.refuse("goes with --by, or with microdata by place")
     _check_output(output, replace=replace)
-    with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
-        made = counted(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
+    with base.progress(
+        quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
+    ) as advance:
+        made = counted(_source(source, wanted, schema, dialect, base.rows_done(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -278,23 +241,23 @@ def tabulate(
         "places": {level: len(places) for level, places in made.geoids.items()},
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
-    if how.as_json:
-        print_json(summary)
+    if runner.as_json:
+        base.print_json(summary)
         return
     typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {listed(summary['places'], ' of level ')}")
+    typer.echo(f"places: {base.listed(summary['places'], ' of level ')}")
     typer.echo(f"{summary['rows']} counts are not zero")
 
 
-def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
+def _by_place(source: Path, wanted: "Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
-    done = how.run(TabulationStudy(source, wanted), output, "tabulate")
+    done = runner.run(TabulationStudy(source, wanted), output, "tabulate")
     said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
     if done.complete:
         said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    how.show(done, said)
+    runner.show(done, said)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:
@@ -323,12 +286,12 @@ def _source(
     from bayesrisk.tables.microdata import as_microdata
 
     if path.is_dir():
-        check_folder_names_its_own(name, dialect)
-        with reworded(IN_PIECES, FOLDER_BY_PLACE):
+        base.check_folder_names_its_own(name, dialect)
+        with base.reworded(IN_PIECES, base.FOLDER_BY_PLACE):
             read = Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
-    pieces = _counted(record_pieces(path, wanted.schema, name, dialect), advance)
+    pieces = _counted(base.record_pieces(path, wanted.schema, name, dialect), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 
@@ -357,39 +320,31 @@ def first_look(
     own: OwnOptions,
     keys: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that an intruder may know, with commas; their values are compared as "
-            "they are, without a schema [all but the last of a file, numbers in groups]."
-        ),
+        "Columns that an intruder may know, with commas; their values are compared as "
+        "they are, without a schema [all but the last of a file, numbers in groups].",
     ] = None,
-    sensitive: Annotated[
-        str | None, typer.Option(help="Column whose values classes of records should hide.")
-    ] = None,
-    max_size: Annotated[
-        int, typer.Option(help="Most keys of a minimal sample unique that is looked for.")
-    ] = 3,
+    sensitive: Annotated[str | None, "Column whose values classes of records should hide."] = None,
+    max_size: Annotated[int, "Most keys of a minimal sample unique that is looked for."] = 3,
     schema: Annotated[
         str | None,
-        typer.Option(
-            help="Schema of a file, a name or a .toml file: its values are checked, and levels of "
-            "its geography may be keys."
-        ),
+        "Schema of a file, a name or a .toml file: its values are checked, and levels of "
+        "its geography may be keys.",
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Parquet file with a row for each record.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """Count sample uniques, special uniques and small classes of microdata."""
     from bayesrisk.risk import first_look
 
-    source = record_path(records)
+    source = base.record_path(records)
     held: pd.DataFrame | Records
-    with reworded(IN_PIECES, _PLACES):
+    with base.reworded(IN_PIECES, _PLACES):
         if keys is None:
             held, chosen, sensitive = _own(source, schema, own, sensitive)
         else:
-            held, chosen = _read(source, schema), names(keys)
+            held, chosen = _read(source, schema), base.names(keys)
     found = first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
@@ -408,19 +363,19 @@ def first_look(
     }
     if found.sensitive is not None:
         summary |= {"sensitive": found.sensitive, "l": found.l}
-    print_json(summary)
+    base.print_json(summary)
 
 
 def _own(
-    path: Path, name: str | None, own: OwnOptions, sensitive: str | None
+    path: Path, name: str | None, choices: OwnOptions, sensitive: str | None
 ) -> "tuple[Records, list[str], str | None]":
     """Return the records of a file with columns of its own, and its keys but the last column."""
     from bayesrisk.tables import Records
 
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
-    about = own_schema([path], dataclasses.asdict(own), quiet=False) if name is None else None
-    schema = about or schema_of(str(name))
+    about = own_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
+    schema = about or base.schema_of(str(name))
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]
     keys = [key for key in keys if key not in ("all", sensitive)]
@@ -440,7 +395,7 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
             raise ArgumentError(f"{path} must hold records, got none")
         return unit
     if schema is not None:
-        return Records.read(path, schema=schema_of(schema))
+        return Records.read(path, schema=base.schema_of(schema))
     return read_frame(path)
 
 
@@ -470,33 +425,22 @@ def convert_file(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
-    codebook: Annotated[
-        Path | None, typer.Option(help="NHGIS codebook, or DDI codebook of an IPUMS extract.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
-    ] = None,
+    codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None,
+    state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None,
     workload: Annotated[
-        str | None,
-        typer.Option(help="Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."),
+        str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="NHGIS data set, where several are there: ds172, ...")
-    ] = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
-    ] = None,
-    dialect: DialectOption = None,
+    dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None,
+    table: Annotated[list[str] | None, "Only this table; may repeat."] = None,
+    level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None,
+    dialect: base.DialectOption = None,
     on_error: Annotated[
         str | None,
-        typer.Option(
-            help="A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
-            "as 'missing' and count it [refuse]."
-        ),
+        "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
+        "as 'missing' and count it [refuse].",
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
     for value, name, forms in (
@@ -511,15 +455,15 @@ def convert_file(
     ):
         if value and form not in forms:
             raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
-    source = data_path(source, "census files")
+    source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    rows_read = progress(quiet=silent, title="convert-file", unit="rows")
-    named = reworded(MISSING, "--on-error missing")
-    with named, rows_read as bar, warnings_as_lines() as said:
-        advance = rows_done(bar)
+    rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
+    named = base.reworded(MISSING, "--on-error missing")
+    with named, rows_read as bar, base.warnings_as_lines() as said:
+        advance = base.rows_done(bar)
         if form in _TABLES:
             chosen = _converted_workload(workload, table, level)
             options = {"codebook": codebook, "state": state, "dataset": dataset}
@@ -537,7 +481,7 @@ def convert_file(
             if isinstance(warning.message, DataWarning)
             for (column, reason), values in warning.message.missing.items()
         ]
-        print_json({"output": str(output), "rows": rows, "missing": missing})
+        base.print_json({"output": str(output), "rows": rows, "missing": missing})
     else:
         typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
 
@@ -549,9 +493,9 @@ def _converted_workload(
 
     if name is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with called("name", "--workload"):
+    with base.called("name", "--workload"):
         chosen = Workload.named(name, levels=levels or None)
-    with called("tables", "--table"):
+    with base.called("tables", "--table"):
         return chosen.select(tables=tables) if tables else chosen
 
 

@@ -10,29 +10,7 @@ import typer
 
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
-from bayesrisk.cli.base import (
-    SEED,
-    SWEEPS,
-    FragmentOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    RunOptions,
-    SensitivityOption,
-    called,
-    data_path,
-    measurement_folder,
-    number,
-    optional_number,
-    print_json,
-    print_shards,
-    print_table,
-    progress,
-    sensitivity_of,
-    table_lines,
-    warnings_as_lines,
-    write_fragment,
-)
+from bayesrisk.cli import base
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -65,15 +43,13 @@ _TABLES = {
 
 def risk(
     noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
-    prior: Annotated[list[str], typer.Option(help="Prior of the truth, 0.2 or 1/864.")],
-    rho: Annotated[str | None, typer.Option(help="zCDP budget of the count.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of the noise, instead of rho.")] = None,
-    sensitivity: SensitivityOption = "1",
-    known_count: Annotated[int, typer.Option(help="Others known to be in the cell.")] = 0,
-    scenario: Annotated[
-        str, typer.Option(help="What the adversary wants to know.")
-    ] = "characteristics",
-    as_json: JsonOption = False,
+    prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
+    rho: Annotated[str | None, "zCDP budget of the count."] = None,
+    sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
+    sensitivity: base.SensitivityOption = "1",
+    known_count: Annotated[int, "Others known to be in the cell."] = 0,
+    scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
+    as_json: base.JsonOption = False,
 ) -> None:
     """Posterior, risk ratio and averages for released counts."""
     from bayesrisk.risk import block_risk
@@ -82,20 +58,22 @@ def risk(
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with called("scenario_name", "--scenario"):
+    with base.called("scenario_name", "--scenario"):
         result = block_risk(
-            [[number(count, "noisy_count")] for count in noisy_count],
-            rho=optional_number(rho, "rho"),
-            sigma2=optional_number(sigma2, "sigma2"),
-            prior=[number(p, "prior") for p in prior],
-            sensitivity=sensitivity_of(sensitivity),
+            [[base.number(count, "noisy_count")] for count in noisy_count],
+            rho=base.optional_number(rho, "rho"),
+            sigma2=base.optional_number(sigma2, "sigma2"),
+            prior=[base.number(p, "prior") for p in prior],
+            sensitivity=base.sensitivity_of(sensitivity),
             known_count=known_count,
             scenario_name=scenario,
         )
     rows = result.to_rows()
     if as_json:
         about = dataclasses.asdict(result.scenario)
-        print_json({"scenario": about, "version": __version__, "status": "exact", "rows": rows})
+        base.print_json(
+            {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
+        )
         return
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"
@@ -103,7 +81,7 @@ def risk(
     for title, columns in _TABLES.items():
         chosen = distinct if title else rows
         table = [{_HEADS.get(name, name): row[name] for name in columns} for row in chosen]
-        print_table(table, title or first)
+        base.print_table(table, title or first)
 
 
 # -----------------------------------------------------------------------------
@@ -114,20 +92,17 @@ def risk(
 class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
-    max_risk: Annotated[
-        str | None, typer.Option(help="Risk ratio that the average release shall keep.")
-    ] = None
-    prior: Annotated[str | None, typer.Option(help="With --max-risk: prior of the truth.")] = None
+    max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
+    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
     probability: Annotated[
-        str | None,
-        typer.Option(help="With --max-risk: not the average but this quantile shall keep it."),
+        str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
 
     def budget(self, sensitivity: float) -> float | None:
         """Return the budget that keeps the limit; None if there is no limit."""
         limit, level = (
-            optional_number(self.max_risk, "max-risk"),
-            optional_number(self.probability, "probability"),
+            base.optional_number(self.max_risk, "max-risk"),
+            base.optional_number(self.probability, "probability"),
         )
         if limit is None:
             if self.prior is not None or level is not None:
@@ -137,10 +112,10 @@ class RiskLimit:
             raise ArgumentError("--max-risk needs a --prior, got none")
         from bayesrisk.risk import rho_for_risk  # slow to import
 
-        with called("limit", "--max-risk"):
+        with base.called("limit", "--max-risk"):
             return rho_for_risk(
                 limit,
-                prior=number(self.prior, "prior"),
+                prior=base.number(self.prior, "prior"),
                 measure="average" if level is None else "quantile",
                 probability=level,
                 sensitivity=sensitivity,
@@ -149,24 +124,22 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
-    rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of discrete Gaussian noise.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
-    sensitivity: SensitivityOption = "1",
-    method: Annotated[
-        str, typer.Option(help="Conversion between zCDP and DP: tight or bun-steinke.")
-    ] = "tight",
-    as_json: JsonOption = False,
+    rho: Annotated[str | None, "zCDP budget."] = None,
+    sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
+    epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
+    delta: Annotated[str | None, "Probability of failure."] = None,
+    sensitivity: base.SensitivityOption = "1",
+    method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
+    as_json: base.JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
     from bayesrisk import _validation as check
     from bayesrisk import accounting
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    change = sensitivity_of(sensitivity)
-    budget, scale = optional_number(rho, "rho"), optional_number(sigma2, "sigma2")
-    target, failure = optional_number(epsilon, "epsilon"), optional_number(delta, "delta")
+    change = base.sensitivity_of(sensitivity)
+    budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
+    target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
     if sum([budget is not None, scale is not None, None not in (target, failure), allowed]) != 1:
         raise ArgumentError(
@@ -194,9 +167,9 @@ def convert(
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
     if as_json:
-        print_json({**row, "method": method})
+        base.print_json({**row, "method": method})
     else:
-        print_table([row], f"Conversion ({method})")
+        base.print_table([row], f"Conversion ({method})")
 
 
 # -----------------------------------------------------------------------------
@@ -205,22 +178,22 @@ def convert(
 
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
-    output: OutputOption,
-    runner: RunOptions,
-    seed: Annotated[int | None, SEED] = None,
+    output: base.OutputOption,
+    runner: base.RunOptions,
+    seed: Annotated[int | None, base.SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
     from bayesrisk.experiments import load_config, write_report
 
-    data_path(Path(config), SWEEPS)
+    base.data_path(Path(config), base.SWEEPS)
     study = load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
     page = str(write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
     if runner.as_json:
-        print_json({**summary.to_dict(), "report": page})
+        base.print_json({**summary.to_dict(), "report": page})
         return
-    print_shards(summary)
+    base.print_shards(summary)
     if page is not None:
         typer.echo(f"{summary.rows} rows in {output / 'results.csv'}")
         typer.echo(f"report: {page}")
@@ -228,19 +201,21 @@ def sweep(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
-    fragment: FragmentOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    fragment: base.FragmentOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Write figures and report.html of a finished sweep again."""
     from bayesrisk.experiments import write_report
 
-    with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
+    with base.progress(
+        quiet=quiet or as_json, title="report", unit="steps", patient=True
+    ) as advance:
         page = write_report(folder, progress=advance)
         if fragment:
-            write_fragment(page)
+            base.write_fragment(page)
     if as_json:
-        print_json({"report": str(page)})
+        base.print_json({"report": str(page)})
     else:
         typer.echo(f"report: {page}")
 
@@ -317,55 +292,51 @@ def _print_document(document: dict[str, Any]) -> None:
 class ModelOptions:
     """Two levels: budgets, the prior of the group, and which posterior."""
 
-    rho_block: Annotated[str, typer.Option(help="zCDP budget of every block's count.")]
-    rho_group: Annotated[str, typer.Option(help="zCDP budget of the group's count.")]
-    group_prior: Annotated[
-        str, typer.Option(help="Prior of the group's count: flat or truncated:MAX.")
-    ] = "flat"
-    known_total: Annotated[
-        int | None, typer.Option(help="Count of the group that is published without noise.")
-    ] = None
-    sensitivity: SensitivityOption = "1"
-    conditionals: Annotated[
-        str, typer.Option(help="coherent, or as-published to reproduce printed numbers.")
-    ] = "coherent"
+    rho_block: Annotated[str, "zCDP budget of every block's count."]
+    rho_group: Annotated[str, "zCDP budget of the group's count."]
+    group_prior: Annotated[str, "Prior of the group's count: flat or truncated:MAX."] = "flat"
+    known_total: Annotated[int | None, "Count of the group that is published without noise."] = None
+    sensitivity: base.SensitivityOption = "1"
+    conditionals: Annotated[str, "coherent, or as-published to reproduce printed numbers."] = (
+        "coherent"
+    )
     sibling_noise: Annotated[
-        str, typer.Option(help="Law of the noise in the siblings' total: approximate or exact.")
+        str, "Law of the noise in the siblings' total: approximate or exact."
     ] = "approximate"
 
 
 def hierarchy(
-    block: Annotated[int, typer.Option(help="Noisy count of the block.")],
-    group: Annotated[int, typer.Option(help="Noisy count of the group.")],
-    siblings: Annotated[int, typer.Option(help="Total of the noisy counts of the other blocks.")],
-    n_siblings: Annotated[int, typer.Option(help="Number of the other blocks.")],
-    prior: Annotated[str, typer.Option(help="Prior of the target, 0.2 or 1/864.")],
+    block: Annotated[int, "Noisy count of the block."],
+    group: Annotated[int, "Noisy count of the group."],
+    siblings: Annotated[int, "Total of the noisy counts of the other blocks."],
+    n_siblings: Annotated[int, "Number of the other blocks."],
+    prior: Annotated[str, "Prior of the target, 0.2 or 1/864."],
     model: ModelOptions,
-    known_count: Annotated[int, typer.Option(help="Others in the block known to count.")] = 0,
-    as_json: JsonOption = False,
+    known_count: Annotated[int, "Others in the block known to count."] = 0,
+    as_json: base.JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
     from bayesrisk.inference import hierarchical_posterior
 
-    with warnings_as_lines():
+    with base.warnings_as_lines():
         result = hierarchical_posterior(
             block,
             group,
             siblings,
             n_siblings=n_siblings,
-            prior=number(prior, "prior"),
+            prior=base.number(prior, "prior"),
             known_count=known_count,
-            rho_block=number(model.rho_block, "rho_block"),
-            rho_group=number(model.rho_group, "rho_group"),
+            rho_block=base.number(model.rho_block, "rho_block"),
+            rho_group=base.number(model.rho_group, "rho_group"),
             group_prior=_group_prior(model.group_prior),
             known_total=model.known_total,
-            sensitivity=sensitivity_of(model.sensitivity),
+            sensitivity=base.sensitivity_of(model.sensitivity),
             conditionals=model.conditionals,
             sibling_noise=model.sibling_noise,
         )
         document = _document(result)
     if as_json:
-        print_json(document)
+        base.print_json(document)
     else:
         _print_document(document)
 
@@ -382,42 +353,30 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 class WhichOptions:
     """Which counts are read, and what is asked of them."""
 
-    posterior: Annotated[
-        str, typer.Option(help="risk: of one person in every cell; counts: of every count.")
-    ] = "risk"
-    level: Annotated[str, typer.Option(help="Level of the spine.")] = "Block"
-    query: Annotated[
-        str | None, typer.Option(help="One query alone [risk: all together; counts: total].")
-    ] = None
-    budget: Annotated[str | None, typer.Option(help="Exact noise scales: pl94-us or pl94-pr.")] = (
-        None
-    )
+    posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
+    level: Annotated[str, "Level of the spine."] = "Block"
+    query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
+    budget: Annotated[str | None, "Exact noise scales: pl94-us or pl94-pr."] = None
 
 
 @dataclass(frozen=True)
 class RiskOptions:
     """Options of the adversary's knowledge, for the risk of every cell."""
 
-    prior: Annotated[
-        str | None, typer.Option(help="Risk: prior of the truth in every cell, 0.2 or 1/864.")
-    ] = None
-    known_count: Annotated[
-        int | None, typer.Option(help="Risk: others known to be in the cell [0].")
-    ] = None
-    exceeds: Annotated[
-        list[str], typer.Option(help="Risk: count cells above this ratio; may be repeated [1.5].")
-    ] = field(default_factory=list)
+    prior: Annotated[str | None, "Risk: prior of the truth in every cell, 0.2 or 1/864."] = None
+    known_count: Annotated[int | None, "Risk: others known to be in the cell [0]."] = None
+    exceeds: Annotated[list[str], "Risk: count cells above this ratio; may be repeated [1.5]."] = (
+        field(default_factory=list)
+    )
 
 
 def measurements(
     folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
-    output: OutputOption,
+    output: base.OutputOption,
     which: WhichOptions,
     risk: RiskOptions,
-    runner: RunOptions,
-    top: Annotated[
-        str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
-    ] = None,
+    runner: base.RunOptions,
+    top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
@@ -436,7 +395,7 @@ def measurements(
     if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
     same: dict[str, Any] = {"level": which.level, "budget": which.budget}
-    with measurement_folder(folder) as place:
+    with base.measurement_folder(folder) as place:
         if counts:
             query, coarsest = which.query or "total", top or "State"
             study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
@@ -445,10 +404,10 @@ def measurements(
             return
         risks = MeasurementsStudy(
             place,
-            prior=number(str(risk.prior), "prior"),
+            prior=base.number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,
             query=which.query,
-            exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
             **same,
         )
         summary = runner.run(risks, output, "noisy measurements")
@@ -456,13 +415,13 @@ def measurements(
     if runner.as_json:
         document = summary.to_dict()
         document["figures"] = [str(file) for file in figures]
-        print_json({name: value for name, value in document.items() if name != _CURVE})
+        base.print_json({name: value for name, value in document.items() if name != _CURVE})
         return
     for sentence in [*measurement_sentences(summary.facts), f"files: {output}"]:
         typer.echo(sentence)
     if figures:
         typer.echo(f"figure: {figures[0]}")
-    print_shards(summary)
+    base.print_shards(summary)
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
@@ -490,4 +449,4 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
     ]
     title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
     cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
-    return [*(table_lines(rows, title) if rows else []), cut]
+    return [*(base.table_lines(rows, title) if rows else []), cut]

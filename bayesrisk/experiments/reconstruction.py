@@ -20,28 +20,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bayesrisk import _files
+from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
-from bayesrisk.reconstruction import (
-    Claims,
-    Reconstruction,
-    claim_sentences,
-    count_bounds,
-    find_claims,
-    reconstruct,
-    record_form,
-    solution_variability,
-)
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.reconstruction import variability_scope
@@ -397,23 +386,19 @@ class ReconstructionStudy(Study):
             unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        return {
-            "tables": source.digest,
-            "scope": self.scope,
-            "variability": self.variability,
-            "unit": unit,
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": nodes,
-            "nearest": bool(self.nearest),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(unit, size)),
-            "version": __version__,
-            "taken_as_true": assumed_true(
+        return self.configuration(
+            tables=source.digest,
+            unit=unit,
+            time_limit=limit,
+            node_limit=nodes,
+            nearest=bool(self.nearest),
+            blocks_per_shard=size,
+            shards=len(source.starts(unit, size)),
+            taken_as_true=assumed_true(
                 source.laws, keys, taken_as_true=self.taken_as_true, ranges=True
             ),
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-        }
+            known_rule=check.flag(self.known_rule, "known_rule"),
+        )
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -426,7 +411,9 @@ class ReconstructionStudy(Study):
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
         options = {name: config[name] for name in _SHARED}
-        made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
+        made = reconstruction.reconstruct(
+            tables, scope=self.scope, nearest=config["nearest"], **options
+        )
         parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
         if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
@@ -434,7 +421,7 @@ class ReconstructionStudy(Study):
             finest = made.problem.level
             same = self.variability == finest or self.scope != finest
             same = same and Status.NEAREST not in made.status
-            bounds = solution_variability(
+            bounds = reconstruction.solution_variability(
                 tables,
                 scope=self.variability,
                 solution=made if same else None,
@@ -464,9 +451,9 @@ class ReconstructionStudy(Study):
         }
 
 
-def _records(made: Reconstruction) -> pa.Table:
+def _records(made: reconstruction.Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
-    frame = record_form(made)
+    frame = reconstruction.record_form(made)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
 
 
@@ -514,17 +501,15 @@ class BoundsStudy(Study):
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
-        return {
-            "tables": source.digest,
-            "scope": scope,
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": checked_nodes(self.node_limit, self.solver),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(scope, size)),
-            "version": __version__,
-        }
+        return self.configuration(
+            tables=source.digest,
+            scope=scope,
+            known_rule=check.flag(self.known_rule, "known_rule"),
+            time_limit=limit,
+            node_limit=checked_nodes(self.node_limit, self.solver),
+            blocks_per_shard=size,
+            shards=len(source.starts(scope, size)),
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return bounds, facts and conflicts of some places."""
@@ -532,7 +517,7 @@ class BoundsStudy(Study):
         source = open_tables(self.tables, config["tables"])
         tables = source.shard(shard, config["scope"], config["blocks_per_shard"])
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
-        found = count_bounds(tables, **{name: config[name] for name in names})
+        found = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
         conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
         return {
             "bounds": arrow_table(found.counts),
@@ -631,13 +616,10 @@ class ClaimsStudy(Study):
         options["columns"] = None if self.columns is None else tuple(self.columns)
         about = claim_problem(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
-        return {
-            "tables": source.digest,
-            **options,
-            "blocks_per_shard": size,
-            "shards": -(-source.blocks // size),
-            "version": __version__,
-        }
+        shards = -(-source.blocks // size)
+        return self.configuration(
+            tables=source.digest, **options, blocks_per_shard=size, shards=shards
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
@@ -645,7 +627,7 @@ class ClaimsStudy(Study):
         source = open_tables(self.tables, config["tables"])
         finest = source.workload.levels[-1]
         some = source.shard(shard, finest, config["blocks_per_shard"])
-        claims = find_claims(some, **{name: config[name] for name in _OPTIONS})
+        claims = reconstruction.find_claims(some, **{name: config[name] for name in _OPTIONS})
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)
@@ -677,7 +659,7 @@ class ClaimsStudy(Study):
         }
 
 
-def _examples(claims: Claims) -> pd.DataFrame:
+def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
     """Return the claims about one record with most columns, in words."""
     frame = claims.to_frame(readable="here")
     single = frame[one_record(frame)].nlargest(_SHOWN, "n_columns")
@@ -685,7 +667,7 @@ def _examples(claims: Claims) -> pd.DataFrame:
         {
             "place": single[claims.level].to_numpy(dtype=object),
             "columns": single["n_columns"].to_numpy(),
-            "sentence": np.array(claim_sentences(claims, single), dtype=object),
+            "sentence": np.array(reconstruction.claim_sentences(claims, single), dtype=object),
         }
     )
 

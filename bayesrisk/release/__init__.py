@@ -1,7 +1,6 @@
 """Releases: the tables that leave the custodian, and how they were protected."""
 
-from bayesrisk.release.release import Release
-from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.release.release import MechanismSpec, Release
 from bayesrisk.tables.likelihoods import (
     Likelihood,
     NoiseSpec,
