@@ -617,7 +617,7 @@ def _stated(part: PublishedTables, own: Key, places: TextArray, key: Key) -> _St
 
 
 def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
-    """Return tables of different places as one; the parts of a level are in order of their places.
+    """Return tables of different places as one, in order of their places.
 
     A level that only some parts have is made of those.
     """
@@ -625,17 +625,18 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
     if not others:
         return first
     workload = first.workload.union(*(part.workload for part in others))
-    geoids = {
-        level: np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
-        for level in workload.levels
-    }
+    geoids, order = {}, {}
+    for level in workload.levels:
+        places = np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
+        order[level] = np.argsort(places, kind="stable")
+        geoids[level] = places[order[level]]
     counts, suppressed = {}, {}
     for key in workload.tables:
-        having = [p for p in parts if key in p.counts]
-        counts[key] = sparse.csr_array(sparse.vstack([p.counts[key] for p in having]))
+        having, rows = [p for p in parts if key in p.counts], order[key[0]]
+        counts[key] = sparse.vstack([p.counts[key] for p in having], format="csr")[rows]
         if any(key in p.suppressed for p in having):
-            hidden = sparse.vstack([p.hidden(*key) for p in having])
-            suppressed[key] = sparse.csr_array(hidden)
+            hidden = sparse.vstack([p.hidden(*key) for p in having], format="csr")
+            suppressed[key] = hidden[rows]
     laws = {key: law for part in parts for key, law in part.laws.items()}
     return PublishedTables(workload, geoids, counts, suppressed, laws)
 
