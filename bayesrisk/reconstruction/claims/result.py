@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
@@ -29,13 +28,12 @@ from bayesrisk.reconstruction.claims.search.decide import (
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
+from bayesrisk.reconstruction.records.problem import stated_counts
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
 from bayesrisk.tables.published import (
-    Key,
-    PublishedTables,
     SeveralTables,
     read_tables,
     under_laws,
@@ -470,7 +468,16 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     )
     workload, schema = tables.workload, tables.workload.schema
     keys = [key for key in workload.tables if key[0] == level]
-    ranges = _ranges(tables, keys, options, assumed=assumed)
+    # Of tables that are taken as true only those laws count that say no less.
+    laws = {
+        key: law
+        for key, law in tables.laws.items()
+        if key in keys and not law.plain and (law.exact or not assumed)
+    }
+    coarsened = any(options.known_rule or not law.exact for law in laws.values())
+    stated = stated_counts(
+        under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
+    )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
             f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
@@ -486,17 +493,13 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     if values > _MOST_CLAIMS:
         raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
     most = len(columns) if options.max_columns is None else options.max_columns
-    hidden = None
-    if tables.suppressed:
-        hidden = sp.csr_array(sp.hstack([tables.hidden(*key) for key in keys], format="csr"))
     return ClaimProblem(
         level,
         tables.geoids[level],
         columns,
         kept,
         space,
-        sp.csr_array(sp.hstack([tables.counts[key] for key in keys], format="csr")),
-        hidden,
+        *stated,
         subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
         make_solver(options.solver),
         options.time_limit,
@@ -504,24 +507,8 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
         options.rng,
         options.refuted,
         assumed,
-        ranges,
-        options.known_rule,
-        ranges is not None,
+        coarsened,
     )
-
-
-def _ranges(
-    tables: PublishedTables, keys: Sequence[Key], options: ClaimOptions, *, assumed: bool
-) -> PublishedTables | None:
-    """Return the tables if some cell allows several counts by its law, else None."""
-    laws = {
-        key: law
-        for key, law in tables.laws.items()
-        if key in keys and not law.plain and (law.exact or not assumed)
-    }
-    if not any(options.known_rule or not law.exact for law in laws.values()):
-        return None
-    return under_laws(tables, laws)
 
 
 # -----------------------------------------------------------------------------

@@ -41,6 +41,8 @@ from bayesrisk.reconstruction.claims.search.space import (
     block_system,
     smallest_conflict,
 )
+from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.reconstruction.records.problem import CountRanges
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import (
@@ -50,7 +52,6 @@ from bayesrisk.reconstruction.solvers.branching import (
 )
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.published import PublishedTables
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
@@ -67,8 +68,6 @@ _AT_ONCE = 2**22
 #: Searches for few records of many open claims that may find nothing new, one after another, and
 #: the share of these claims that a search is for, after one for all of them.
 _FRUITLESS, _SHARE = 3, 0.2
-#: Places whose allowed counts are read together.
-_PLACES = 256
 
 
 class CountEnds(NamedTuple):
@@ -443,11 +442,10 @@ class ClaimProblem:
     """Tables and the claims that are asked of them, checked: made once, and handed down.
 
     ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
-    ``among`` the codes of the records they can be about; ``counts`` are the published cells of
-    each of ``places`` (of ``level``), ``hidden`` which of them are withheld, if any are.  Where
-    published cells allow several counts, ``ranges`` are the tables that say which, by a rule of
-    withholding too where ``known_rule`` says so; ``bounds`` then tells that claims are about at
-    least a number of records, where they are not about exactly one.
+    ``among`` the codes of the records they can be about; ``published`` are the cells of each of
+    ``places`` (of ``level``), ``HIDDEN`` where withheld, and ``ranges`` the counts that they allow;
+    where these may be several, ``bounds`` tells that claims are about at least a number of records,
+    where they are not about exactly one.
     ``solver`` decides what the relaxation does not settle, ``time_limit`` is in seconds for a
     place.  Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn with
     ``seed``; they are decided where ``verify`` says so, and the refuted ones kept where ``refuted``
@@ -460,8 +458,8 @@ class ClaimProblem:
     columns: tuple[str, ...]
     among: Mapping[str, tuple[int, ...]]
     space: ClaimSpace
-    counts: sp.csr_array
-    hidden: sp.csr_array | None
+    published: sp.csr_array
+    ranges: CountRanges
     sets: Subsets
     solver: SolverBackend
     time_limit: float | None
@@ -469,8 +467,6 @@ class ClaimProblem:
     seed: int
     refuted: bool
     taken_as_true: bool
-    ranges: PublishedTables | None = None
-    known_rule: bool = True
     bounds: bool = False
     verify: bool = True
 
@@ -483,29 +479,10 @@ class ClaimProblem:
     def blocks(self) -> Iterator[AllowedCounts]:
         """Yield the published cells of each place, and the counts that they allow."""
         for row in range(len(self.places)):
-            published = self.counts[[row]].toarray()[0].astype(np.int64)
-            hidden = np.zeros(published.size, np.bool_)
-            if self.hidden is not None:
-                hidden = self.hidden[[row]].toarray()[0].astype(np.bool_)
-            if self.ranges is None:
-                low, high = np.maximum(published, 0), np.where(hidden, UNBOUNDED, published)
-            else:
-                at = row % _PLACES
-                if at == 0:
-                    lows, highs = self._allowed(self.ranges, row)
-                low, high = lows[at], highs[at]
-            yield AllowedCounts(published, hidden, low, high)
-
-    def _allowed(self, tables: PublishedTables, first: int) -> tuple[IntArray, IntArray]:
-        """Return the smallest and largest counts that cells allow, of some places from one on."""
-        rows = np.arange(first, min(first + _PLACES, len(self.places)))
-        ends = [
-            tables.support(*key, rows, known_rule=self.known_rule)
-            for key in tables.workload.tables
-            if key[0] == self.level
-        ]
-        lows, highs = zip(*ends, strict=True)
-        return np.hstack(lows), np.hstack(highs)
+            published = self.published[[row]].toarray()[0]
+            hidden = published == HIDDEN
+            low, high = (side[0] for side in self.ranges.whole([row]))
+            yield AllowedCounts(np.where(hidden, 0, published), hidden, np.maximum(low, 0), high)
 
     def study(self, counts: AllowedCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
         """Return the claims of a block: candidates, or those asked for, with decisions."""
