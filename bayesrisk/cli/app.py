@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, base, published, records, release, risk
@@ -23,55 +24,46 @@ from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, Shard
 
 
 def _distributions() -> None:
-    from bayesrisk.accounting import discrete_gaussian_delta
-    from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-
-    law = DiscreteGaussian(5.0)
+    law = br.DiscreteGaussian(5.0)
     law.rvs(10, 1)
     law.logsf([0, 1, 9])
-    DiscreteLaplace(2.0).rvs(10, 1)
-    discrete_gaussian_delta(1.0, sigma2=5.0)
+    br.DiscreteLaplace(2.0).rvs(10, 1)
+    br.accounting.discrete_gaussian_delta(1.0, sigma2=5.0)
 
 
 def _counts() -> None:
     import numpy as np
 
-    from bayesrisk.distributions import Noise
-    from bayesrisk.inference import postprocessed_posterior
     from bayesrisk.inference.count.measurements import MeasurementTables
-    from bayesrisk.risk import (
-        block_risk,
-        compare_postprocessing,
-        multilevel_decision_accuracy,
-        rho_for_risk,
-    )
 
-    rho_for_risk(1.5, prior=0.1)
-    block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
-    noise = Noise(rho=0.1)
-    postprocessed_posterior([0, 1, 2], group_count=2, n_siblings=1, noise=noise, prior=0.5)
-    noise, exact = Noise(rho=[0.1, 5.0]), "exact"
-    compare_postprocessing(group_count=9, n_siblings=2, noise=noise, prior=0.5, sibling_noise=exact)
+    br.risk.rho_for_risk(1.5, prior=0.1)
+    br.block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
+    noise = br.Noise(rho=0.1)
+    br.inference.postprocessed_posterior(
+        [0, 1, 2], group_count=2, n_siblings=1, noise=noise, prior=0.5
+    )
+    noise, exact = br.Noise(rho=[0.1, 5.0]), "exact"
+    br.risk.compare_postprocessing(
+        group_count=9, n_siblings=2, noise=noise, prior=0.5, sibling_noise=exact
+    )
     MeasurementTables(0.1, 0).look_up(np.array([[1, 2]]), np.array([5.0]))
-    multilevel_decision_accuracy(noise=Noise(rho=[0.1, 0.25]), prior=0.1)
+    br.risk.multilevel_decision_accuracy(noise=br.Noise(rho=[0.1, 0.25]), prior=0.1)
 
 
 def _two_levels() -> None:
     from bayesrisk.exceptions import IncompatibleConditionalsWarning
-    from bayesrisk.inference import hierarchical_posterior
-    from bayesrisk.risk import TwoLevels
 
     counts: dict[str, Any] = {"n_siblings": 2, "rho_block": 5.0, "rho_group": 0.25, "prior": 0.5}
-    question = TwoLevels(**counts, sibling_noise="exact")
-    str(hierarchical_posterior(2, 1, -1, **counts).group_pmf)  # made when it is asked for
+    question = br.TwoLevels(**counts, sibling_noise="exact")
+    str(br.hierarchical_posterior(2, 1, -1, **counts).group_pmf)  # made when it is asked for
     question.posterior(2, 1, -1)
     question.average(group_count=10)
     question.distribution(group_count=10)
-    TwoLevels(**counts).accuracy(group_count=[1, 10])
-    TwoLevels(**counts).sample(2, 1, -1, draws=4, warmup=1, chains=2, rng=1)
+    br.TwoLevels(**counts).accuracy(group_count=[1, 10])
+    br.TwoLevels(**counts).sample(2, 1, -1, draws=4, warmup=1, chains=2, rng=1)
     with warnings.catch_warnings():  # the decision of the paper needs kernels of its own
         warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-        published = TwoLevels(**counts, conditionals="as-published")
+        published = br.TwoLevels(**counts, conditionals="as-published")
         published.posterior(2, 1, -1)
         published.correct_decision(group_count=10)
 
@@ -80,16 +72,8 @@ def _trees() -> None:
     import numpy as np
     import pandas as pd
 
-    from bayesrisk.distributions import FiniteLaw
-    from bayesrisk.inference import (
-        Tree,
-        sample_tree,
-        target_posteriors,
-        tree_posterior,
-    )
-
-    path = Tree.path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
-    tree_posterior(path, leaf_prior="flat")
+    path = br.Tree.path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
+    br.tree_posterior(path, leaf_prior="flat")
     frame = pd.DataFrame(
         {
             "node": ["group", "a", "b"],
@@ -100,40 +84,44 @@ def _trees() -> None:
             "prior": [None, 0.5, 0.5],
         }
     )
-    tree = Tree.from_frame(frame)
-    target_posteriors(tree, leaf_prior="flat")
-    all_or_none = FiniteLaw(0, np.array([0.5, *[0.0] * 29, 0.5]))  # at odds with what is released
+    tree = br.Tree.from_frame(frame)
+    br.inference.target_posteriors(tree, leaf_prior="flat")
+    all_or_none = br.FiniteLaw(
+        0, np.array([0.5, *[0.0] * 29, 0.5])
+    )  # at odds with what is released
     parents = [None, "root", "root", "left", "left", "right", "right"]
     frame = pd.DataFrame({"node": ["root", "left", "right", *"abcd"], "parent": parents})
-    at_odds = Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
-    tree_posterior(at_odds, leaf_prior=all_or_none)
-    tree_posterior(tree, leaf_prior="flat").quantile(0.9)
-    sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
+    at_odds = br.Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
+    br.tree_posterior(at_odds, leaf_prior=all_or_none)
+    br.tree_posterior(tree, leaf_prior="flat").quantile(0.9)
+    br.sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
 
 
 def _records() -> None:
     import numpy as np
     import pandas as pd
 
-    from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
     from bayesrisk.inference.microdata.chains import PeopleChain
     from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.system import system_of
-    from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
-    from bayesrisk.tables import Records, Schema, Workload, tabulate
+    from bayesrisk.release import TrueCounts
 
     people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
-    schema = Schema.from_frame(people)
-    work = Workload.of(schema, ["sex", "age"])
-    tables = tabulate(Records.from_frame(people, schema=schema), work)
-    young = RecordQuestion({"age": [0]}, among={"sex": [1]})
+    schema = br.Schema.from_frame(people)
+    work = br.Workload.of(schema, ["sex", "age"])
+    tables = br.tabulate(br.Records.from_frame(people, schema=schema), work)
+    young = br.inference.RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
-    noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
-    about: Any = {"level": "all", "place": "", "prior": RecordPrior.uniform_data_sets(schema)}
+    noisy: Any = br.NoiseSpec("discrete-gaussian", Fraction(5))
+    about: Any = {
+        "level": "all",
+        "place": "",
+        "prior": br.inference.RecordPrior.uniform_data_sets(schema),
+    }
     few: Any = {"rng": 1, "draws": 4, "chains": 2, "doublings": 0}
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
-        release = Release(MechanismSpec("example", others=others), tables)
-        microdata_posterior(release, [young], **about, engine=engine, **few)
+        release = br.Release(br.MechanismSpec("example", others=others), tables)
+        br.inference.microdata_posterior(release, [young], **about, engine=engine, **few)
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
@@ -142,26 +130,19 @@ def _records() -> None:
 
 
 def _reconstruction() -> None:
-    from bayesrisk.population import population_spec, simulate_population
-    from bayesrisk.reconstruction import match_records, solution_variability
-    from bayesrisk.tables import Workload, tabulate
-
-    people = simulate_population(population_spec("tract", n_blocks=4), rng=1)
-    work = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    solution_variability(tabulate(people, work), scope="tract-joint")
+    people = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    work = br.Workload.named("sf1-block").union(br.Workload.named("sf1-tract"))
+    br.solution_variability(br.tabulate(people, work), scope="tract-joint")
     sides = {"block": [1, 1, 2], "age": [30, 31, 40]}
-    match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)
+    br.reconstruction.match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)
 
 
 def _claims() -> None:
-    from bayesrisk.population import population_spec, simulate_population
-    from bayesrisk.reconstruction import find_claims
-    from bayesrisk.risk import claim_precision
-    from bayesrisk.tables import Workload, tabulate
-
-    people: Any = simulate_population(population_spec("tract", n_blocks=4), rng=1)
-    found = find_claims(tabulate(people, Workload.named("household-dhc")), max_columns=3)
-    claim_precision(found, people.households)
+    people: Any = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    found = br.reconstruction.find_claims(
+        br.tabulate(people, br.Workload.named("household-dhc")), max_columns=3
+    )
+    br.risk.claim_precision(found, people.households)
 
 
 #: What the calls are about, and a function that makes them.
@@ -185,7 +166,7 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
         base.warnings_as_lines(),
         base.progress(quiet=quiet or as_json, title="warmup", unit="groups") as go,
     ):
-        step = base.steps_done(go, len(EXAMPLES))
+        step = base.counter(go, len(EXAMPLES))
         for call in EXAMPLES.values():
             call()
             step()
@@ -198,17 +179,13 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
         "seconds": round(time.perf_counter() - clock, 1),
         "folder": folder,
     }
-    if as_json:
-        base.print_json(summary)
-    elif folder is None:
-        typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
+    text = f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}"
+    if folder is None:
+        text = "nothing was compiled ahead: compiled kernels cannot be kept"
     elif compiled:
-        typer.echo(
-            f"{compiled} versions of {summary['kernels']} kernels compiled in "
-            f"{summary['seconds']} s, kept in {folder}"
-        )
-    else:
-        typer.echo(f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}")
+        text = f"{compiled} versions of {summary['kernels']} kernels compiled in "
+        text += f"{summary['seconds']} s, kept in {folder}"
+    base.print_answer(summary, [text], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -225,12 +202,9 @@ def list_(
     from bayesrisk import _validation as check
 
     found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
-    if as_json:
-        base.print_json(found)
-        return
     width = max(map(len, found))
-    for name, line in found.items():
-        typer.echo(f"{name:{width}s}  {line}")
+    lines = (f"{name:{width}s}  {line}" for name, line in found.items())
+    base.print_answer(found, lines, as_json=as_json)
 
 
 def _made(zone: str) -> dict[str, str]:
@@ -242,15 +216,11 @@ def _made(zone: str) -> dict[str, str]:
 
 
 def _samples() -> dict[str, str]:
-    from bayesrisk import datasets
-
-    return {name: datasets.source(name).partition(". ")[0] for name in datasets.names()}
+    return {name: br.datasets.source(name).partition(". ")[0] for name in br.datasets.names()}
 
 
 def _workloads() -> dict[str, str]:
-    from bayesrisk.tables import Workload
-
-    made = {name: Workload.named(name) for name in Workload.available()}
+    made = {name: br.Workload.named(name) for name in br.Workload.available()}
     return {
         n: f"{len(w.tables)} of {w.schema.name}, {w.n_cells} cells; by {', '.join(w.levels)}"
         for n, w in made.items()
@@ -258,9 +228,7 @@ def _workloads() -> dict[str, str]:
 
 
 def _schemas() -> dict[str, str]:
-    from bayesrisk.tables import Schema
-
-    made = {name: Schema.named(name) for name in Schema.available()}
+    made = {name: br.Schema.named(name) for name in br.Schema.available()}
     return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in made.items()}
 
 

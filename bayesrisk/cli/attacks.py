@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk.cli import base
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import AuditStudy, Protection
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.risk.audit import Adversary
-    from bayesrisk.tables import Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -218,12 +217,8 @@ def reidentify(
         )
         if fragment:
             base.write_fragment(done.report)
-    if as_json:
-        base.print_json(done.to_dict())
-        return
-    for row in done.rates.to_dict(orient="records"):
-        typer.echo(_line(row))
-    typer.echo(f"report: {done.report}")
+    lines = [*map(_line, done.rates.to_dict(orient="records")), f"report: {done.report}"]
+    base.print_answer(done.to_dict(), lines, as_json=as_json)
 
 
 def _line(row: Mapping[Any, Any]) -> str:
@@ -305,7 +300,6 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
@@ -318,7 +312,7 @@ def study(
         settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     given = source if source is None or Partitions.there(source) else read_households(source)
-    made = OccupancyStudy(
+    made = br.experiments.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
@@ -401,32 +395,27 @@ def _households(argument: Path | None) -> Path | None:
 
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
+    document = {"folder": str(output), "complete": summary.complete, "table": None}
     if summary.results is None:
-        if as_json:
-            base.print_json({"folder": str(output), "complete": False, "table": None})
-        else:
-            base.print_shards(summary)
+        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
         return
     table = summary.results.table
-    if as_json:
-        rows = json.loads(table.to_json(orient="records"))
-        base.print_json({"folder": str(output), "complete": True, "table": rows})
-        return
-    typer.echo(
+    document["table"] = json.loads(table.to_json(orient="records"))
+    lines = [
         "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
         "after a bar):"
-    )
+    ]
     for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
         parts = [
             f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
             f"{row[f'{m}_baseline']:.2f}"
             for m in ("precision", "recall")
         ]
-        typer.echo(
+        lines.append(
             f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
             f"{row['infeasible']} infeasible; {'; '.join(parts)}"
         )
-    typer.echo(f"results: {output}")
+    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -567,17 +556,17 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     if "records" in entry:
         return base.record_path(Path(entry["records"]))
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
-    from bayesrisk.population import population_spec
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
     with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
-        return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+        return SimulatedPopulation(
+            br.population.population_spec(entry["simulate"], **changes), entry["seed"]
+        )
 
 
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "AuditStudy":
-    from bayesrisk.experiments import AuditStudy
+) -> "br.experiments.AuditStudy":
     from bayesrisk.mechanisms.registry import usual_roles
 
     workload = _workload(population, document, quiet=quiet)
@@ -596,7 +585,7 @@ def _study(
     if isinstance(schema, str):
         with base.called("name", "--schema"):
             schema = base.schema_of(schema)
-    return AuditStudy(
+    return br.experiments.AuditStudy(
         population,
         workload,
         protections=_protections(document.get("protection")),
@@ -627,7 +616,7 @@ def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
 
 def _workload(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "Workload":
+) -> "br.Workload":
     sources = [*population.values()] if isinstance(population, dict) else [population]
     for key in ("tables", "only"):
         document[key] = base.names(document.get(key))
@@ -641,16 +630,16 @@ def _workload(
     return workload
 
 
-def _protections(recipes: list[Any] | None) -> list["Protection"]:
-    from bayesrisk.experiments import Protection
-
+def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]:
     if not recipes:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
     tables: list[dict[str, Any]]
     tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
     return [
-        Protection(one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {}))
+        br.experiments.Protection(
+            one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
+        )
         for one in tables
     ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk.cli.base import called, names, number, schema_of, union_of_workloads
 from bayesrisk.exceptions import ArgumentError
@@ -14,7 +15,6 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.tables import Schema, Workload
 
 #: Columns of persons of the census, by whatever name: files that have them all are read as these.
 _CENSUS = ("block", "sex", "age", "race", "hisp")
@@ -56,14 +56,12 @@ def usual_tables(
     *,
     quiet: bool = False,
     census: tuple[list[str], list[str]] | None = None,
-) -> "Workload":
+) -> "br.Workload":
     """Return the tables that are asked for, or the usual ones.
 
     Those of the ``census``, workloads and tables of these, are for records of it.  A schema that
     was made of the records takes the place of ``schema`` in the document.
     """
-    from bayesrisk.tables import Workload
-
     own = {key: document.pop(key, None) for key in ("place", "columns", "cuts")}
     levels, only = document.get("levels"), document.get("only")
     if document.get("tables") or not (schema := _schema(sources, document, own, quiet=quiet)):
@@ -83,7 +81,7 @@ def usual_tables(
         options = {"levels": levels, "geography": document.get("geography"), "only": only}
         without = document.get("without", ())
         return union_of_workloads(document["tables"], without=without, **options)
-    made = Workload.of(schema, levels=levels)
+    made = br.Workload.of(schema, levels=levels)
     if only or document.get("without"):
         made = made.select(tables=only, without=document.get("without", ()))
     return made
@@ -91,15 +89,14 @@ def usual_tables(
 
 def _schema(
     sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
-) -> "Schema | None":
+) -> "br.Schema | None":
     """Return the schema of records that are not census; None for others."""
     from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
-    from bayesrisk.tables import Microdata, Schema
 
     if document.get("schema"):
         with called("name", "--schema"):
             schema = schema_of(document["schema"])
-        return None if schema.name in Schema.available() else schema
+        return None if schema.name in br.Schema.available() else schema
     if document.get("dialect") or document.get("geography"):
         return None
     files = [one for one in sources if isinstance(one, Path) and not one.is_dir()]
@@ -117,15 +114,13 @@ def _schema(
         or not (folder / "persons.parquet").exists()
     ):
         return None
-    held = Microdata.read(folder).persons
-    return None if held is None or held.schema.name in Schema.available() else held.schema
+    held = br.Microdata.read(folder).persons
+    return None if held is None or held.schema.name in br.Schema.available() else held.schema
 
 
-def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "Schema":
+def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "br.Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
-
-    from bayesrisk.tables import Schema
 
     frames = [read_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):
@@ -141,7 +136,7 @@ def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool
             if name not in frame:
                 _refuse_column(option, name, frame)
     cuts = _cuts(choices["cuts"] or [], frame)
-    schema = Schema.from_frame(
+    schema = br.Schema.from_frame(
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
@@ -168,7 +163,7 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
     return cuts
 
 
-def reading_lines(schema: "Schema", frame: "pd.DataFrame", files: Sequence[Path]) -> list[str]:
+def reading_lines(schema: "br.Schema", frame: "pd.DataFrame", files: Sequence[Path]) -> list[str]:
     """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
 

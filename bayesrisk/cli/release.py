@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, shown
 from bayesrisk.cli import base
@@ -17,8 +18,7 @@ from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood, MechanismSpec, Release
-    from bayesrisk.tables import Microdata, Records, Workload
+    from bayesrisk.release import Likelihood
 
 _OCCUPIED = "occupied"
 _EXACTLY = "Published exactly: which places have a record"
@@ -165,7 +165,7 @@ class _Asked:
     """The release that is asked for, wherever the records come from."""
 
     document: Mapping[str, Any]
-    workload: "Workload"
+    workload: "br.Workload"
     protection: "Mechanism"
     seed: int | None
     places: Any
@@ -178,7 +178,7 @@ def _whole(asked: _Asked, source: Path) -> None:
     output, runner = asked.output, asked.runner
     quiet = runner.quiet or runner.as_json
     with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
-        done = base.steps_done(advance, 3)
+        done = base.counter(advance, 3)
         people = _read(source, asked.document, asked.workload)
         done()
         said = {} if asked.places is None else {"places": asked.places}
@@ -199,16 +199,11 @@ def _whole(asked: _Asked, source: Path) -> None:
         "diagnostics": dict(made.diagnostics),
         "report": report,
     }
-    if runner.as_json:
-        base.print_json(summary)
-        return
     places = base.listed(summary["places"], " at ")
-    typer.echo(f"{summary['tables']} tables ({places}) in {output}")
-    if made.spec.places == _OCCUPIED:
-        typer.echo(_EXACTLY)
-    for line in _measured(made.diagnostics):
-        typer.echo(line)
-    typer.echo(f"report: {report}")
+    lines = [f"{summary['tables']} tables ({places}) in {output}"]
+    lines += [_EXACTLY] if made.spec.places == _OCCUPIED else []
+    lines += [*_measured(made.diagnostics), f"report: {report}"]
+    base.print_answer(summary, lines, as_json=runner.as_json)
 
 
 def _report(output: Path, runner: base.RunOptions) -> str:
@@ -244,7 +239,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     runner.show(done, [*lines, *_measured(done.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "MechanismSpec") -> None:
+def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
@@ -258,7 +253,7 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    options: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
+    options: WhatOptions, document: Mapping[str, Any], workload: "br.Workload", source: Path
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -293,11 +288,10 @@ def _households(source: Path) -> bool:
 
 def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
-) -> tuple["Workload", "Mechanism"]:
+) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit.populations import source_digest
     from bayesrisk.experiments.audit.study import audited_protection
-    from bayesrisk.mechanisms import make_mechanism
 
     folder, name = str(options.from_audit), str(options.protection)
     with base.called("protection", "--protection"):
@@ -307,47 +301,48 @@ def _audited(
         typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
     if not source.is_dir():
         document["schema"] = schema
-    return workload, make_mechanism(protection.mechanism, **protection.parameters)
+    return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
 
 
-def _listed(argument: str | None, workload: "Workload") -> str | list[str] | None:
+def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | None:
     """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
     if argument is None or argument == _OCCUPIED:
         return argument
-    from bayesrisk.tables import Geography, Microdata, Schema, iter_records
 
     name, _, column = argument.rpartition(":")
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
     file = base.data_path(Path(path), base.MICRODATA)
     if file.is_dir():
-        codes = Microdata.read(file).geoids()
+        codes = br.Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
         return blocks
     about = workload.schema.geography
-    own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
-    pieces = iter_records(file, schema=Schema("places", (), own))
+    own = br.tables.Geography(
+        about.name, (*about.levels[:-1], column or about.finest), about.widths
+    )
+    pieces = br.tables.iter_records(file, schema=br.Schema("places", (), own))
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
+def _read(
+    path: Path, document: Mapping[str, Any], workload: "br.Workload"
+) -> "br.Microdata | br.Records":
     """Return the microdata of a folder, or the records of a file."""
     from bayesrisk.readers.text import joined
-    from bayesrisk.tables import Microdata
 
     found = _pieces(path, document, workload)
-    if isinstance(found, Microdata):
+    if isinstance(found, br.Microdata):
         return found
     with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
         return joined(found, path)
 
 
 def _pieces(
-    path: Path, document: Mapping[str, Any], workload: "Workload"
-) -> "Microdata | Iterator[Records]":
+    path: Path, document: Mapping[str, Any], workload: "br.Workload"
+) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file."""
-    from bayesrisk.tables import Microdata
     from bayesrisk.tables.exchange import Partitions
 
     schema, dialect = document.get("schema"), document.get("dialect")
@@ -355,7 +350,7 @@ def _pieces(
         base.check_folder_names_its_own(schema, dialect)
         by_place = "leave out --whole, which holds one place at a time"
         with base.reworded(IN_PIECES, by_place if Partitions.there(path) else base.FOLDER_BY_PLACE):
-            return Microdata.read(path)
+            return br.Microdata.read(path)
     return base.record_pieces(path, workload.schema, schema, dialect)
 
 
@@ -384,40 +379,37 @@ def verify_release(
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
     with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
-        about = _about(folder, base.rows_done(advance))
-    if as_json:
-        base.print_json(about)
-        return
-    typer.echo(f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}")
+        about = _about(folder, base.counter(advance))
+    chance = "Nothing in it is random: the same records would give the same release"
     if about["simulation"]:
-        typer.echo("It is a simulation: whoever guesses the seed takes the protection off")
+        chance = "It is a simulation: whoever guesses the seed takes the protection off"
     elif about["random"]:
-        typer.echo("What is random came from entropy of the operating system, kept nowhere")
-    else:
-        typer.echo("Nothing in it is random: the same records would give the same release")
-    for line in _measured(about["diagnostics"]):
-        typer.echo(line)
+        chance = "What is random came from entropy of the operating system, kept nowhere"
     places = base.listed(about["places"], " at ")
-    typer.echo("Published exactly:")
-    typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
+    lines = [
+        f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}",
+        chance,
+        *_measured(about["diagnostics"]),
+        "Published exactly:",
+        f"  the list of places ({places}): {_PLACES[about['list_of_places']]}",
+    ]
     alike: dict[tuple[bool, str, str], list[Any]] = {}
     for part in about["tables"]:
         alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
     # Tables that are exact come first; those of one level and one law share a line.
-    inexact = False
-    for (not_exact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
-        if not_exact and not inexact:
-            typer.echo("Not exactly:")
-            inexact = True
+    for (inexact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+        if inexact and "Not exactly:" not in lines:
+            lines.append("Not exactly:")
         names = ", ".join(part["table"] for part in tables)
-        typer.echo(f"  {level} {names} ({sum(part['cells'] for part in tables)} counts): {law}")
-    for name in about["other_files"]:
+        cells = sum(part["cells"] for part in tables)
+        lines.append(f"  {level} {names} ({cells} counts): {law}")
+    base.print_answer(about, lines, as_json=as_json)
+    for name in () if as_json else about["other_files"]:
         typer.echo(f"Not part of the release: {name}", err=True)
 
 
 def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
-    from bayesrisk.release import MechanismSpec
     from bayesrisk.release.release import ReleaseIndex
 
     places: Counter[str] = Counter()
@@ -434,7 +426,7 @@ def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         advance(1)
     if ReleaseIndex.there(folder):
         said = ReleaseIndex.read(folder).document
-        spec = MechanismSpec.from_dict(said["spec"])
+        spec = br.MechanismSpec.from_dict(said["spec"])
         simulation, diagnostics = said["simulation"], said["diagnostics"]
     given = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
     return {
@@ -461,31 +453,24 @@ def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     }
 
 
-def _parts(folder: Path) -> Iterator["Release"]:
+def _parts(folder: Path) -> Iterator["br.Release"]:
     """Yield the release, or its parts one after the other where it is by place."""
-    from bayesrisk.release import Release
     from bayesrisk.release.release import ReleaseIndex
 
     if not ReleaseIndex.there(folder):
-        yield Release.read(folder)
+        yield br.Release.read(folder)
         return
     index = ReleaseIndex.read(folder)
     for name in index.releases:
-        yield Release.read(index.checked(name))
+        yield br.Release.read(index.checked(name))
 
 
 def _words(law: "Likelihood", withheld: int) -> str:
     """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import (
-        NoiseSpec,
-        RangeSpec,
-        RoundingSpec,
-        SimulationOnly,
-        SuppressedCounts,
-    )
+    from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
     from bayesrisk.tables.likelihoods import CellKeySpec
 
-    if isinstance(law, NoiseSpec):
+    if isinstance(law, br.NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
         return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.cli import base
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.distributions import FiniteLaw
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
@@ -52,14 +52,12 @@ def risk(
     as_json: base.JsonOption = False,
 ) -> None:
     """Posterior, risk ratio and averages for released counts."""
-    from bayesrisk.risk import block_risk
-
     if (rho is None) == (sigma2 is None):
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
     with base.called("scenario_name", "--scenario"):
-        result = block_risk(
+        result = br.block_risk(
             [[base.number(count, "noisy_count")] for count in noisy_count],
             rho=base.optional_number(rho, "rho"),
             sigma2=base.optional_number(sigma2, "sigma2"),
@@ -69,19 +67,17 @@ def risk(
             scenario_name=scenario,
         )
     rows = result.to_rows()
-    if as_json:
-        about = dataclasses.asdict(result.scenario)
-        base.print_json(
-            {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
-        )
-        return
+    about = dataclasses.asdict(result.scenario)
+    document = {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"
     distinct = list({row["prior"]: row for row in rows}.values())
+    lines: list[str] = []
     for title, columns in _TABLES.items():
         chosen = distinct if title else rows
         table = [{_HEADS.get(name, name): row[name] for name in columns} for row in chosen]
-        base.print_table(table, title or first)
+        lines += base.table_lines(table, title or first)
+    base.print_answer(document, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -110,10 +106,9 @@ class RiskLimit:
             return None
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
-        from bayesrisk.risk import rho_for_risk  # slow to import
 
         with base.called("limit", "--max-risk"):
-            return rho_for_risk(
+            return br.risk.rho_for_risk(
                 limit,
                 prior=base.number(self.prior, "prior"),
                 measure="average" if level is None else "quantile",
@@ -134,7 +129,6 @@ def convert(
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
     from bayesrisk import _validation as check
-    from bayesrisk import accounting
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     change = base.sensitivity_of(sensitivity)
@@ -151,25 +145,23 @@ def convert(
     if scale is not None:
         budget = change**2 / (2.0 * check.scalar(scale, "sigma2", lower=0.0, bounds="()"))
     elif target is not None and failure is not None:
-        budget = float(accounting.epsilon_to_rho(target, failure, method))
+        budget = float(br.accounting.epsilon_to_rho(target, failure, method))
     elif largest is not None:
         budget = largest
     spent = check.scalar(budget, "rho", lower=0.0, bounds="()")
-    scale = float(accounting.sigma2_from_rho(spent, change))
+    scale = float(br.accounting.sigma2_from_rho(spent, change))
     if target is None and failure is not None:
-        target = float(accounting.rho_to_epsilon(spent, failure, method))
+        target = float(br.accounting.rho_to_epsilon(spent, failure, method))
     elif failure is None and target is not None:
-        failure = float(accounting.rho_to_delta(spent, target, method))
+        failure = float(br.accounting.rho_to_delta(spent, target, method))
     row = {"rho": spent, "sensitivity": change, "sigma2": scale}
     if largest is not None:  # one noise, and what it costs by what a neighbour is
         by_neighbour = {name: 0.5 * delta**2 / scale for name, delta in SENSITIVITIES.items()}
         row |= {f"rho_{name.replace('-', '_')}": cost for name, cost in by_neighbour.items()}
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
-    if as_json:
-        base.print_json({**row, "method": method})
-    else:
-        base.print_table([row], f"Conversion ({method})")
+    lines = base.table_lines([row], f"Conversion ({method})")
+    base.print_answer({**row, "method": method}, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -183,20 +175,15 @@ def sweep(
     seed: Annotated[int | None, base.SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
-    from bayesrisk.experiments import load_config, write_report
-
     base.data_path(Path(config), base.SWEEPS)
-    study = load_config(config, seed=seed)
+    study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
-    page = str(write_report(output)) if summary.complete else None
+    page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    if runner.as_json:
-        base.print_json({**summary.to_dict(), "report": page})
-        return
-    base.print_shards(summary)
+    lines = list(base.shard_lines(summary))
     if page is not None:
-        typer.echo(f"{summary.rows} rows in {output / 'results.csv'}")
-        typer.echo(f"report: {page}")
+        lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
+    base.print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 
 
 def report(
@@ -206,18 +193,13 @@ def report(
     quiet: base.QuietOption = False,
 ) -> None:
     """Write figures and report.html of a finished sweep again."""
-    from bayesrisk.experiments import write_report
-
     with base.progress(
         quiet=quiet or as_json, title="report", unit="steps", patient=True
     ) as advance:
-        page = write_report(folder, progress=advance)
+        page = br.experiments.write_report(folder, progress=advance)
         if fragment:
             base.write_fragment(page)
-    if as_json:
-        base.print_json({"report": str(page)})
-    else:
-        typer.echo(f"report: {page}")
+    base.print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -228,10 +210,8 @@ _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24
 
 
-def _group_prior(text: str) -> "FiniteLaw | None":
+def _group_prior(text: str) -> "br.FiniteLaw | None":
     """Return the prior that ``flat`` or ``truncated:MAX`` names."""
-    from bayesrisk.distributions import FiniteLaw
-
     kind, _, digits = text.partition(":")
     if text == "flat":
         return None
@@ -240,7 +220,7 @@ def _group_prior(text: str) -> "FiniteLaw | None":
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
         raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {shown(text)}")
-    return FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
+    return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
 def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
@@ -271,21 +251,22 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
     }
 
 
-def _print_document(document: dict[str, Any]) -> None:
-    """Print a single release for people."""
+def _lines_of_release(document: dict[str, Any]) -> list[str]:
+    """Return a single release for people."""
     names = {
         "prior": "prior",
         "block_probability": "after the block's count alone",
         "target_probability": "after block, group and siblings",
         "risk_ratio": "risk ratio",
     }
-    typer.echo("Probability that the target has the characteristics:")
-    for name, text in names.items():
-        typer.echo(f"  {text:<32}{document[name]:>12.6g}")
-    typer.echo(f"Group count, probabilities above {_SHOWN:g}:")
-    for row in document["group_pmf"]:
-        typer.echo(f"  {row['group_count']:>8}{row['probability']:>12.6f}")
-    typer.echo(f"Truncation error: at most {document['truncation_bound']:.3g}")
+    pmf = document["group_pmf"]
+    return [
+        "Probability that the target has the characteristics:",
+        *(f"  {text:<32}{document[name]:>12.6g}" for name, text in names.items()),
+        f"Group count, probabilities above {_SHOWN:g}:",
+        *(f"  {row['group_count']:>8}{row['probability']:>12.6f}" for row in pmf),
+        f"Truncation error: at most {document['truncation_bound']:.3g}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -316,10 +297,8 @@ def hierarchy(
     as_json: base.JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
-    from bayesrisk.inference import hierarchical_posterior
-
     with base.warnings_as_lines():
-        result = hierarchical_posterior(
+        result = br.hierarchical_posterior(
             block,
             group,
             siblings,
@@ -335,10 +314,7 @@ def hierarchy(
             sibling_noise=model.sibling_noise,
         )
         document = _document(result)
-    if as_json:
-        base.print_json(document)
-    else:
-        _print_document(document)
+    base.print_answer(document, _lines_of_release(document), as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -380,7 +356,6 @@ def measurements(
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
     from bayesrisk.experiments.runs.page import measurement_sentences
 
     counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
@@ -398,11 +373,11 @@ def measurements(
     with base.measurement_folder(folder) as place:
         if counts:
             query, coarsest = which.query or "total", top or "State"
-            study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
+            study = br.experiments.MeasurementCountsStudy(place, query=query, top=coarsest, **same)
             summary = runner.run(study, output, "counts")
             runner.show(summary, _lines_of_counts(summary, output))
             return
-        risks = MeasurementsStudy(
+        risks = br.experiments.MeasurementsStudy(
             place,
             prior=base.number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,
@@ -412,27 +387,20 @@ def measurements(
         )
         summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
-    if runner.as_json:
-        document = summary.to_dict()
-        document["figures"] = [str(file) for file in figures]
-        base.print_json({name: value for name, value in document.items() if name != _CURVE})
-        return
-    for sentence in [*measurement_sentences(summary.facts), f"files: {output}"]:
-        typer.echo(sentence)
-    if figures:
-        typer.echo(f"figure: {figures[0]}")
-    base.print_shards(summary)
+    document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
+    document["figures"] = [str(file) for file in figures]
+    lines = [*measurement_sentences(summary.facts), f"files: {output}"]
+    lines += [f"figure: {file}" for file in figures[:1]]
+    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     """Draw how many cells are above a ratio, beside the cells."""
     import pandas as pd
 
-    from bayesrisk.plotting import plot_noisy_measurements, save_figure
-
     thresholds = [row["risk_ratio"] for row in result.exceedance]
-    drawn = plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
-    return save_figure(drawn, output / "risk")
+    drawn = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
+    return br.plotting.save_figure(drawn, output / "risk")
 
 
 def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:

@@ -227,11 +227,6 @@ def open_index(records: str | Path) -> exchange.Partitions:
     return exchange.Partitions.read(source, "microdata")
 
 
-def forget_index() -> None:
-    """Forget what this process keeps of microdata."""
-    open_index.cache_clear()
-
-
 def level_of_parts(index: exchange.Partitions, workload: Workload) -> str:
     """Return the level of the parts, which a workload must have tables inside of."""
     geography = workload.schema.geography

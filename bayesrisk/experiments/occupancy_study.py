@@ -562,7 +562,7 @@ class OccupancyStudy(Study):
     def close(self) -> None:
         """Forget the index of households by place, and the results."""
         _judged.cache_clear()
-        by_place.forget_index()
+        by_place.open_index.cache_clear()
 
 
 @functools.lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from bayesrisk.experiments.audit.populations import (
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
-from bayesrisk.experiments.by_place import forget_index
+from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk import audit
@@ -193,6 +193,7 @@ class AuditStudy(Study):
     goal: choosing.ProtectionGoal | None = None
 
     layout = LAYOUT
+    caches: ClassVar = (open_index,)
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -547,7 +548,7 @@ class AuditStudy(Study):
         """Forget the records."""
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
-        forget_index()
+        super().close()
 
 
 def _plain(protection: Protection) -> dict[str, Any]:
