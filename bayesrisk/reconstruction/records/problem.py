@@ -227,7 +227,6 @@ def published_problem(
         raise ArgumentError(
             f"queries must be of schema {workload.schema.name!r}, got {shown(queries.schema.name)}"
         )
-    groups = [tables.parents(name) for name in levels[1:]]
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
     stated = [
         stated_counts(tables, name, coarsened=wide, known_rule=known_rule)
@@ -237,9 +236,10 @@ def published_problem(
     # Differences of published cells are rows where all counts are true.
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
     system, couplings = cell_systems(workload, levels, raw, others)
-    parts = levels[1:], groups, published[1:], ranges[1:], couplings
     larger = tuple(
-        LargerLevel(name, tables.geoids[name], *part) for name, *part in zip(*parts, strict=True)
+        LargerLevel(name, tables.geoids[name], tables.parents(name), *stated[at], couplings[at - 1])
+        for at, name in enumerate(levels)
+        if at
     )
     geoids = tables.geoids[levels[0]]
     rows = RowSource(

@@ -265,9 +265,13 @@ def build_program(
         (coef, (row_rank[entry_row], var_rank[entry_var])), shape=(n_rows, n_vars)
     )
     ends, columns = np.arange(n_components + 1), matrix.tocsc()
-    sides = [(m.indptr, m.indices, m.data) for m in (columns, matrix)]
     arrays = ProgramArrays(
-        *(part.astype(np.int64) for side in sides for part in side),
+        columns.indptr.astype(np.int64),
+        columns.indices.astype(np.int64),
+        columns.data.astype(np.int64),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data.astype(np.int64),
         row_low=np.where(equal, least, 0)[row_order],
         row_high=most[row_order],
         family=family[row_order],
