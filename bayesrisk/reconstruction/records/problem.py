@@ -237,9 +237,8 @@ def published_problem(
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
     system, couplings = cell_systems(workload, levels, raw, others)
     larger = tuple(
-        LargerLevel(name, tables.geoids[name], tables.parents(name), *stated[at], couplings[at - 1])
-        for at, name in enumerate(levels)
-        if at
+        LargerLevel(name, tables.geoids[name], tables.parents(name), *counts, coupling)
+        for name, counts, coupling in zip(levels[1:], stated[1:], couplings, strict=True)
     )
     geoids = tables.geoids[levels[0]]
     rows = RowSource(
