@@ -149,7 +149,7 @@ class LargerLevel:
 
 @dataclass(frozen=True)
 class Problem:
-    """What published tables say of the histograms of blocks: made once, never changed.
+    """The histograms of blocks as published tables bound them: made once, never changed.
 
     ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
     published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed, and

@@ -566,7 +566,7 @@ class Clash(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """What bounds, search and a solver find out about the blocks.
+    """Bounds, a solution, open components and clashes of the blocks, in numbers.
 
     ``value`` is the number of records in each cell of ``bounds``, of a solution where there is one;
     ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
@@ -580,7 +580,7 @@ class Findings:
 
 
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
-    """Return what is found out about all blocks; ``limits`` are those of a component."""
+    """Return bounds, components and clashes of all blocks, ``limits`` being of a component."""
     bounds, good = block_bounds(problem), np.ones(problem.geoids.size, bool)
     none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
