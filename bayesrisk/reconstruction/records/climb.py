@@ -152,8 +152,9 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     system, ranges = problem.system, problem.rows[0].ranges
     shape = (system.cell_ptr.size - 1, system.family.size)
     cells = sp.csr_array((system.cell_coef, system.cell_row, system.cell_ptr), shape=shape)
-    by_row = [part.astype(np.int64) for part in (cells.tocsc().indptr, cells.tocsc().indices)]
-    rows = system.cell_ptr, system.cell_row, *by_row
+    by_row = cells.tocsc()
+    ptr, cell = by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64)
+    rows = system.cell_ptr, system.cell_row, ptr, cell
     work = [np.zeros(size, np.int64) for size in (shape[0], shape[1], shape[1], shape[0])]
     star, rest = [np.zeros((3, 0), np.int64)], []
     for first in range(0, problem.geoids.size, WHOLE):
