@@ -3,8 +3,8 @@
 ``python benchmarks/coarsening_by_place.py cost BLOCKS OUT`` reconstructs the records of so many
 blocks, county by county in shards of 250, from exact tables and from those of each rule, and
 writes a line of processor seconds by county to OUT.  ``proofs`` in the place of ``cost`` bounds all
-counts under the rules that publish zeros as they are, of every fifth block, with one node of the
-solver for each component.  ``table OUT`` prints a file of such lines as a table.
+counts under the rules that publish zeros as they are, of every fifth block, with so many nodes of
+the solver for each component as a last argument says.  ``table OUT`` prints a file of such lines.
 """
 
 import json
@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +63,14 @@ def cost(people, rule):
     return {"seconds": time.process_time() - start, **statuses}
 
 
-def proofs(people, rule):
+def proofs(people, rule, nodes):
     """Return how many counts there are, and what is proved of them."""
     codes = np.unique(people.geoids)[::EVERY]
     people = people.take(np.isin(people.geoids, codes))
     tables, truth, found = made(people, rule), made(people, "exact"), Counter()
     start = time.process_time()
     for part, true in zip(shards(tables), shards(truth), strict=True):
-        frame = count_bounds(part, node_limit=1).counts
+        frame = count_bounds(part, node_limit=nodes).counts
         column = {(key[1], cell): (key, at) for key, table in WORK.tables.items()
                   for at, cell in enumerate(table.cells)}  # fmt: skip
         size = len(part.geoids["block"])
@@ -108,7 +109,7 @@ def table(lines):
         if "coarsened" in own[0]:
             print(rule, *(sum(line[n] for line in own) for n in ("blocks", "coarsened")),
                   share(own, "recovered", "coarsened"), share(own, "small recovered", "small"),
-                  share(own, "proved", "records"), share(own, "undecided", "counts"),
+                  share(own, "proved", "records"), share(own, "undecided", "coarsened"),
                   round(seconds), sep=" | ")  # fmt: skip
         else:
             exact = {line["county"]: line["seconds"] for line in lines if line["rule"] == "exact"}
@@ -129,8 +130,10 @@ def main(what, *rest):
         whole = min(Counter(line["rule"] for line in lines).values())  # counties of every rule
         table([line for line in lines if line["county"] < whole])
         return
-    blocks, out = rest
-    measure, rules = (cost, COST) if what == "cost" else (proofs, PROOFS)
+    blocks, out, *nodes = rest
+    measure, rules = cost, COST
+    if what == "proofs":
+        measure, rules = partial(proofs, nodes=int(nodes[0])), PROOFS
     with Path(out).open("w", encoding="utf-8") as stream:
         for county, people in enumerate(counties(int(blocks))):
             for rule in rules:
