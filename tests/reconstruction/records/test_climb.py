@@ -12,7 +12,7 @@ from oracles.reconstruction import people, person_tables, solutions
 from bayesrisk.reconstruction import reconstruct
 from bayesrisk.reconstruction.records import climb as module
 from bayesrisk.reconstruction.records.climb import Climb, allowed, climb, has_others
-from bayesrisk.reconstruction.records.problem import published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.release import RangeSpec, RoundingSpec
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
@@ -147,7 +147,7 @@ def test_a_block_that_contradicts_itself_is_left_to_programs():
     counts = tables.counts[total].toarray()
     counts[2] += 30
     broken = replace(tables, counts={**tables.counts, total: sp.csr_array(counts)})
-    rest = module._room(published_rows(broken, scope="block"))[1]
+    rest = module.climbed_records(published_problem(broken, scope="block"))[1]
     assert 2 in rest
     made = reconstruct(broken, scope="block")
     assert [status == "infeasible" for status in made.status] == [False, False, True, False]
@@ -169,7 +169,7 @@ def test_a_climb_that_is_wrong_is_seen(law, monkeypatch):
     monkeypatch.setattr(module, "has_others", lambda w: True)
     tables = coarse(law, sizes=(3, 6))
     made = reconstruct(tables, scope="block")
-    problem = published_rows(tables, scope="block")
+    problem = published_problem(tables, scope="block")
     sums = made.histogram().toarray() @ problem.system.queries.matrix.toarray().T
     low, high = problem.ranges.whole(slice(None))
     assert set(made.status) <= {"feasible", "unique"}
