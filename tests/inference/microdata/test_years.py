@@ -109,10 +109,20 @@ PUBLISHED = (
 )
 
 
+LARGEST = 12  # trajectories of a population: with more, some exact laws take minutes
+
+
+def prior_of(law):
+    """Return the prior under a law of change, for populations of at most so many trajectories."""
+    prior = RecordPrior.trajectories(law, COUNTS)
+    size = prior.size[: LARGEST + 1]
+    return replace(prior, size=size / size.sum())
+
+
 def population(seed):
     """Return releases of a population in two years, and the number of each trajectory."""
     rng = np.random.default_rng([seed, 5])
-    prior = RecordPrior.trajectories(LAW, COUNTS)
+    prior = prior_of(LAW)
     x = rng.multinomial(int(rng.choice(prior.size.size, p=prior.size)), prior.shares)
     releases, kinds = {}, []
     for later in (False, True):
@@ -151,7 +161,7 @@ def statements(seeds, law=LAW):
 
     masks = [(counted(w), counted(a)) for w, a in wanted]
     asked_ = [RecordQuestion(w, among=a) for w, a in wanted]
-    prior = RecordPrior.trajectories(law, COUNTS)
+    prior = prior_of(law)
     rows = []
     for seed in seeds:
         releases, x = population(seed)
