@@ -47,7 +47,14 @@ if TYPE_CHECKING:
 
     from bayesrisk.population import PopulationSpec
     from bayesrisk.population.summary import PopulationSummary
-    from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
+    from bayesrisk.tables import (
+        Microdata,
+        PopulationChange,
+        PublishedTables,
+        Records,
+        Schema,
+        Workload,
+    )
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures.
@@ -126,22 +133,52 @@ def simulate(
         str | None,
         typer.Option(help="With --nation: share of the 11,078,297 blocks of 2010 [1]."),
     ] = None,
+    years: Annotated[
+        int | None,
+        typer.Option(help="Also the same people so many years later: folders first and later."),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(help="With --years, NAME=RATE: share for whom another value is recorded."),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
     ] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     settings = _settings(preset, blocks, changes or [])
-    if nation:
-        for option, value in (("--blocks", blocks), ("--replace", replace or None)):
+    if change and years is None:
+        raise ArgumentError("--change goes with --years")
+    if nation or years is not None:
+        other = "--nation" if nation else "--years"
+        alone = ("--blocks", blocks), ("--years", years)
+        for option, value in (*(alone if nation else ()), ("--replace", replace or None)):
             if value is not None:
-                raise ArgumentError(f"{option} does not go with --nation")
+                raise ArgumentError(f"{option} does not go with {other}")
+    if nation:
         _nation(output, settings, seed, scale, how)
         return
     if scale is not None:
         raise ArgumentError("--scale goes with --nation")
     how.refuse("goes with --nation, which is drawn county by county")
-    _population(output, settings, seed, how, replace=replace)
+    law = None if years is None else _law(years, change or [])
+    _population(output, settings, seed, how, replace=replace, law=law)
+
+
+def _law(years: int, changes: list[str]) -> "PopulationChange":
+    """Return the stylised law of change, with rates that are given as NAME=RATE."""
+    from bayesrisk.population import stylised_change
+
+    with called("years", "--years"):
+        law = stylised_change(years)
+    parts = [text.partition("=") for text in changes]
+    for name, equals, _ in parts:
+        if not equals or name not in law.schema.names:
+            known = ", ".join(n for n in law.schema.names if n != law.age)
+            raise ArgumentError(f"--change must be NAME=RATE of {known}, got {shown(name)}")
+    with called("changes", "--change"):
+        rates = {name: number(rate, f"--change {name}") for name, _, rate in parts}
+        return dataclasses.replace(law, changes=rates)
 
 
 def _nation(
@@ -165,10 +202,19 @@ def _nation(
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, how: RunOptions, *, replace: bool
+    output: Path,
+    settings: "PopulationSpec",
+    seed: int,
+    how: RunOptions,
+    *,
+    replace: bool,
+    law: "PopulationChange | None",
 ) -> None:
-    """Make a population in one piece."""
-    from bayesrisk.population import population_summary, simulate_population
+    """Make a population in one piece, and those people some years later by a law of change."""
+    from numpy.random import SeedSequence
+
+    from bayesrisk.population import population_summary, simulate_later, simulate_population
+    from bayesrisk.tables import Microdata
 
     with _files.explained(output):
         held = output.is_dir() and any(output.glob("*.parquet"))
@@ -185,14 +231,25 @@ def _population(
         if persons is None or len(persons) == 0:
             raise ArgumentError("nobody lives in any of the blocks: give more blocks")
         done()
-        population.write(output)
+        if law is None:
+            population.write(output)
+        else:
+            later = simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
+            with _files.whole_folder(output, _files.new_folder) as folder:
+                population.write(folder / "first")
+                Microdata(later, blocks=population.blocks).write(folder / "later")
         done()
         summary = population_summary(population)
         done()
+    document, said = _document(summary, output), _lines(summary)
+    if law is not None:
+        both = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
+        document |= {"later": len(later), "both": both}
+        said.append(f"{law.years} years later: {len(later)} people, {both} of them the same")
     if how.as_json:
-        print_json(_document(summary, output))
+        print_json(document)
     else:
-        typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
+        typer.echo("\n".join([*said, f"microdata: {output}"]))
 
 
 # -----------------------------------------------------------------------------
