@@ -151,7 +151,7 @@ def simulate(
         raise ArgumentError("--change goes with --years")
     if nation or years is not None:
         other = "--nation" if nation else "--years"
-        alone = ("--blocks", blocks), ("--years", years)
+        alone = ("--years", years), ("--blocks", blocks)
         for option, value in (*(alone if nation else ()), ("--replace", replace or None)):
             if value is not None:
                 raise ArgumentError(f"{option} does not go with {other}")
@@ -176,7 +176,10 @@ def _law(years: int, changes: list[str]) -> "PopulationChange":
         if not equals or name not in law.schema.names:
             known = ", ".join(n for n in law.schema.names if n != law.age)
             raise ArgumentError(f"--change must be NAME=RATE of {known}, got {shown(name)}")
-    with called("changes", "--change"):
+    with ExitStack() as said:
+        for name, _, _ in parts:
+            said.enter_context(called(f"changes[{name!r}]", f"--change {name}"))
+        said.enter_context(called("changes", "--change"))
         rates = {name: number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 

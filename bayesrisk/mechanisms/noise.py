@@ -240,8 +240,7 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     sampler : str, optional
         Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
         seed, and its spec states the sampler, its version, and the law that it draws.  By default
-        NumPy draws:
-        for simulation.
+        NumPy draws: for simulation.
 
     Notes
     -----

@@ -167,6 +167,7 @@ def _room(problem: PublishedRows) -> tuple[list[IntArray], IntArray]:
         for at, (low, high) in enumerate(
             zip(*ranges.whole(slice(first, first + _TOGETHER)), strict=True)
         ):
+            low, high = low[: shape[1]], high[: shape[1]]  # without the row of all cells, uncounted
             w = Climb(*rows, low, high, *work)
             # A cell that no row limits may hold any number: that is for the bounds to say.
             if (cells @ (high < UNBOUNDED).astype(np.int64)).all() and climb(w) and has_others(w):
