@@ -210,3 +210,27 @@ def test_beliefs_about_a_few_populations_are_calibrated():
     q, group, hit = statements(range(6))
     assert np.array_equal(hit[(q == 0) | (q == 1)], (q * group)[(q == 0) | (q == 1)])
     assert abs(score(q, group, hit)) < 3.5
+
+
+def test_chains_about_two_years_agree_with_exact_laws():
+    asked_ = [
+        RecordQuestion(LAW.condition(present="both"), among=LAW.condition({"age": [1]})),
+        RecordQuestion(LAW.condition(changed=["sex"])),
+    ]
+    off = []
+    for seed in range(60):
+        releases, _ = population(seed)
+        if not all(law.random for r in releases.values() for law in r.spec.noise.values()):
+            continue
+        if not all(r.spec.noise for r in releases.values()):
+            continue
+        where = {"level": "block", "place": "100", "prior": prior_of(LAW)}
+        joint = Release.combine(releases, change=LAW)
+        exact = microdata_posterior(joint, asked_, **where, engine="exact").answers
+        chain = microdata_posterior(joint, asked_, **where, engine="people", rng=seed).answers
+        assert (chain["error"] < 0.05).all()
+        off += ((chain["posterior"] - exact["posterior"]) / chain["error"]).tolist()
+        if len(off) >= 6:
+            break
+    assert len(off) >= 6
+    assert np.abs(off).max() < 4.5
