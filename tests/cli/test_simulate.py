@@ -9,7 +9,7 @@ import pytest
 from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
 from bayesrisk.population import population_spec, stylised_change
 from bayesrisk.population.simulate import Nation
-from bayesrisk.tables import Microdata, link_years
+from bayesrisk.tables import Microdata
 
 COMMAND = ("simulate",)
 
@@ -90,7 +90,7 @@ def test_the_same_people_ten_years_later(run, tmp_path):
     }
     joint = Release.combine(releases, change=law)
     own = tabulate(
-        link_years(first.persons, later.persons, law), law.workload(work, work),
+        law.link(first.persons, later.persons), law.workload(work, work),
         geoids=first.geoids(),
     )  # fmt: skip
     assert joint.tables == own
