@@ -172,7 +172,7 @@ def test_another_package_may_bring_its_sampler(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "recipe"),
     [
-        ("topdown", {"budgets": {"all": {"sex": "1/3"}}}),
+        ("topdown", {"rho": "1"}),
         ("bottom-up", {"rho": "1"}),
     ],
 )
