@@ -60,7 +60,7 @@ ROOMS = {
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | workload | exchange layouts linked |"
-        " microdata | published | change"
+        " change microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}

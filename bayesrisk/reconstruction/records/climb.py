@@ -189,12 +189,14 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     """Return block, cell and count of records that were found, and the blocks without."""
     system, ranges = problem.system, problem.rows[0].ranges
     rows = system.cell_ptr, system.cell_row
-    every = allowed(*rows, np.ones(system.family.size, np.int64))
+    n_rows = system.family.size
+    every = allowed(*rows, np.ones(n_rows, np.int64))
     star, rest = [np.zeros((3, 0), np.int64)], []
     for first in range(0, problem.geoids.size, WHOLE):
         for at, (low, high) in enumerate(
             zip(*ranges.whole(slice(first, first + WHOLE)), strict=True)
         ):
+            low, high = low[:n_rows], high[:n_rows]  # without the row of all cells, uncounted
             cell, *inside = every if high.all() else allowed(*rows, high)
             sizes = cell.size, low.size, low.size, cell.size
             w = Climb(*inside, low, high, *(np.zeros(size, np.int64) for size in sizes))
