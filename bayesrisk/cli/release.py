@@ -336,14 +336,12 @@ def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
 ) -> tuple["Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
-    from bayesrisk.experiments.audit.populations import source_digest
     from bayesrisk.experiments.audit.study import audited_protection
     from bayesrisk.mechanisms import make_mechanism
 
     folder, name = str(options.from_audit), str(options.protection)
     with called("protection", "--protection"):
-        digest = source_digest(source)
-        protection, workload, schema, same = audited_protection(folder, name, digest=digest)
+        protection, workload, schema, same = audited_protection(folder, name, records=source)
     if not same:
         typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
     if not source.is_dir():
