@@ -1,4 +1,4 @@
-"""Mistakes that users of notebooks make: the message names the thing, and the bound or the way out."""
+"""Mistakes of users of notebooks: a message names the thing, and the bound or the way out."""
 
 from pathlib import Path
 
@@ -50,12 +50,11 @@ def frame_of(**change):
     return br.Records.from_frame(PEOPLE.assign(**change), schema=SCHEMA)
 
 
-def asked(**change):
+def asked(mechanism=None, **change):
     usual = {"observed": [("ward", "sex")], "alternatives": [{"sex": "M"}], "prior": 0.5}
     question = br.MechanismQuestion(WORK, **usual | change)
-    return br.mechanism_risk(
-        RECORDS, mechanism=br.Identity(), target=0, question=question, draws=5, rng=1
-    )
+    options = {"target": 0, "question": question, "draws": 5, "rng": 1}
+    return br.mechanism_risk(RECORDS, mechanism=mechanism or br.Identity(), **options)
 
 
 def posterior(count=3, **change):
@@ -233,7 +232,10 @@ MISTAKES = {
     # Protections and releases.
     "a parameter missing": (lambda f: br.make_mechanism("swapping"), "swapping .. rate"),
     "a parameter misspelt": (lambda f: br.make_mechanism("swapping:rat=0.1"), "rat"),
-    "a rate beyond 1": (lambda f: br.make_mechanism("swapping:rate=1.5"), "rate .. [0, 1] .. 1.5"),
+    "a rate beyond 1": (
+        lambda f: br.make_mechanism("swapping:rate=1.5").release(RECORDS, workload=WORK),
+        "rate .. [0, 1] .. 1.5",
+    ),
     "a recipe without a value": (
         lambda f: br.make_mechanism("rounding:base"),
         "KEY=VALUE .. 'base'",
@@ -250,10 +252,8 @@ MISTAKES = {
     ),
     "a release without tables": (lambda f: br.Identity().release(RECORDS), "workload"),
     "the name of a protection where one belongs": (
-        lambda f: br.mechanism_risk(
-            RECORDS, mechanism="identity", target=0, question=None, draws=5, rng=1
-        ),
-        "mechanism .. 'identity'|mechanism .. str",
+        lambda f: asked(mechanism="identity"),
+        "mechanism .. 'identity'",
     ),
     "a folder that exists": (lambda f: RELEASE.write(file_of(f, "x").parent), "people.csv|empty"),
     "a file that is no release": (lambda f: br.Release.read(file_of(f, "x")), "people.csv"),
@@ -277,7 +277,7 @@ MISTAKES = {
     ),
     "a query about no column": (
         lambda f: count_bounds(TABLES, queries=[{"race": 1}]),
-        "race .. sex",
+        "queries .. Workload .. race",
     ),
     "a truth of another schema": (
         lambda f: br.reconstruct(TABLES, scope="ward").statements(

@@ -1,5 +1,6 @@
 """A recipe means the same to Python, the command line, files of settings and audits."""
 
+import importlib
 import json
 
 import numpy as np
@@ -139,14 +140,17 @@ def test_what_was_audited_is_released(tmp_path):
     assert "is not what was audited" in other.stderr
 
 
-@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
 def test_an_audit_of_a_frame_knows_the_file_with_the_same_records(library, tmp_path):
     frame, schema = people()
     frame = frame.assign(number=range(90))  # text in the file
     frame.to_csv(tmp_path / "same.csv", index=False)
     frame.iloc[::-1].to_csv(tmp_path / "other.csv", index=False)
     frame.drop(columns="clinic").to_csv(tmp_path / "columns.csv", index=False)
+    pytest.importorskip(library, reason=f"{library} is not installed")
     held = frame if library == "pandas" else pa.Table.from_pandas(frame)
+    if library == "polars":
+        held = importlib.import_module(library).from_arrow(held)
     study = AuditStudy(
         held, Workload.of(schema, [["ill"]]), protections=[Protection("identity")],
         adversaries=[Adversary.named("outsider")], stated=["ill"], targets=2, releases=1,
