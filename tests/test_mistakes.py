@@ -53,7 +53,7 @@ def frame_of(**change):
 def asked(mechanism=None, **change):
     usual = {"observed": [("ward", "sex")], "alternatives": [{"sex": "M"}], "prior": 0.5}
     question = br.MechanismQuestion(WORK, **usual | change)
-    options = {"target": 0, "question": question, "draws": 5, "rng": 1}
+    options = {"target": 0, "question": question, "draws": 40, "rng": 1}
     return br.mechanism_risk(RECORDS, mechanism=mechanism or br.Identity(), **options)
 
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from browser import Browser, needs_browser
+from browser import FINE, Browser, needs_browser
 
 ROOT = Path(os.environ.get("BUILT_DOCS", Path(__file__).parents[1] / "docs" / "_build" / "html"))
 pytestmark = [
@@ -15,24 +15,6 @@ pytestmark = [
     needs_browser,
     pytest.mark.skipif(not ROOT.is_dir(), reason=f"no pages in {ROOT}: make docs"),
 ]
-#: Width of a page, images without an alternative text, images that were not found, and tables
-#: whose heads do not repeat on the next sheet of paper.
-LOOK = """(() => {
-  const images = [...document.images];
-  const heads = [...document.querySelectorAll('table thead')];
-  return {
-    width: document.scrollingElement.scrollWidth,
-    silent: images.filter(i => !(i.getAttribute('alt') || '').trim()).map(i => i.src),
-    broken: images.filter(i => i.complete && !i.naturalWidth).map(i => i.src),
-    heads: heads.filter(h => getComputedStyle(h).display !== 'table-header-group').length,
-  }
-})()"""
-FINE = {"silent": [], "broken": [], "heads": 0}
-
-
-def look(browser):
-    found = browser.run(LOOK)
-    return found.pop("width"), found
 
 
 def test_every_page_fits_a_phone_a_screen_and_paper(tmp_path):
@@ -43,13 +25,13 @@ def test_every_page_fits_a_phone_a_screen_and_paper(tmp_path):
         for page in pages:
             for width in (390, 1280):
                 browser.open(page, width=width)
-                wide, found = look(browser)
+                wide, found = browser.look()
                 if wide > width or found != FINE:
                     wrong.append((page.relative_to(ROOT), width, wide, found))
             # A sheet of paper of 8.5 inches with margins of 0.4 is 740 pixels wide.
             browser.open(page, width=740)
             browser.ask("Emulation.setEmulatedMedia", media="print")
-            wide, found = look(browser)
+            wide, found = browser.look()
             browser.ask("Emulation.setEmulatedMedia", media="")
             if found != FINE or wide > 740:
                 wrong.append((page.relative_to(ROOT), "print", wide, found))
@@ -65,7 +47,7 @@ def test_what_is_wrong_is_found(tmp_path):
     )
     with Browser(tmp_path / "profile") as browser:
         browser.open(page, width=390)
-        wide, found = look(browser)
+        wide, found = browser.look()
     assert wide >= 900
     assert [len(found[name]) for name in ("silent", "broken")] == [1, 1]
     assert found["heads"] == 1

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
-from bayesrisk.experiments.runs.page import fragment
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.experiments.runs.page import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
