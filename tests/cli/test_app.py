@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
+from bayesrisk.experiments.runs.page import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -220,8 +221,7 @@ if tuple(map(int, version("typer").split(".")[:2])) >= (0, 25):
 def test_help_loads_nothing_heavy(words):
     code = (
         "import sys\n"
-        "from bayesrisk.experiments.runs.page import fragment
-from bayesrisk.cli.app import main\n"
+        "from bayesrisk.cli.app import main\n"
         "try:\n"
         "    main()\n"
         "finally:\n"
