@@ -172,17 +172,20 @@ class _Certificates:
         return replace(found, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
-        """Return how many statements have a certificate, in words."""
-        return self._joined()._answer() if self.parts else []
+        """Return how many certificates there are, in words."""
+        every = [bool(certificate) for part in self.parts for certificate in part.certificates]
+        made, none = sum(every), len(every) - sum(every)
+        text = f"{made:,} of these statements and bounds have a proof for others to check, in the "
+        text += f"folder {self.folder}."
+        left = f" No proof was found for {none:,} more within the limit of the search."
+        return [text + left * bool(none)] if every else []
 
     def write(self, folder: Path) -> None:
         """Write the certificates and their checker, if there are any."""
         if self.parts:
-            self._joined().write(folder / self.folder)
-
-    def _joined(self) -> Proofs:
-        statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
-        return Proofs(statements, tuple(c for part in self.parts for c in part.certificates))
+            statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
+            made = tuple(c for part in self.parts for c in part.certificates)
+            Proofs(statements, made).write(folder / self.folder)
 
 
 def _linked(frame: pd.DataFrame) -> pd.DataFrame:
