@@ -134,6 +134,7 @@ _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables the
 class _NoiseMechanism(TableMechanism):
     """Noise of either law: budgets, their check against the workload, and the draw."""
 
+    grain = 0
     _name: ClassVar[str]
     _unit: ClassVar[str]  # of the budgets
     _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
@@ -169,10 +170,6 @@ class _NoiseMechanism(TableMechanism):
     @abstractmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is given its noise by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
@@ -216,7 +213,9 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
        \text{overlap}
 
     The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
-    and tables, or in proportion to a production ``allocation`` of the 2020 Census.
+    and tables, or in proportion to a production ``allocation`` of the 2020 Census.  Source:
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
+    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Parameters
     ----------
@@ -246,11 +245,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     -----
     Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
     workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
-    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Examples
     --------

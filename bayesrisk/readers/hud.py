@@ -21,19 +21,17 @@ from bayesrisk._files.delimited import header_fields, split_line
 from bayesrisk._files.text import all_of, shown
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning
-from bayesrisk.readers.text.source import (
-    Source,
-    first_lines,
-    one_source,
-    sheet_rows,
-)
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     Faults,
     Piece,
+    Source,
     TextForm,
     csv_pieces,
+    first_lines,
     header_of,
     one_array,
+    one_source,
+    sheet_rows,
 )
 
 # Columns by vintage, and what each of them holds.

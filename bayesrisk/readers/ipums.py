@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,26 +11,26 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
-from bayesrisk._files.text import all_of, shown
+from bayesrisk._files.text import all_of, named, shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source, list_sources, named, one_source
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Lines,
     Piece,
+    Source,
     csv_pieces,
     digit_matrix,
     header_of,
     joined,
     known_states,
     line_pieces,
+    list_sources,
+    one_source,
     texts,
 )
 from bayesrisk.tables import Records, Schema
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Codes of the 1940 Census in IPUMS USA, and the records made of them.
 #
@@ -198,8 +198,6 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     Traceback (most recent call last):
     bayesrisk.exceptions.DataError: usa_00001.xml: no such file
     """
-    import pandas as pd
-
     check.path(path, "path")
     check.path(ddi, "ddi")
     book = read_ddi(ddi)
@@ -219,8 +217,6 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
 
 def _text_of_lines(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a fixed-width file as text, missing where a line has none."""
-    import pandas as pd
-
     for lines in line_pieces(source, _BYTES):
         held, every, kinds = {}, np.arange(lines.starts.size), None
         if book.hierarchical:
@@ -281,8 +277,6 @@ def _persons_of(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.Da
 
 def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Series":
     """Return a column with labels, or as numbers; text where it is neither."""
-    import pandas as pd
-
     texts_of = column.mask(column == "")
     values = texts_of.dropna().drop_duplicates()
     labels = variable.labels

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,21 +14,25 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.text.source import Source, first_lines, one_source, write_table
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Piece,
+    Source,
     TextForm,
     block_column,
     csv_pieces,
     extra_column,
+    first_lines,
     header_of,
     joined,
+    one_source,
     pieces_of,
     state_code,
     state_of_name,
+    write_table,
 )
 from bayesrisk.tables import Records, Schema
+from bayesrisk.tables.records import CENRACE
 
 # Columns of the vintages and their codes.  The internal unit file has the names of the public one
 # without the leading T of six of them, and neither HH_STATUS nor TENSHORT.
@@ -69,12 +72,9 @@ QUARTERS = (
 )
 FIRST_QUARTERS = np.array(["000", "101", "201", "301", "401", "501", "601", "701"])
 TWO_DIGITS = np.array([f"{i:02d}" for i in range(64)])
-#: Bit mask of each of the 63 codes of CENRACE: one race, then two, three, ... in their order.
-RACE_MASKS: IntArray = np.array(
-    [sum(1 << i for i in races) for n in range(1, 7) for races in combinations(range(6), n)]
-)
+#: Code of CENRACE, from 0, of each bit mask of races.
 RACE_INDEX = np.full(64, -1, dtype=np.int64)
-RACE_INDEX[RACE_MASKS] = np.arange(63)
+RACE_INDEX[CENRACE] = np.arange(63)
 
 #: Columns of household records: the file's name and largest code.
 HOUSEHOLD = MappingProxyType(
@@ -272,7 +272,7 @@ def _persons(piece: Piece, names: Names, state: str | None) -> Columns:
         "block": _blocks(piece, names, state),
         "sex": piece.whole(names["QSEX"], 1, 2) - 1,
         "age": np.minimum(age, _OLDEST),
-        "race": RACE_MASKS[piece.whole(names["CENRACE"], 1, 63) - 1],
+        "race": CENRACE[piece.whole(names["CENRACE"], 1, 63) - 1],
         "hisp": piece.whole(names["CENHISP"], 1, 2) - 1,
         "gq": quarters,
     }

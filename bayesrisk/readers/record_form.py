@@ -24,17 +24,20 @@ from bayesrisk._files.parquet import CODING, opened, read_batches
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source, new_file, one_source, write_table
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     CHUNK,
     Piece,
+    Source,
     check_state,
     csv_pieces,
     header_of,
     joined,
+    new_file,
+    one_source,
     pieces_of,
     state_code,
     texts,
+    write_table,
 )
 from bayesrisk.tables import Records, Schema
 
@@ -131,23 +134,23 @@ _ALL = (
 DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})
 
 
-def named_dialect(name: str | None, file: str, said: str | None = None) -> Dialect:
+def named_dialect(name: str | None, file: str, file_dialect: str | None = None) -> Dialect:
     """Return a coding by its name, or the one that the file says itself."""
     if name is not None:
         check.choice(name, "dialect", tuple(DIALECTS))
-        if said is not None and said != name:
+        if file_dialect is not None and file_dialect != name:
             raise ArgumentError(
-                f"dialect must be {said!r}, which {file} says of itself, got {shown(name)}"
+                f"dialect must be {file_dialect!r}, which {file} says of itself, got {shown(name)}"
             )
         return DIALECTS[name]
-    if said is None:
+    if file_dialect is None:
         choices = "; ".join(f"{d.name!r}: {d.meaning}" for d in _ALL)
         raise ArgumentError(
             f"dialect must be said, {file} does not say what its codes mean: one of {choices}"
         )
-    if said not in DIALECTS:
-        raise DataError(f"{file}: must be of a known dialect, says {said[:50]!r} of itself")
-    return DIALECTS[said]
+    if file_dialect not in DIALECTS:
+        raise DataError(f"{file}: must be of a known dialect, says {file_dialect[:50]!r} of itself")
+    return DIALECTS[file_dialect]
 
 
 def said_by_file(file: Path) -> str | None:
@@ -258,11 +261,7 @@ _MOST_AGE = 110
 
 
 def iter_record_form(
-    path: str | Path,
-    *,
-    dialect: str | None = None,
-    state: str | None = None,
-    chunk: int = CHUNK,
+    path: str | Path, *, dialect: str | None = None, state: str | None = None, chunk: int = CHUNK
 ) -> Iterator[Records]:
     """Yield person records in the common form, a piece at a time.
 

@@ -301,6 +301,17 @@ class PublishedTables(Tabular):
         found: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
         return found
 
+    def parents(self, level: str) -> IntArray:
+        """Return the position of the place of a level that each of the finest places lies in."""
+        places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
+        own = self.workload.schema.geography.ancestors(finest, level)
+        group = np.minimum(np.searchsorted(places, own), places.size - 1)
+        missing = places[group] != own
+        if missing.any():
+            first = str(own[int(missing.argmax())])
+            raise ArgumentError(f"tables must have every {level}, got none of {shown(first)}")
+        return group.astype(np.int64)
+
     def row(self, level: str, geoid: str) -> int:
         """Return the position of a place at its level."""
         check.choice(level, "level", tuple(self.geoids))
@@ -455,9 +466,11 @@ class PublishedTables(Tabular):
             key: replace(part.workload.tables[own], name=key[1])
             for key, (part, own) in parts.items()
         }
+        own_levels = {level for level, _ in tables}
         geoids = {
             level: _common_places(given.values(), level)
-            for level in Workload(schema, tables).levels
+            for level in schema.geography.levels
+            if level in own_levels
         }
         stated: dict[Key, _Stated] = {}
         for key, (part, own) in parts.items():
@@ -490,6 +503,45 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     raise ArgumentTypeError(
         f"tables must be PublishedTables, or a list of them, got {type(tables).__name__}"
     )
+
+
+def level_and_kind(
+    scope: object, levels: tuple[str, ...], kinds: Sequence[str] = (), name: str = "scope"
+) -> tuple[str, str]:
+    """Return the level that a scope names, and in which of some ``kinds`` it is taken.
+
+    Without kinds a scope is a level; with them it is the finest level, of no kind, or a larger one
+    with a kind, such as ``tract-joint``.  Where no level is called ``block``, that is the finest.
+    """
+    options = {level: (level, "") for level in (levels[-1:] if kinds else levels)}
+    options |= {f"{level}-{kind}": (level, kind) for level in levels[:-1] for kind in kinds}
+    if kinds and scope == "block" and "block" not in levels:
+        return levels[-1], ""
+    return options[check.choice(scope, name, tuple(options))]
+
+
+def read_tables(
+    tables: SeveralTables,
+    scope: str | None,
+    *,
+    taken_as_true: bool,
+    kinds: Sequence[str] = (),
+    alone: bool = False,
+) -> tuple[PublishedTables, tuple[str, ...], bool]:
+    """Return the tables of one release, the levels that are read, and what that assumes.
+
+    The levels are the finest one and then those from ``scope`` (:func:`level_and_kind`; None is the
+    finest) on, the largest first; where read ``alone``, as ``level``, only that.  The last is as of
+    :func:`assumed_true`, for who reads ranges.
+    """
+    tables = one_release(tables)
+    *larger, finest = levels = tables.workload.levels
+    name = "level" if alone else "scope"
+    top = finest if scope is None else level_and_kind(scope, levels, kinds, name)[0]
+    read = (top,) if alone else (finest, *larger[levels.index(top) :])
+    keys = [key for key in tables.workload.tables if key[0] in read]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
+    return tables, read, assumed
 
 
 def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
@@ -565,7 +617,7 @@ def _stated(part: PublishedTables, own: Key, places: TextArray, key: Key) -> _St
 
 
 def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
-    """Return tables of different places as one; the parts of a level are in order of their places.
+    """Return tables of different places as one, in order of their places.
 
     A level that only some parts have is made of those.
     """
@@ -573,17 +625,18 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
     if not others:
         return first
     workload = first.workload.union(*(part.workload for part in others))
-    geoids = {
-        level: np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
-        for level in workload.levels
-    }
+    geoids, order = {}, {}
+    for level in workload.levels:
+        places = np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
+        order[level] = np.argsort(places, kind="stable")
+        geoids[level] = places[order[level]]
     counts, suppressed = {}, {}
     for key in workload.tables:
-        having = [p for p in parts if key in p.counts]
-        counts[key] = sparse.csr_array(sparse.vstack([p.counts[key] for p in having]))
+        having, rows = [p for p in parts if key in p.counts], order[key[0]]
+        counts[key] = sparse.vstack([p.counts[key] for p in having], format="csr")[rows]
         if any(key in p.suppressed for p in having):
-            hidden = sparse.vstack([p.hidden(*key) for p in having])
-            suppressed[key] = sparse.csr_array(hidden)
+            hidden = sparse.vstack([p.hidden(*key) for p in having], format="csr")
+            suppressed[key] = hidden[rows]
     laws = {key: law for part in parts for key, law in part.laws.items()}
     return PublishedTables(workload, geoids, counts, suppressed, laws)
 
@@ -618,7 +671,7 @@ def assumed_true(
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
             f"tables must hold true counts, got {shown(refused)} of a release under the law "
-            f"{shown(laws[refused].kind)}: {better}taken_as_true=True (on the command line "
+            f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )
     return False

@@ -420,11 +420,7 @@ class Workload:
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        *,
-        schema: Schema | None = None,
-        levels: Sequence[str] | None = None,
+        cls, path: str | Path, *, schema: Schema | None = None, levels: Sequence[str] | None = None
     ) -> "Workload":
         r"""Return the workload in a TOML file: a schema, and tables in the compact grammar.
 

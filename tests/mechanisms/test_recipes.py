@@ -15,7 +15,7 @@ from bayesrisk.experiments import Protection
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release
 from bayesrisk.risk import mechanism_risk
-from bayesrisk.risk.audit.release_checks import release_differences
+from bayesrisk.risk.audit.checks import release_differences
 from bayesrisk.tables import tabulate
 
 RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding", "suppression", "identity")

@@ -339,10 +339,10 @@ def workload_of(value: object) -> Workload | None:
     raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
 
 
-def level_tables(value: Any) -> tuple[Key, ...]:
+def level_tables(value: object) -> tuple[Key, ...]:
     """Return pairs of level and table."""
-    good = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-    pairs = [tuple(k) if isinstance(k, (list, tuple)) else () for k in value] if good else [()]
+    entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
+    pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
         raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
     return tuple((p[0], p[1]) for p in pairs)
@@ -437,9 +437,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     .. math:: \min_{x \ge 0} \sum_{c, q} \frac{\|A_q x_c - y_{cq}\|^2}{v_q}, \quad
         \sum_c x_c = h, \quad B x_c = b_c,
 
-    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the
-    invariants, and rounded to neighbouring integers that keep every sum.  All published tables
-    are computed from these integers, so they are non-negative and agree with each other.
+    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the invariants,
+    and rounded to neighbouring integers that keep every sum.  All published tables are computed
+    from these integers, so they are non-negative and agree with each other.  Source: Abowd et al.
+    (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
 
     Parameters
     ----------
@@ -470,20 +471,12 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
 
     Notes
     -----
-    Simulation grade: see :meth:`DiscreteGaussian.rvs`.  The released counts have no likelihood in
-    closed form, so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.
-    A release is post-processing of the noisy counts, but for what is invariant; its spec holds the
-    budget of every measured table.  Tables are published at the measured levels or coarser ones:
-    non-negative, whole, and consistent with each other.
-
-    The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else the
-    rounded sum over cells that nothing tells apart is split in proportion to the parent's counts,
-    the rest at random, and what is open beyond that is the solver's choice.
-
-    References
-    ----------
-    Abowd et al. (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown
-    Algorithm.
+    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
+    drawn, with NumPy, for simulation.  A release is post-processing of the noisy counts, but for
+    what is invariant; its spec holds the budget of every measured table.  Tables are published at
+    the measured levels or coarser ones.  The fit of the tables is unique; the cells are so where
+    tables tell all of them apart, and else what is open beyond the parent's proportions is the
+    solver's choice.
 
     Examples
     --------

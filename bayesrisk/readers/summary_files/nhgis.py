@@ -15,18 +15,11 @@ from bayesrisk._files.delimited import split_line
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.summary_files.segments import (
-    DHC,
-    PL94,
-    PRODUCTS,
-    SF1,
-    Product,
-    usual_table,
-)
-from bayesrisk.readers.text.source import Source, list_sources
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product, usual_table
+from bayesrisk.readers.text import (
     Faults,
     Piece,
+    Source,
     TextForm,
     all_digits,
     check_distinct,
@@ -34,6 +27,7 @@ from bayesrisk.readers.text.tables import (
     combined,
     csv_pieces,
     header_of,
+    list_sources,
     piece_of_tables,
     place_texts,
     state_code,
@@ -351,9 +345,7 @@ def iter_nhgis(
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
     on_error : str, optional
-        What becomes of a count that cannot be: ``"refuse"`` raises for the first of them,
-        ``"missing"`` counts it and leaves the cell suppressed.  A table with such a count is not
-        compared with its total.
+        What becomes of a count that cannot be, as for :func:`iter_sf1`.
     chunk : int, optional
         Places in memory at a time.
 
@@ -461,7 +453,7 @@ def read_nhgis(
     pieces = iter_nhgis(
         path, workload=workload, codebook=codebook, dataset=dataset, state=state, on_error=on_error
     )
-    return combined(pieces, workload, path)
+    return combined(pieces, path)
 
 
 def _check_workload(workload: Workload) -> None:

@@ -22,17 +22,19 @@ from bayesrisk._files.delimited import MAX_COLUMNS
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text.source import Source, find_source, first_lines
-from bayesrisk.readers.text.tables import (
+from bayesrisk.readers.text import (
     STATES,
     Faults,
     Piece,
+    Source,
     TextForm,
     check_distinct,
     check_state,
     combined,
     csv_pieces,
     digit_matrix,
+    find_source,
+    first_lines,
     line_pieces,
     piece_of_tables,
     place_texts,
@@ -563,7 +565,7 @@ def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
     ...     read_sf1(folder, workload=work).counts["block", "P1"].toarray().tolist()
     [[2]]
     """
-    return combined(iter_sf1(path, workload=workload, on_error=on_error), workload, path)
+    return combined(iter_sf1(path, workload=workload, on_error=on_error), path)
 
 
 def iter_pl94(
@@ -609,7 +611,7 @@ def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse")
     ...     read_pl94(folder, workload=work).counts["state", "H1"].toarray().tolist()
     [[2, 1]]
     """
-    return combined(iter_pl94(path, workload=workload, on_error=on_error), workload, path)
+    return combined(iter_pl94(path, workload=workload, on_error=on_error), path)
 
 
 def iter_dhc(
@@ -651,4 +653,4 @@ def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
     ...     read_dhc(folder, workload=work).counts["state", "P1"].toarray().tolist()
     [[2]]
     """
-    return combined(iter_dhc(path, workload=workload, on_error=on_error), workload, path)
+    return combined(iter_dhc(path, workload=workload, on_error=on_error), path)

@@ -37,8 +37,7 @@ from bayesrisk.tables.published import (
     Key,
     PublishedTables,
     SeveralTables,
-    assumed_true,
-    one_release,
+    read_tables,
     under_laws,
 )
 from bayesrisk.tables.schema import Schema
@@ -466,13 +465,11 @@ class ClaimOptions:
 
 def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     """Return the claims that options ask of tables, both checked, with the space they are in."""
-    tables = one_release(tables)
-    workload = tables.workload
-    schema = workload.schema
-    level = workload.levels[-1] if options.level is None else options.level
-    check.choice(level, "level", workload.levels)
+    tables, (level,), assumed = read_tables(
+        tables, options.level, taken_as_true=options.taken_as_true, alone=True
+    )
+    workload, schema = tables.workload, tables.workload.schema
     keys = [key for key in workload.tables if key[0] == level]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true, ranges=True)
     ranges = _ranges(tables, keys, options, assumed=assumed)
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(

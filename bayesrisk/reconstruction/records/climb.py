@@ -6,7 +6,6 @@ block is then feasible, and not unique.  The blocks of which none, or no other, 
 left to bounds and programs.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +14,10 @@ import scipy.sparse as sp
 from bayesrisk._numba import kernel
 from bayesrisk._validation import IntArray
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
-from bayesrisk.reconstruction.records.problem import CountRanges, PublishedRows, block_bounds
-from bayesrisk.reconstruction.records.solve import Solution, first_differences, solve
-from bayesrisk.reconstruction.records.system import columns_of
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import Limits
-from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.reconstruction.records.problem import WHOLE, Problem
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
 _STEPS, _STRIDE = 1000, 7919
-#: Blocks whose counts are held whole.
-_TOGETHER = 256
 
 
 class Climb(NamedTuple):
@@ -155,17 +147,18 @@ def has_others(w: Climb) -> bool:
     return False
 
 
-def _room(problem: PublishedRows) -> tuple[list[IntArray], IntArray]:
+def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     """Return block, cell and count of records that were found, and the blocks without."""
     system, ranges = problem.system, problem.rows[0].ranges
     shape = (system.cell_ptr.size - 1, system.family.size)
     cells = sp.csr_array((system.cell_coef, system.cell_row, system.cell_ptr), shape=shape)
-    rows = system.cell_ptr, system.cell_row, *columns_of(cells)[:2]
+    by_row = [part.astype(np.int64) for part in (cells.tocsc().indptr, cells.tocsc().indices)]
+    rows = system.cell_ptr, system.cell_row, *by_row
     work = [np.zeros(size, np.int64) for size in (shape[0], shape[1], shape[1], shape[0])]
     star, rest = [np.zeros((3, 0), np.int64)], []
-    for first in range(0, problem.geoids.size, _TOGETHER):
+    for first in range(0, problem.geoids.size, WHOLE):
         for at, (low, high) in enumerate(
-            zip(*ranges.whole(slice(first, first + _TOGETHER)), strict=True)
+            zip(*ranges.whole(slice(first, first + WHOLE)), strict=True)
         ):
             w = Climb(*rows, low, high, *work)
             # A cell that no row limits may hold any number: that is for the bounds to say.
@@ -175,35 +168,3 @@ def _room(problem: PublishedRows) -> tuple[list[IntArray], IntArray]:
             else:
                 rest.append(first + at)
     return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
-
-
-def solve_blocks(problem: PublishedRows, *, solver: SolverBackend, limits: Limits) -> Solution:
-    """Return a solution of every block as :func:`solve` does: of most coarsened ones by a climb."""
-    if not problem.coarsened or problem.larger or np.any(problem.system.cell_coef != 1):
-        return solve(problem, block_bounds(problem), solver=solver, limits=limits)
-    (block, cell, count), rest = _room(problem)
-    made = Solution([Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count)
-    # Every answer is tabulated again.
-    names = problem.system.queries
-    counts = sp.csr_array(made.histogram(problem) @ names.matrix.T)
-    wrong = np.array([*first_differences(problem.ranges, counts, names)], np.int64)
-    rest = np.union1d(rest, wrong)
-    ranges = problem.ranges
-    ranges = CountRanges(ranges.low[rest], ranges.high[rest], ranges.zero)
-    source = problem.rows[0]
-    own = CountRanges(source.ranges.low[rest], source.ranges.high[rest], source.ranges.zero)
-    part = replace(
-        problem, geoids=problem.geoids[rest], published=problem.published[rest], ranges=ranges,
-        rows=(replace(source, ranges=own, group=np.arange(rest.size)),),
-    )  # fmt: skip
-    others = solve(part, block_bounds(part), solver=solver, limits=limits)
-    for at, b in enumerate(rest.tolist()):
-        made.status[b] = others.status[at]
-        if at in others.conflict:
-            made.conflict[b] = others.conflict[at]
-    made.keep(~np.isin(made.block, rest))
-    parts = (made.block, rest[others.block]), (made.cell, others.cell), (made.count, others.count)
-    block, cell, count = (np.concatenate(pair) for pair in parts)
-    order = np.lexsort((cell, block))
-    made.block, made.cell, made.count = block[order], cell[order], count[order]
-    return made

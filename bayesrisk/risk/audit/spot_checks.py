@@ -90,7 +90,7 @@ def _said(question: TargetQuestion) -> FloatArray:
 
 
 def _sums(
-    reading: Reading, place: PlaceReading, mass: FloatArray, said: FloatArray, known: IntArray,
+    reading: Reading, place: PlaceReading, mass: FloatArray, indicator: FloatArray, known: IntArray,
     most: int,
 ) -> FloatArray | None:  # fmt: skip
     r"""Return sums over x by the number n of records, of their weights and of these times x_r.
@@ -100,8 +100,8 @@ def _sums(
         \prod_j L_j(\textstyle\sum_c w_{jc} (k_c + x_c)), \quad
         M_r(n) = \sum_{|x| = n} \ldots \sum_c s_{cr} x_c,
 
-    of cells c with mass a, k known records and, in s, whether they count as r (``said``), and of
-    published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
+    of cells c with mass a, k known records and, in s (``indicator``), whether they count as r, and
+    of published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
     """
     counts = _counts(reading, place, most + int(known.sum()))
     if counts is None:
@@ -110,7 +110,7 @@ def _sums(
     alive = mass > 0.0
     kinds, kind = np.unique(weight[:, alive], axis=1, return_inverse=True)
     a = np.bincount(kind.ravel(), mass[alive])
-    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * said)[alive].T]
+    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * indicator)[alive].T]
     shares = np.asarray(np.stack(parts).T / a[:, None], np.float64)
     # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, times scale**x so that none is
     # huge: the ratio of two terms of the whole, (A + i) / (i + 1), is 1 in the middle.
@@ -118,7 +118,7 @@ def _sums(
     ones = np.ones((a.size + 1, 1))
     ratio = (np.append(a, a.sum())[:, None] + i) * scale / (i + 1.0)
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
-    start, found = weight @ known, np.zeros((most + 1, 1 + said.shape[1]))
+    start, found = weight @ known, np.zeros((most + 1, 1 + indicator.shape[1]))
     found[0, 0] = 1.0
     for members in _apart(kinds > 0):
         rows = np.flatnonzero(kinds[:, members].any(axis=1))
@@ -317,9 +317,10 @@ def spot_comparisons(
     return pd.concat([NO_SPOTS, *frames], ignore_index=True)
 
 
-def _order(said: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
+def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
     """Yield targets and whether they are drawn: in turn one of these, and one who tells most."""
-    told = (said["posterior"] - said["without"]).abs().groupby(said["target"], sort=True).max()
+    gain = (statements["posterior"] - statements["without"]).abs()
+    told = gain.groupby(statements["target"], sort=True).max()
     names = told.index.to_numpy()
     drawn = audit_rng(seed, _DRAWN).permutation(names).tolist()
     most = names[np.argsort(-told.to_numpy(), kind="stable")].tolist()

@@ -234,9 +234,7 @@ def reidentify(
 
 
 def targets_of(
-    truth: pd.DataFrame | Persons,
-    proved: set[str] | None,
-    everywhere: IntArray | None = None,
+    truth: pd.DataFrame | Persons, proved: set[str] | None, everywhere: IntArray | None = None
 ) -> pd.DataFrame:
     """Return the true records with everything that puts them into panels, and the guessers.
 

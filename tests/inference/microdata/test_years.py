@@ -116,7 +116,7 @@ def population(seed):
     x = rng.multinomial(int(rng.choice(prior.size.size, p=prior.size)), prior.shares)
     releases, kinds = {}, []
     for later in (False, True):
-        cells = LAW.cells_of_year(np.repeat(np.arange(x.size), x), later=later)
+        cells = oracle.cells_of_year(LAW, np.repeat(np.arange(x.size), x), later=later)
         true = np.bincount(cells[cells >= 0], minlength=SCHEMA.size)
         table = TABLES[int(rng.integers(2 if "both" in kinds else 3))]
         kinds.append(table.name)

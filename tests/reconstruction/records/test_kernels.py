@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
 from bayesrisk.reconstruction.records import kernels, problem
-from bayesrisk.reconstruction.records.problem import CountRanges, RowSource, build_program
-from bayesrisk.reconstruction.records.solve import fixed_totals
+from bayesrisk.reconstruction.records.problem import CountRanges, RowSource
+from bayesrisk.reconstruction.records.program import build_program, fixed_totals
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):
