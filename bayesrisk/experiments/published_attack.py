@@ -1,6 +1,6 @@
 """Proofs, bounds, records that fit and likely ones from published tables, in one report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def write_attack(
     with _files.explained(target):
         _files.new_folder(target)
     frames: dict[str, pd.DataFrame] = {}
-    proved: Sequence[str] = []
+    proved, sentences = list[str](), list[str]()
     bounds = count_bounds(tables, time_limit=time_limit)
     both = ["table", "cell"]
     columns = [*both, "low_stated", "high_stated", "low", "high", "status"]
@@ -89,9 +89,9 @@ def write_attack(
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
         text = f"No records fit these tables as they were read: {reason}."
-        sentences = [html.Linked(text, *written.add(tables, bounds, 1))]
+        sentences.append(html.Linked(text, *written.add(tables, bounds, 1)))
     elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
-        sentences = [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
+        sentences += [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
         tell(1, 5)
         frames["claims"], first, proved = _claims(tables, time_limit, written)
@@ -101,7 +101,7 @@ def write_attack(
         frames["likely"], likely = _likely(tables, seed)
         tell(4, 5)
         frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit, written)
-        sentences = [first, *bounds._answer(), fit, likely]
+        sentences += [first, *bounds._answer(), fit, likely]
     sentences += written.answer()
     with _files.whole_folder(target, _files.new_folder) as made:
         for name, frame in frames.items():
@@ -220,7 +220,7 @@ def _with_combinations(
 
 def _claims(
     tables: PublishedTables, time_limit: float | None, written: _Certificates
-) -> tuple[pd.DataFrame, str, Sequence[str]]:
+) -> tuple[pd.DataFrame, str, list[str]]:
     """Return proofs that no count states, how many there are, and the most telling in words."""
     found = find_claims(tables, time_limit=time_limit)
     frame = found.to_frame(readable="here")
@@ -238,7 +238,7 @@ def _claims(
     table = table.assign(**dict.fromkeys(written.column, files))
     schema = tables.workload.schema
     words = schema.labelled(frame)[list(schema.names)].fillna("any")
-    said = [html.Linked(*pair) for pair in zip(sentences[:_SAID], files, strict=False)]
+    said = list[str](map(html.Linked, sentences[:_SAID], files))
     return pd.concat([table, words], axis=1), text, said
 
 
