@@ -324,8 +324,8 @@ def test_private_names_stay_in_their_folder():
 
 
 def test_private_doors_are_seen():
-    source = "from bayesrisk.inference.tree._messages import Plan"
-    assert private_doors("risk.count.averages", source) == {"inference.tree._messages.Plan"}
+    source = "from bayesrisk.inference.tree._sum_product import Plan"
+    assert private_doors("risk.count.averages", source) == {"inference.tree._sum_product.Plan"}
     assert private_doors("inference.tree.posterior", source) == set()
     source = "from bayesrisk.inference.tree import posterior\nposterior._read()"
     assert private_doors("inference.sampling.tree", source) == {"inference.tree.posterior._read"}

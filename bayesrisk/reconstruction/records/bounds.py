@@ -34,13 +34,13 @@ from bayesrisk.reconstruction.records.solve import Solution, solve
 from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
+from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import reduced_values
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
     Limits,
     SolverBackend,
-    checked_nodes,
+    solver_and_limits,
 )
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
@@ -187,14 +187,8 @@ class _Ends:
         if self._deadline.late:
             return False
         # A general solver looks for anything above what was seen: that there is none, it confirms.
-        model = self._model
-        rows = sp.csr_array(sp.vstack([model.rows, self._rows[[end]]], format="csr"))
-        beyond = IntegerModel(
-            model.low, model.high, rows,
-            np.append(model.row_low, self.seen[end] + 1),
-            np.append(model.row_high, self.goal[end]),
-        )  # fmt: skip
-        nothing, limits = np.zeros(model.low.size, np.int64), self._deadline.limits
+        beyond = self._model.beyond(objective, int(self.seen[end]) + 1, int(self.goal[end]))
+        nothing, limits = np.zeros(objective.size, np.int64), self._deadline.limits
         if limits.nodes is not None:
             limits = replace(limits, nodes=min(limits.nodes, _ASKED))
             self._deadline.spend(_ASKED)
@@ -529,12 +523,8 @@ def count_bounds(
     queries : Workload, optional
         Other counts of the same schema, at levels of the tables up to ``scope``; by default the
         published ones.
-    known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for each component of the integer system; none by default.
+    known_rule, solver, time_limit
+        As for :func:`reconstruct`.
     node_limit : int, optional
         Linear programs and nodes of branch and bound for each component; none by default.  What it
         leaves open is the same on a slow machine.  Not for solvers of PuLP.
@@ -566,9 +556,7 @@ def count_bounds(
     1    m           2            4    2     2
     2    f           0            1    0     0
     """
-    time_limit = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    limits = Limits(time_limit, nodes=checked_nodes(node_limit, backend.name))
+    backend, limits = solver_and_limits(solver, time_limit, node_limit)
     more = None if queries is None else check.instance(queries, Workload, "queries")
     problem = published_problem(tables, scope=scope, known_rule=known_rule, queries=more)
     levels = (*(larger.level for larger in problem.larger), problem.level)

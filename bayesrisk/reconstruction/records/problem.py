@@ -228,12 +228,12 @@ def published_problem(
             f"queries must be of schema {workload.schema.name!r}, got {shown(queries.schema.name)}"
         )
     groups = [tables.parents(name) for name in levels[1:]]
-    published = [_stacked(tables, name) for name in levels]
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
-    ranges = [
-        _supports(tables, name, known_rule) if wide else CountRanges.of_counts(counts)
-        for name, wide, counts in zip(levels, coarse, published, strict=True)
+    stated = [
+        stated_counts(tables, name, coarsened=wide, known_rule=known_rule)
+        for name, wide in zip(levels, coarse, strict=True)
     ]
+    published, ranges = zip(*stated, strict=True)
     # Differences of published cells are rows where all counts are true.
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
     system, couplings = cell_systems(workload, levels, raw, others)
@@ -275,15 +275,23 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
     return RowSource(*columns_of(coupling.rows), coupling.family, ranges, larger.group)
 
 
-def _stacked(tables: PublishedTables, level: str) -> sp.csr_array:
-    """Return the counts of all tables of a level side by side, ``HIDDEN`` where suppressed."""
+def stated_counts(
+    tables: PublishedTables, level: str, *, coarsened: bool, known_rule: bool
+) -> tuple[sp.csr_array, CountRanges]:
+    """Return the counts of all tables of a level side by side, and the ranges of the true ones.
+
+    They are ``HIDDEN`` where suppressed; where not ``coarsened``, they are what they say.
+    """
     parts = []
     for key in [key for key in tables.workload.tables if key[0] == level]:
         part = tables.counts[key]
         if key in tables.suppressed:
             part = sp.csr_array(part + HIDDEN * tables.suppressed[key].astype(np.int64))
         parts.append(part)
-    return sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
+    counts = sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
+    if coarsened:
+        return counts, _supports(tables, level, known_rule)
+    return counts, CountRanges.of_counts(counts)
 
 
 def _coarsened(tables: PublishedTables, level: str, known_rule: bool) -> bool:

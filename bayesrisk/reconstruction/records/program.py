@@ -183,11 +183,11 @@ class Program:
         )
 
 
-def _expand(ptr: IntArray, at: IntArray) -> tuple[IntArray, IntArray]:
+def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
     """Return positions of the entries of several compressed rows, and whose each one is."""
-    sizes = ptr[at + 1] - ptr[at]
-    owner = np.repeat(np.arange(at.size), sizes)
-    start = np.repeat(ptr[at] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    sizes = ptr[items + 1] - ptr[items]
+    owner = np.repeat(np.arange(items.size), sizes)
+    start = np.repeat(ptr[items] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
     return start + np.arange(owner.size), owner
 
 
@@ -365,7 +365,7 @@ def solve_components(
     return star, {int(k): int(found[k]) for k in np.flatnonzero(found != kernels.UNIQUE)}
 
 
-def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> None:
+def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
     """Look for two solutions of every large component whose rows are wide: mostly there are."""
     from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
 
@@ -378,11 +378,13 @@ def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> 
         linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
         status, one = linear.find(np.zeros(model.low.size, np.int64), nodes=_DIVES)
         if one is None:
-            found[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
+            findings[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
             continue
         star[variables(program, [k])] = one
         _, other = linear.find(-one, nodes=_DIVES)
-        found[k] = kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
+        findings[k] = (
+            kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
+        )
 
 
 def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
@@ -392,13 +394,13 @@ def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
     return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
 
 
-def _search(program: Program, star: IntArray, found: IntArray) -> None:
+def _search(program: Program, star: IntArray, findings: IntArray) -> None:
     """Search the components that are pending; those with a solution have it in ``star``."""
     k = program.n_components
     has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
     far = np.zeros(star.size, np.int64)
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    answers = kernels.SearchAnswers(star, has_star, far, found, lower, upper)
+    answers = kernels.SearchAnswers(star, has_star, far, findings, lower, upper)
     kernels.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
 
 
@@ -421,7 +423,7 @@ def _solve_group(
     program: Program,
     group: list[int],
     star: IntArray,
-    found: IntArray,
+    findings: IntArray,
     solver: SolverBackend,
     limits: Limits,
 ) -> None:
@@ -430,12 +432,12 @@ def _solve_group(
     answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
     if answer.values is not None:
         star[variables(program, group)] = answer.values
-        found[group] = kernels.PENDING
+        findings[group] = kernels.PENDING
     elif len(group) > 1:
         for k in group:
-            _solve_group(program, [k], star, found, solver, limits)
+            _solve_group(program, [k], star, findings, solver, limits)
     elif answer.status == Status.INFEASIBLE:
-        found[group] = kernels.NONE
+        findings[group] = kernels.NONE
 
 
 # -----------------------------------------------------------------------------
@@ -491,14 +493,7 @@ class DistanceModel:
 
     def another(self) -> IntegerModel:
         """Return the model of the solutions that differ: none, when the solution is unique."""
-        differs = sp.csr_array(self.objective[None, :])
-        return IntegerModel(
-            self.model.low,
-            self.model.high,
-            sp.csr_array(sp.vstack([self.model.rows, differs], format="csr")),
-            np.append(self.model.row_low, 1),
-            np.append(self.model.row_high, int(self.objective @ self.model.high)),
-        )
+        return self.model.beyond(self.objective, 1)
 
 
 def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from bayesrisk.reconstruction.records.program import Farthest, farthest_solution
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks, starting_solution
 from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import Limits, make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend, checked_nodes
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables
 
@@ -229,14 +229,11 @@ def reconstruct(
     1     1    0    1
     """
     check.flag(nearest, "nearest")
-    time_limit = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
+    backend, limits = solver_and_limits(solver, time_limit)
     problem = published_problem(
         tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
     )
-    solution, deviation = solve_blocks(
-        problem, solver=backend, limits=Limits(time_limit), nearest=nearest
-    )
+    solution, deviation = solve_blocks(problem, solver=backend, limits=limits, nearest=nearest)
     return Reconstruction(
         problem,
         scope,
@@ -291,15 +288,7 @@ class ReconstructionAttack:
     def run(self, release: Release) -> Reconstruction:
         """Return the reconstruction of a release; nothing else is read."""
         check.instance(release, Release, "release")
-        return reconstruct(
-            release.tables,
-            scope=self.scope,
-            solver=self.solver,
-            time_limit=self.time_limit,
-            nearest=self.nearest,
-            taken_as_true=self.taken_as_true,
-            known_rule=self.known_rule,
-        )
+        return reconstruct(release.tables, **vars(self))
 
 
 def record_form(found: Reconstruction) -> pd.DataFrame:
@@ -465,19 +454,14 @@ def solution_variability(
     solution : Reconstruction, optional
         The solution ``x*``, of these tables; by default one is found, with the tables of the
         level that ``scope`` names.  The three values are ordered only for one ``x*``.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
+    solver, time_limit
+        As for :func:`reconstruct`.
     node_limit : int, optional
         Nodes of branch and bound that the solver may look at for the distance of a component; none
         by default.  What it leaves open is the same on a slow machine.
         Not for solvers of PuLP.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it, noisy and swapped ones are refused.
-    known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
+    taken_as_true, known_rule
+        As for :func:`reconstruct`.
 
     Returns
     -------
@@ -491,23 +475,15 @@ def solution_variability(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
-    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
-    ...                Geography("g", ("block",), (1,)))
-    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
-    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
-    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
-    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
-    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
-    >>> published = PublishedTables(work, {"block": ["1", "2"]}, counts)
-    >>> solution_variability(published, scope="block").upper.tolist()
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"place": list("aabb"), "sex": list("FFMF"), "old": list("ynny")})
+    >>> schema = Schema.from_frame(people, place="place")
+    >>> work = Workload.of(schema, [["sex"], ["old"]])
+    >>> published = tabulate(Records.from_frame(people, schema=schema), work)
+    >>> solution_variability(published, scope="place").upper.tolist()
     [0.0, 1.0]
     """
-    time_limit = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    node_limit = checked_nodes(node_limit, backend.name)
+    backend, limits = solver_and_limits(solver, time_limit, node_limit)
     given = None
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
@@ -517,7 +493,7 @@ def solution_variability(
         tables, scope=scope, kinds=KINDS, taken_as_true=taken_as_true, known_rule=known_rule
     )
     kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
-    star = starting_solution(problem, given, solver=backend, limits=Limits(time_limit))
+    star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
     answer = farthest_solutions(
         problem,
         star.bounds,
@@ -525,7 +501,7 @@ def solution_variability(
         star.solved,
         kind=kind,
         solver=backend,
-        limits=Limits(time_limit, nodes=node_limit),
+        limits=limits,
     )
     return _result(problem, answer, star, scope, backend.name)
 

@@ -282,13 +282,13 @@ def row_cells(system: CellSystem, row: int) -> str:
 # Every answer tabulated again and compared with the published counts, in integer arithmetic.
 
 
-def _first_differences(ranges: CountRanges, found: sp.csr_array, names: Queries) -> dict[int, str]:
+def _first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries) -> dict[int, str]:
     """Return for every geography that differs its first cell with both counts.
 
     None is returned where every count is one of those that the published cell allows.
     """
     texts = {}
-    places = ranges.differences(found)
+    places = ranges.differences(counts)
     for row, at, least, most, count in zip(*(part.tolist() for part in places), strict=True):
         table, cell = names.names[at]
         said = f"{least}" if least == most else f"from {least} to {most}"
