@@ -127,7 +127,7 @@ def noisy(seed):
     rng = np.random.default_rng(seed)
     schema = Schema("noisy", (Attribute("a", 3), Attribute("b", 3)), ISLAND)
     work = Workload(schema, one_way("block", schema))
-    mechanism = make_mechanism("discrete-gaussian", sensitivity="unbounded", rho=20)
+    mechanism = make_mechanism("discrete-gaussian", sensitivity="add-remove", rho=20)
     return mechanism.release(
         people(rng, schema, ["1"]), workload=work, places=["1"], rng=seed
     ).tables
