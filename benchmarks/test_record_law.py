@@ -19,7 +19,7 @@ from bayesrisk.inference.microdata.lattice import LatticeChains, walk
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.inference.sampling.chains import effective_size
-from bayesrisk.mechanisms import DiscreteGaussianMechanism
+from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 

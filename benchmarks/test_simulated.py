@@ -8,6 +8,7 @@ from targets import Aim, faster
 
 import bayesrisk as br
 from bayesrisk.datasets import load_microdata
+from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
 from bayesrisk.tables import Workload
 
 PEOPLE = Workload.named("sf1-block")
@@ -94,7 +95,7 @@ def test_drawing_in_batches(compare):
     "mechanism",
     [
         br.Rounding(base=3, method="random"),
-        br.DiscreteGaussianMechanism(
+        DiscreteGaussianMechanism(
             budgets={"block": dict.fromkeys(PEOPLE.at("block"), 1)},
             sensitivity="add-remove",
             overlap=20,
