@@ -75,7 +75,7 @@ def test_intervals_of_rare_events_hold_as_often_as_they_say(n, p):
 
 @pytest.mark.parametrize(
     ("n_places", "seeds"),
-    [(1, range(4)), (2, range(2)), pytest.param(2, range(2, 4), marks=pytest.mark.slow)],
+    [(1, range(4)), (2, range(2)), pytest.param(2, range(4), marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("engine", ["people", "lattice"])
 def test_chains_agree_with_the_exact_law_of_noisy_counts(engine, n_places, seeds):
@@ -181,7 +181,7 @@ def test_people_whose_number_is_published_as_it_is(together):
     assert np.abs(z).max() < 4.5
 
 
-@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2, 3), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((0, 1, 2), marks=pytest.mark.slow)])
 def test_people_of_areas_inside_areas(seeds):
     """Steps are mostly inside of an area: as often forth as back, whatever the areas."""
     pairs = []
