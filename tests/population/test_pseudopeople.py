@@ -59,7 +59,7 @@ def years(censuses):
     """
     first, later = (frame.copy() for frame in censuses)
     rng = np.random.default_rng(5)
-    later["sex"] ^= rng.random(len(later)) < 0.1
+    later["sex"] ^= (rng.random(len(later)) < 0.1).astype(int)
     homes = pd.unique(pd.concat([first["home"], later["home"]]))
     chosen = pd.Series(rng.permutation(homes.size), index=homes)
     chosen = chosen[chosen < BLOCKS]
