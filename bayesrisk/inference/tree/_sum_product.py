@@ -16,7 +16,6 @@ from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
-from bayesrisk.inference.tree._kernels import fill_leaf, fill_leaf_table, leaf_window
 from bayesrisk.inference.tree.leaf_prior import Plan
 
 
@@ -323,7 +322,7 @@ def _leaf(
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
-        low, high, start, cut = leaf_window(
+        low, high, start, cut = kernels.leaf_window(
             y, frac, lam, law, theta, log_eps, factors.bounds[u, 0], factors.bounds[u, 1]
         )
         if high < low:
@@ -337,10 +336,10 @@ def _leaf(
     out = message(s, messages, messages.store)
     if in_bank[2] > 0:
         part = leaves.bank[in_bank[0] : in_bank[0] + size]
-        if not fill_leaf_table(y, frac, lam, part, low, theta, out):
+        if not kernels.fill_leaf_table(y, frac, lam, part, low, theta, out):
             return EMPTY
     else:
-        fill_leaf(y, frac, lam, law, theta, low, start, out)
+        kernels.fill_leaf(y, frac, lam, law, theta, low, start, out)
     lost[s, 0], lost[s, 1] = cut, 0.0
     return DONE
 

@@ -149,7 +149,7 @@ class LargerLevel:
 
 @dataclass(frozen=True)
 class Problem:
-    """What published tables say of the histograms of blocks: made once, never changed.
+    """The histograms of blocks as published tables bound them: made once, never changed.
 
     ``level`` is the finest one, called block here, ``system`` the rows of a block in terms of its
     published cells; ``published`` are the counts of the blocks, ``HIDDEN`` where suppressed, and
@@ -227,7 +227,6 @@ def published_problem(
         raise ArgumentError(
             f"queries must be of schema {workload.schema.name!r}, got {shown(queries.schema.name)}"
         )
-    groups = [tables.parents(name) for name in levels[1:]]
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
     stated = [
         stated_counts(tables, name, coarsened=wide, known_rule=known_rule)
@@ -237,9 +236,9 @@ def published_problem(
     # Differences of published cells are rows where all counts are true.
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
     system, couplings = cell_systems(workload, levels, raw, others)
-    parts = levels[1:], groups, published[1:], ranges[1:], couplings
     larger = tuple(
-        LargerLevel(name, tables.geoids[name], *part) for name, *part in zip(*parts, strict=True)
+        LargerLevel(name, tables.geoids[name], tables.parents(name), *counts, coupling)
+        for name, counts, coupling in zip(levels[1:], stated[1:], couplings, strict=True)
     )
     geoids = tables.geoids[levels[0]]
     rows = RowSource(

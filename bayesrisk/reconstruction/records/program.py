@@ -265,9 +265,13 @@ def build_program(
         (coef, (row_rank[entry_row], var_rank[entry_var])), shape=(n_rows, n_vars)
     )
     ends, columns = np.arange(n_components + 1), matrix.tocsc()
-    sides = [(m.indptr, m.indices, m.data) for m in (columns, matrix)]
     arrays = ProgramArrays(
-        *(part.astype(np.int64) for side in sides for part in side),
+        columns.indptr.astype(np.int64),
+        columns.indices.astype(np.int64),
+        columns.data.astype(np.int64),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data.astype(np.int64),
         row_low=np.where(equal, least, 0)[row_order],
         row_high=most[row_order],
         family=family[row_order],
@@ -562,7 +566,7 @@ class Clash(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """What bounds, search and a solver find out about the blocks.
+    """Bounds, a solution, open components and clashes of the blocks, in numbers.
 
     ``value`` is the number of records in each cell of ``bounds``, of a solution where there is one;
     ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
@@ -576,7 +580,7 @@ class Findings:
 
 
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
-    """Return what is found out about all blocks; ``limits`` are those of a component."""
+    """Return bounds, components and clashes of all blocks, ``limits`` being of a component."""
     bounds, good = block_bounds(problem), np.ones(problem.geoids.size, bool)
     none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
