@@ -134,6 +134,7 @@ def statements(years, law):
     return np.array(rows).T
 
 
+@pytest.mark.slow
 def test_beliefs_about_linked_people_are_calibrated(years):
     """Summed over places; people of a household move together, so that errors are of places."""
     law = years[2]
