@@ -38,8 +38,6 @@ from .inference import sample_tree as sample_tree
 from .inference import to_arviz as to_arviz
 from .inference import tree_posterior as tree_posterior
 from .mechanisms import BottomUp as BottomUp
-from .mechanisms import DiscreteGaussianMechanism as DiscreteGaussianMechanism
-from .mechanisms import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .mechanisms import Identity as Identity
 from .mechanisms import Rounding as Rounding
 from .mechanisms import Suppression as Suppression
@@ -54,7 +52,6 @@ from .reconstruction import verify_claims as verify_claims
 from .release import MechanismSpec as MechanismSpec
 from .release import NoiseSpec as NoiseSpec
 from .release import Release as Release
-from .release import rounding_probability as rounding_probability
 from .risk import MechanismQuestion as MechanismQuestion
 from .risk import Statements as Statements
 from .risk import TwoLevels as TwoLevels

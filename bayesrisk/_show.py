@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from bayesrisk._pandas import pandas as pd
+
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 _LINES, _WIDTH, _ROWS = 10, 100, 8

@@ -9,16 +9,14 @@ from itertools import islice
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Arrays by what they hold: one name for each type, in the whole package.
@@ -171,11 +169,7 @@ def real_array(
 
 
 def whole_array(
-    value: ArrayLike,
-    name: str,
-    *,
-    lower: int = -MAX_COUNT,
-    upper: int = MAX_COUNT,
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
 ) -> NDArray[Any]:
     """Return ``value`` as an array of whole numbers, in the integer or float dtype it has.
 
@@ -204,11 +198,7 @@ def whole_array(
 
 
 def count_array(
-    value: ArrayLike,
-    name: str,
-    *,
-    lower: int = -MAX_COUNT,
-    upper: int = MAX_COUNT,
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
 ) -> IntArray:
     """Return ``value`` as int64; floats pass when they are whole numbers."""
     return whole_array(value, name, lower=lower, upper=upper).astype(np.int64, copy=False)
@@ -263,7 +253,7 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 
 
 def refuse_row(
-    bad: ArrayLike, values: Any, source: object, column: str, must: str, again: str = ""
+    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, again: str = ""
 ) -> None:
     """Raise for the first bad value of a column, if there is one, with its row from 1."""
     wrong = np.flatnonzero(np.asarray(bad))
@@ -396,8 +386,6 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
     Whatever speaks the Arrow PyCapsule interface becomes one: a frame of polars, a table of Arrow,
     a relation of duckdb.
     """
-    import pandas as pd  # slow to import
-
     if not isinstance(value, pd.DataFrame):
         value = _arrow_frame(value, name)
     has = value.columns.tolist()
@@ -433,8 +421,6 @@ def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
 
 def groups_as_text(column: "pd.Series") -> "pd.Series":
     """Return groups of numbers, as ``pandas.cut`` makes them, and yes or no as text, in order."""
-    import pandas as pd  # slow to import
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         if isinstance(column.cat.categories, pd.IntervalIndex):
             return column.cat.rename_categories(str)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -16,12 +16,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, page, span
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.exceptions import ArgumentError, ShapeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Belief", "Estimate"]
 
@@ -86,8 +84,6 @@ class Belief(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return a frame of ``prior``, ``posterior`` and ``ratio``, a row for each belief."""
         columns = {"prior": self.prior, "posterior": self.posterior, "ratio": self.ratio}
-        import pandas as pd  # slow to import
-
         return pd.DataFrame({name: np.ravel(value) for name, value in columns.items()})
 
     def __repr__(self) -> str:
@@ -197,8 +193,6 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return a frame of the attributes, in their order, with a row for each number."""
         names = ("value", "error", "lower", "upper")
-        import pandas as pd  # slow to import
-
         frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
         return frame.assign(confidence=self.confidence, method=self.method)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrisk import Noise
 from bayesrisk.inference import postprocessed_posterior
-from bayesrisk.risk import postprocessed_marginal_posterior
+from bayesrisk.risk.count.misspecified import postprocessed_marginal_posterior
 
 RHO, SIBLINGS, GROUP = 0.0992264, 27, 20
 BUDGETS = np.geomspace(0.01, 10.0, 40)

@@ -11,7 +11,8 @@ from targets import as_long, faster
 
 from bayesrisk.population.simulate import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import block_bounds, published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
+from bayesrisk.reconstruction.records.program import block_bounds
 from bayesrisk.release import RangeSpec, RoundingSpec
 from bayesrisk.tables import Workload, tabulate
 
@@ -28,7 +29,7 @@ def county():
 
 
 def slow(tables, blocks):
-    problem = published_rows(tables, scope="block")
+    problem = published_problem(tables, scope="block")
     matrix = problem.system.queries.matrix
     names = problem.system.queries.names
     ages = np.array([at for at, (table, _) in enumerate(names) if table == "P12"])
@@ -37,7 +38,7 @@ def slow(tables, blocks):
 
 
 def test_blocks_propagation(compare, county):
-    problem = published_rows(county, scope="block")
+    problem = published_problem(county, scope="block")
     bounds = block_bounds(problem)
     some = np.flatnonzero(bounds.status == 0)[:8]
     for b, found in zip(some, slow(county, some), strict=True):
@@ -99,7 +100,7 @@ def test_coarsened_blocks(compare, county, name, law, publish):
 def test_variability(compare, size):
     tables = person_tables(people(np.random.default_rng(2), [size] * 20), tract=False)
     solution = reconstruct(tables, scope="block")
-    problem = published_rows(tables, scope="block")
+    problem = published_problem(tables, scope="block")
     matrix, histogram = problem.system.queries.matrix, solution.histogram()
     found = solution_variability(tables, scope="block", solution=solution)
 

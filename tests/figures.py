@@ -3,15 +3,26 @@
 import contextlib
 import unittest.mock
 
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+from bayesrisk.plotting import _canvas
 
 
 @contextlib.contextmanager
 def quick_figures():
     """Figures come out as a few bytes: to draw them takes nearly all of the time of a command."""
 
-    def savefig(figure, stream, *, format, **_):
-        stream.write(f"{len(figure.axes)} panels as {format}".encode())
+    def written(form):
+        def write(canvas, stream, **_):
+            stream.write(f"{len(canvas.figure.axes)} panels as {form}".encode())
 
-    with unittest.mock.patch.object(Figure, "savefig", savefig):
+        return write
+
+    # They are not laid out either, which measures every letter.
+    with (
+        unittest.mock.patch.object(FigureCanvasAgg, "print_png", written("png")),
+        unittest.mock.patch.object(FigureCanvasSVG, "print_svg", written("svg")),
+        unittest.mock.patch.object(_canvas, "_laid_out", contextlib.nullcontext),
+    ):
         yield

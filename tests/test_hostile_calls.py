@@ -153,7 +153,7 @@ def test_what_is_wrong_is_named(call):
         ("start", lambda v: br.FiniteLaw(v, [1.0])),
         ("x", lambda v: br.DiscreteGaussian(sigma2=1.0).cdf(v)),
         ("sigma2", lambda v: br.DiscreteGaussian(sigma2=v)),
-        ("released", lambda v: br.rounding_probability(v, 3, base=3, method="nearest")),
+        ("released", lambda v: br.release.RoundingSpec(3, "nearest").probability(v, 3)),
         ("size", lambda v: br.DiscreteGaussian(sigma2=1.0).rvs(size=(2**20, 2**20))),
     ],
 )

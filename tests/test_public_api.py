@@ -257,7 +257,7 @@ def modules_after(code):
 
 
 def test_zones_load_nothing_until_a_name_is_used():
-    zones = ("distributions", "experiments", "inference", "plotting", "risk")
+    zones = ("distributions", "experiments", "inference", "plotting", "readers", "risk", "tables")
     loaded = modules_after("; ".join(f"import bayesrisk.{zone}" for zone in zones))
     assert loaded.isdisjoint({"numba", "pandas", "scipy", "numpy"})
 

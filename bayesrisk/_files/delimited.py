@@ -121,7 +121,7 @@ def _blocks(stream: _Stream) -> Iterator[bytes]:
             pieces, size = [data[cut:]], len(data) - cut
 
 
-def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
+def _check_quotes(block: bytes, rows: int, rows_before: int, delimiter: str) -> None:
     """Refuse a quote that is not closed on its line: the lines after it became one value."""
     closed = not _left_open(block[block.rfind(b"\n") + 1 :], delimiter)
     if closed and rows == block.count(b"\n") + 1:
@@ -129,8 +129,10 @@ def _check_quotes(block: bytes, rows: int, done: int, delimiter: str) -> None:
     lines = [line for line in block.split(b"\n") if line]
     if closed and rows == len(lines):
         return
-    found = (row for row, line in enumerate(lines, done + 1) if _left_open(line, delimiter))
-    raise pa.ArrowInvalid(f"Row #{next(found, done + 1)}: a quote must be closed on its line")
+    found = (row for row, line in enumerate(lines, rows_before + 1) if _left_open(line, delimiter))
+    raise pa.ArrowInvalid(
+        f"Row #{next(found, rows_before + 1)}: a quote must be closed on its line"
+    )
 
 
 def _left_open(line: bytes, delimiter: str) -> bool:

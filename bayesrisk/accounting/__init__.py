@@ -1,25 +1,5 @@
 """Privacy-loss accounting.  May import ``distributions``; knows no adversary and no risk."""
 
-from bayesrisk.accounting.budget import census_2020_budget, compose_rho, split_rho
-from bayesrisk.accounting.conversion import (
-    discrete_gaussian_delta,
-    discrete_gaussian_epsilon,
-    epsilon_to_rho,
-    rho_from_sigma2,
-    rho_to_delta,
-    rho_to_epsilon,
-    sigma2_from_rho,
-)
+from bayesrisk._lazy import attach as _attach
 
-__all__ = [
-    "census_2020_budget",
-    "compose_rho",
-    "discrete_gaussian_delta",
-    "discrete_gaussian_epsilon",
-    "epsilon_to_rho",
-    "rho_from_sigma2",
-    "rho_to_delta",
-    "rho_to_epsilon",
-    "sigma2_from_rho",
-    "split_rho",
-]
+__getattr__, __dir__, __all__ = _attach(__name__, __file__)

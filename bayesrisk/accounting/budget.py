@@ -1,18 +1,16 @@
-"""Budgets as exact fractions: composition, splitting, and those of the 2020 Census."""
+"""Budgets as exact fractions, which add up (Bun and Steinke 2016, Lemma 1.7); the 2020 Census."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib import resources
 from numbers import Rational
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
@@ -59,28 +57,6 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     return number / Fraction(parts[1]) if len(parts) == 2 else number
 
 
-def compose_rho(*budgets: object) -> Fraction:
-    """Return the zCDP budget of several releases together: their exact sum.
-
-    Parameters
-    ----------
-    *budgets : int, Fraction, Decimal, float or str
-        Budgets of the releases, each >= 0; see :func:`exact_number`.
-
-    References
-    ----------
-    Bun and Steinke (2016, arXiv:1605.02065), Lemma 1.7.
-
-    Examples
-    --------
-    >>> compose_rho("0.1", "1/5", 0.3)
-    Fraction(3, 5)
-    """
-    if not budgets:
-        raise ArgumentError("compose_rho needs at least one budget, got none")
-    return sum((_positive(b, "budget", zero=True) for b in budgets), Fraction(0))
-
-
 @overload
 def split_rho(rho: object, weights: Mapping[str, Any]) -> dict[str, Fraction]: ...
 @overload
@@ -116,10 +92,10 @@ def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fracti
     return [total * part / whole for part in parts]
 
 
-def _positive(value: object, name: str, *, zero: bool = False) -> Fraction:
+def _positive(value: object, name: str) -> Fraction:
     number = exact_number(value, name)
-    if number < 0 or (number == 0 and not zero):
-        raise ArgumentError(f"{name} must be {'>=' if zero else '>'} 0, got {shown(value)}")
+    if number <= 0:
+        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
     return number
 
 
@@ -127,6 +103,9 @@ def census_2020_budget(
     product: str, *, region: str = "US", universe: str = "person", total_rho: object = None
 ) -> "pd.DataFrame":
     """Return the privacy-loss budget of a 2020 Census product, query by query, exactly.
+
+    Source: Configurations of the production runs in the Census Bureau's public code of the 2020
+    Disclosure Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
 
     Parameters
     ----------
@@ -147,11 +126,6 @@ def census_2020_budget(
         changed record moves two cells), and for PL94 the ``level_share`` and ``query_share``
         whose product with the total is ``rho``.
 
-    References
-    ----------
-    Configurations of the production runs in the Census Bureau's public code of the 2020 Disclosure
-    Avoidance System; Abowd et al. (2022, arXiv:2204.08986), section 8.2.
-
     Examples
     --------
     >>> budget = census_2020_budget("pl94")
@@ -160,8 +134,6 @@ def census_2020_budget(
     >>> print(budget.query("level == 'Block' and query == 'detailed'").sigma2.item())
     10.092848490022675
     """
-    import pandas as pd  # slow to import
-
     check.choice(product, "product", tuple(_UNIVERSES))
     check.choice(region, "region", ("US", "PR"))
     check.choice(universe, "universe", _UNIVERSES[product])

@@ -78,10 +78,11 @@ def _epsilon(epsilon: Number) -> FloatArray:
 def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAnswer:
     r"""Return the epsilon of approximate DP that rho-zCDP implies at a given delta.
 
-    ``"tight"`` is the best that follows from the Renyi divergences alone,
-    :math:`\inf_{a>1} a\rho + \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`;
-    ``"bun-steinke"`` is :math:`\rho + 2\sqrt{\rho \log(1/\delta)}`, the simple bound that the
-    Census Bureau's announcements and Kazan and Reiter (Theorem 1) use.
+    ``"tight"`` is the best that follows from the Renyi divergences alone, :math:`\inf_{a>1} a\rho +
+    \frac{\log(1/\delta) - \log a}{a-1} + \log(1 - 1/a)`; ``"bun-steinke"`` is :math:`\rho +
+    2\sqrt{\rho \log(1/\delta)}`, the simple bound that the Census Bureau's announcements and Kazan
+    and Reiter (Theorem 1) use.  Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010),
+    Corollary 13; Bun and Steinke (2016, arXiv:1605.02065), Proposition 1.3.
 
     Parameters
     ----------
@@ -97,11 +98,6 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
     float or ndarray
         Epsilon >= 0, in nats, rounded up: never below the bound, and too large by at most
         about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``, where 1 + b is the best Renyi order.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Corollary 13; Bun and Steinke (2016,
-    arXiv:1605.02065), Proposition 1.3.
 
     Examples
     --------
@@ -241,39 +237,19 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
     >>> sigma2_from_rho(Fraction(1, 8), 1)
     Fraction(4, 1)
     """
-    return check.answer(_exchange(rho, sensitivity, "rho"))
+    return check.answer(_exchange(rho, sensitivity))
 
 
-def rho_from_sigma2(sigma2: Number, sensitivity: Number) -> FloatAnswer:
-    """Return the zCDP budget that a discrete Gaussian spends.
-
-    ``rho = sensitivity**2 / (2 sigma2)``.
-
-    Parameters
-    ----------
-    sigma2 : array_like or Fraction
-        Scale parameter, > 0.
-    sensitivity : array_like or Fraction
-        L2 sensitivity; see :func:`sigma2_from_rho`, also for the rounding.
-
-    Examples
-    --------
-    >>> print(rho_from_sigma2(5.0, 1))
-    0.1
-    """
-    return check.answer(_exchange(sigma2, sensitivity, "sigma2"))
-
-
-def _exchange(value: Number, sensitivity: Number, name: str) -> FloatAnswer | Fraction:
-    """Return sensitivity**2 / (2 value), which turns rho into sigma2 and back."""
-    array = check.real_array(value, name, lower=0.0, bounds="()")
+def _exchange(rho: Number, sensitivity: Number) -> FloatAnswer | Fraction:
+    """Return sensitivity**2 / (2 rho), exact for exact numbers."""
+    array = check.real_array(rho, "rho", lower=0.0, bounds="()")
     delta = check.real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
-    check.broadcast(**{name: array, "sensitivity": delta})
-    if isinstance(value, (Fraction, int)) and isinstance(sensitivity, (Fraction, int)):
-        return exact_number(sensitivity) ** 2 / (2 * exact_number(value))
+    check.broadcast(rho=array, sensitivity=delta)
+    if isinstance(rho, (Fraction, int)) and isinstance(sensitivity, (Fraction, int)):
+        return exact_number(sensitivity) ** 2 / (2 * exact_number(rho))
     with np.errstate(over="ignore"):
         result = delta**2 / (2.0 * array)
-    return check.real_array(result, f"sensitivity**2 / (2 {name})", lower=0.0, bounds="()")[()]
+    return check.real_array(result, "sensitivity**2 / (2 rho)", lower=0.0, bounds="()")[()]
 
 
 # -----------------------------------------------------------------------------
@@ -308,6 +284,8 @@ def discrete_gaussian_delta(
     .. math:: \delta = P[Y > \epsilon\sigma^2/D - D/2] - e^\epsilon P[Y > \epsilon\sigma^2/D + D/2],
        \quad Y \sim N_\mathbb{Z}(0, \sigma^2)
 
+    Source: Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
+
     Parameters
     ----------
     epsilon : array_like
@@ -326,10 +304,6 @@ def discrete_gaussian_delta(
     Notes
     -----
     A sum of positive terms (no cancellation), about 9 sigma of them.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010), Theorem 7.
 
     Examples
     --------

@@ -13,31 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli.attacks import attack, audit, bounds, claims, reconstruct, reidentify, study
-from bayesrisk.cli.base import (
-    Command,
-    Commands,
-    JsonOption,
-    QuietOption,
-    flattened,
-    print_json,
-    progress,
-    steps_done,
-    warnings_as_lines,
-)
-from bayesrisk.cli.published import attack as attack_published
-from bayesrisk.cli.records import convert_file, first_look, simulate, tabulate
-from bayesrisk.cli.release import release, verify_release
-from bayesrisk.cli.risk import (
-    convert,
-    hierarchy,
-    measurements,
-    report,
-    risk,
-    sweep,
-)
+from bayesrisk.cli import attacks, base, published, records, release, risk
 from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
 
 # -----------------------------------------------------------------------------
@@ -45,55 +24,46 @@ from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, Shard
 
 
 def _distributions() -> None:
-    from bayesrisk.accounting import discrete_gaussian_delta
-    from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-
-    law = DiscreteGaussian(5.0)
+    law = br.DiscreteGaussian(5.0)
     law.rvs(10, 1)
     law.logsf([0, 1, 9])
-    DiscreteLaplace(2.0).rvs(10, 1)
-    discrete_gaussian_delta(1.0, sigma2=5.0)
+    br.DiscreteLaplace(2.0).rvs(10, 1)
+    br.accounting.discrete_gaussian_delta(1.0, sigma2=5.0)
 
 
 def _counts() -> None:
     import numpy as np
 
-    from bayesrisk.distributions import Noise
-    from bayesrisk.inference import postprocessed_posterior
     from bayesrisk.inference.count.measurements import MeasurementTables
-    from bayesrisk.risk import (
-        block_risk,
-        compare_postprocessing,
-        multilevel_decision_accuracy,
-        rho_for_risk,
-    )
 
-    rho_for_risk(1.5, prior=0.1)
-    block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
-    noise = Noise(rho=0.1)
-    postprocessed_posterior([0, 1, 2], group_count=2, n_siblings=1, noise=noise, prior=0.5)
-    noise, exact = Noise(rho=[0.1, 5.0]), "exact"
-    compare_postprocessing(group_count=9, n_siblings=2, noise=noise, prior=0.5, sibling_noise=exact)
+    br.risk.rho_for_risk(1.5, prior=0.1)
+    br.block_risk([[3], [-1]], rho=0.1, prior=[0.1, 0.2])
+    noise = br.Noise(rho=0.1)
+    br.inference.postprocessed_posterior(
+        [0, 1, 2], group_count=2, n_siblings=1, noise=noise, prior=0.5
+    )
+    noise, exact = br.Noise(rho=[0.1, 5.0]), "exact"
+    br.risk.compare_postprocessing(
+        group_count=9, n_siblings=2, noise=noise, prior=0.5, sibling_noise=exact
+    )
     MeasurementTables(0.1, 0).look_up(np.array([[1, 2]]), np.array([5.0]))
-    multilevel_decision_accuracy(noise=Noise(rho=[0.1, 0.25]), prior=0.1)
+    br.risk.multilevel_decision_accuracy(noise=br.Noise(rho=[0.1, 0.25]), prior=0.1)
 
 
 def _two_levels() -> None:
     from bayesrisk.exceptions import IncompatibleConditionalsWarning
-    from bayesrisk.inference import hierarchical_posterior
-    from bayesrisk.risk import TwoLevels
 
     counts: dict[str, Any] = {"n_siblings": 2, "rho_block": 5.0, "rho_group": 0.25, "prior": 0.5}
-    question = TwoLevels(**counts, sibling_noise="exact")
-    str(hierarchical_posterior(2, 1, -1, **counts).group_pmf)  # made when it is asked for
+    question = br.TwoLevels(**counts, sibling_noise="exact")
+    str(br.hierarchical_posterior(2, 1, -1, **counts).group_pmf)  # made when it is asked for
     question.posterior(2, 1, -1)
     question.average(group_count=10)
     question.distribution(group_count=10)
-    TwoLevels(**counts).accuracy(group_count=[1, 10])
-    TwoLevels(**counts).sample(2, 1, -1, draws=4, warmup=1, chains=2, rng=1)
+    br.TwoLevels(**counts).accuracy(group_count=[1, 10])
+    br.TwoLevels(**counts).sample(2, 1, -1, draws=4, warmup=1, chains=2, rng=1)
     with warnings.catch_warnings():  # the decision of the paper needs kernels of its own
         warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-        published = TwoLevels(**counts, conditionals="as-published")
+        published = br.TwoLevels(**counts, conditionals="as-published")
         published.posterior(2, 1, -1)
         published.correct_decision(group_count=10)
 
@@ -102,16 +72,8 @@ def _trees() -> None:
     import numpy as np
     import pandas as pd
 
-    from bayesrisk.distributions import FiniteLaw
-    from bayesrisk.inference import (
-        Tree,
-        sample_tree,
-        target_posteriors,
-        tree_posterior,
-    )
-
-    path = Tree.path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
-    tree_posterior(path, leaf_prior="flat")
+    path = br.Tree.path([2, 1], [-1], n_siblings=27, rho=[0.1, 0.25], prior=0.5)
+    br.tree_posterior(path, leaf_prior="flat")
     frame = pd.DataFrame(
         {
             "node": ["group", "a", "b"],
@@ -122,40 +84,47 @@ def _trees() -> None:
             "prior": [None, 0.5, 0.5],
         }
     )
-    tree = Tree.from_frame(frame)
-    target_posteriors(tree, leaf_prior="flat")
-    all_or_none = FiniteLaw(0, np.array([0.5, *[0.0] * 29, 0.5]))  # at odds with what is released
+    tree = br.Tree.from_frame(frame)
+    br.inference.target_posteriors(tree, leaf_prior="flat")
+    all_or_none = br.FiniteLaw(
+        0, np.array([0.5, *[0.0] * 29, 0.5])
+    )  # at odds with what is released
     parents = [None, "root", "root", "left", "left", "right", "right"]
     frame = pd.DataFrame({"node": ["root", "left", "right", *"abcd"], "parent": parents})
-    at_odds = Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
-    tree_posterior(at_odds, leaf_prior=all_or_none)
-    tree_posterior(tree, leaf_prior="flat").quantile(0.9)
-    sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
+    at_odds = br.Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
+    br.tree_posterior(at_odds, leaf_prior=all_or_none)
+    br.tree_posterior(tree, leaf_prior="flat").quantile(0.9)
+    br.sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
 
 
 def _records() -> None:
     import numpy as np
     import pandas as pd
 
-    from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
     from bayesrisk.inference.microdata.chains import PeopleChain
     from bayesrisk.inference.microdata.people_model import people_model
+    from bayesrisk.inference.microdata.posterior import record_law
     from bayesrisk.inference.microdata.system import system_of
-    from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
-    from bayesrisk.tables import Records, Schema, Workload, tabulate
+    from bayesrisk.release import TrueCounts
 
     people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
-    schema = Schema.from_frame(people)
-    work = Workload.of(schema, ["sex", "age"])
-    tables = tabulate(Records.from_frame(people, schema=schema), work)
-    young = RecordQuestion({"age": [0]}, among={"sex": [1]})
+    schema = br.Schema.from_frame(people)
+    work = br.Workload.of(schema, ["sex", "age"])
+    tables = br.tabulate(br.Records.from_frame(people, schema=schema), work)
+    young = br.inference.RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
-    noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
-    about: Any = {"level": "all", "place": "", "prior": RecordPrior.uniform_data_sets(schema)}
+    noisy: Any = br.NoiseSpec("discrete-gaussian", Fraction(5))
+    about: Any = {
+        "level": "all",
+        "place": "",
+        "prior": br.inference.RecordPrior.uniform_data_sets(schema),
+    }
     few: Any = {"rng": 1, "draws": 4, "chains": 2, "doublings": 0}
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
-        release = Release(MechanismSpec("example", others=others), tables)
-        microdata_posterior(release, [young], **about, engine=engine, **few)
+        release = br.Release(br.MechanismSpec("example", others=others), tables)
+        br.inference.microdata_posterior(release, [young], **about, engine=engine, **few)
+    counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
+    record_law(system_of(release, level="all", place="", prior=counted))
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
@@ -164,26 +133,22 @@ def _records() -> None:
 
 
 def _reconstruction() -> None:
-    from bayesrisk.population import population_spec, simulate_population
-    from bayesrisk.reconstruction import match_records, solution_variability
-    from bayesrisk.tables import Workload, tabulate
-
-    people = simulate_population(population_spec("tract", n_blocks=4), rng=1)
-    work = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    solution_variability(tabulate(people, work), scope="tract-joint")
+    people = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    small = br.Workload.named("sf1-block")
+    rounded = br.make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
+    br.reconstruct(rounded.tables, scope="block")
+    work = small.union(br.Workload.named("sf1-tract"))
+    br.solution_variability(br.tabulate(people, work), scope="tract-joint")
     sides = {"block": [1, 1, 2], "age": [30, 31, 40]}
-    match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)
+    br.reconstruction.match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)
 
 
 def _claims() -> None:
-    from bayesrisk.population import population_spec, simulate_population
-    from bayesrisk.reconstruction import find_claims
-    from bayesrisk.risk import claim_precision
-    from bayesrisk.tables import Workload, tabulate
-
-    people: Any = simulate_population(population_spec("tract", n_blocks=4), rng=1)
-    found = find_claims(tabulate(people, Workload.named("household-dhc")), max_columns=3)
-    claim_precision(found, people.households)
+    people: Any = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    found = br.reconstruction.find_claims(
+        br.tabulate(people, br.Workload.named("household-dhc")), max_columns=3
+    )
+    br.risk.claim_precision(found, people.households)
 
 
 #: What the calls are about, and a function that makes them.
@@ -198,13 +163,16 @@ EXAMPLES: dict[str, Callable[[], None]] = {
 }
 
 
-def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""
     from bayesrisk import _numba
 
     clock, start = time.perf_counter(), time.time_ns()
-    with warnings_as_lines(), progress(quiet=quiet or as_json, title="warmup", unit="groups") as go:
-        step = steps_done(go, len(EXAMPLES))
+    with (
+        base.warnings_as_lines(),
+        base.progress(quiet=quiet or as_json, title="warmup", unit="groups") as go,
+    ):
+        step = base.counter(go, len(EXAMPLES))
         for call in EXAMPLES.values():
             call()
             step()
@@ -217,17 +185,13 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
         "seconds": round(time.perf_counter() - clock, 1),
         "folder": folder,
     }
-    if as_json:
-        print_json(summary)
-    elif folder is None:
-        typer.echo("nothing was compiled ahead: compiled kernels cannot be kept")
+    text = f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}"
+    if folder is None:
+        text = "nothing was compiled ahead: compiled kernels cannot be kept"
     elif compiled:
-        typer.echo(
-            f"{compiled} versions of {summary['kernels']} kernels compiled in "
-            f"{summary['seconds']} s, kept in {folder}"
-        )
-    else:
-        typer.echo(f"nothing was left to compile: {summary['kernels']} kernels, kept in {folder}")
+        text = f"{compiled} versions of {summary['kernels']} kernels compiled in "
+        text += f"{summary['seconds']} s, kept in {folder}"
+    base.print_answer(summary, [text], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -238,18 +202,15 @@ def list_(
     kind: Annotated[
         str, typer.Argument(help="mechanisms, attacks, samples, workloads or schemas.")
     ],
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
     from bayesrisk import _validation as check
 
     found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
-    if as_json:
-        print_json(found)
-        return
     width = max(map(len, found))
-    for name, line in found.items():
-        typer.echo(f"{name:{width}s}  {line}")
+    lines = (f"{name:{width}s}  {line}" for name, line in found.items())
+    base.print_answer(found, lines, as_json=as_json)
 
 
 def _made(zone: str) -> dict[str, str]:
@@ -261,15 +222,11 @@ def _made(zone: str) -> dict[str, str]:
 
 
 def _samples() -> dict[str, str]:
-    from bayesrisk import datasets
-
-    return {name: datasets.source(name).partition(". ")[0] for name in datasets.names()}
+    return {name: br.datasets.source(name).partition(". ")[0] for name in br.datasets.names()}
 
 
 def _workloads() -> dict[str, str]:
-    from bayesrisk.tables import Workload
-
-    made = {name: Workload.named(name) for name in Workload.available()}
+    made = {name: br.Workload.named(name) for name in br.Workload.available()}
     return {
         n: f"{len(w.tables)} of {w.schema.name}, {w.n_cells} cells; by {', '.join(w.levels)}"
         for n, w in made.items()
@@ -277,9 +234,7 @@ def _workloads() -> dict[str, str]:
 
 
 def _schemas() -> dict[str, str]:
-    from bayesrisk.tables import Schema
-
-    made = {name: Schema.named(name) for name in Schema.available()}
+    made = {name: br.Schema.named(name) for name in br.Schema.available()}
     return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in made.items()}
 
 
@@ -298,7 +253,7 @@ DATA, CRASH = 3, 1
 
 def _typer(**settings: Any) -> typer.Typer:
     return typer.Typer(
-        cls=Commands,
+        cls=base.Commands,
         no_args_is_help=True,
         add_completion=settings["name"] == "bayesrisk",
         pretty_exceptions_enable=False,
@@ -314,38 +269,39 @@ occupancy = _typer(name="occupancy")
 #: Commands by group, each with an example of its arguments.
 _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Risk": {
-        risk: "--rho 0.1 --prior 1/10 -- 3 -1",
-        measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
-        hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
+        risk.risk: "--rho 0.1 --prior 1/10 -- 3 -1",
+        risk.measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
+        risk.hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
         "--n-siblings 2 --prior 1/10",
-        sweep: "sample:dare-county-sweep -o out --workers 2",
-        report: "out",
-        convert: "--max-risk 1.5 --prior 1/10",
-        first_look: "sample:hospital --keys region,age --sensitive diagnosis",
-        audit: "sample:synthetic-county -o audit --protection identity "
+        risk.sweep: "sample:dare-county-sweep -o out --workers 2",
+        risk.report: "out",
+        risk.convert: "--max-risk 1.5 --prior 1/10",
+        records.first_look: "sample:hospital --keys region,age --sensitive diagnosis",
+        attacks.audit: "sample:synthetic-county -o audit --protection identity "
         "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
     },
     "Protect": {
-        release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
-        verify_release: "release",
+        release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
+        release.verify_release: "release",
     },
     "Attack": {
-        attack_published: "tables.csv -o attack --set counts=exact",
-        reconstruct: "tables -o records --scope block --variability block",
-        bounds: "tables -o bounds",
-        claims: "tables -o claims --max-columns 3 --workers 2",
-        reidentify: "records -o links --attacker known.csv --truth truth.csv --dialect schema",
+        published.attack: "tables.csv -o attack --set counts=exact",
+        attacks.reconstruct: "tables -o records --scope block --variability block",
+        attacks.bounds: "tables -o bounds",
+        attacks.claims: "tables -o claims --max-columns 3 --workers 2",
+        attacks.reidentify: "records -o links --attacker known.csv --truth truth.csv "
+        "--dialect schema",
     },
     "Data": {
-        simulate: "-o population --preset tract --seed 1",
-        tabulate: "population -o tables --tables sf1-block,sf1-tract",
-        convert_file: "ppmf.csv --from ppmf -o persons.parquet",
+        records.simulate: "-o population --preset tract --seed 1",
+        records.tabulate: "population -o tables --tables sf1-block,sf1-tract",
+        records.convert_file: "ppmf.csv --from ppmf -o persons.parquet",
     },
     "Setup": {list_: "mechanisms", warmup: ""},
 }
 _OCCUPANCY: dict[Callable[..., None], str] = {
-    study: "-o study --seeds 2 --protection das",
-    attack: "tables -o attack",
+    attacks.study: "-o study --seeds 2 --protection das",
+    attacks.attack: "tables -o attack",
 }
 
 
@@ -355,7 +311,9 @@ def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], 
     for command, arguments in commands.items():
         name = command.__name__.rstrip("_").replace("_", "-")
         text = f"Example: {prefix} {name} {arguments}".rstrip()
-        group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+        group.command(name, cls=base.Command, rich_help_panel=panel, epilog=text)(
+            base.flattened(command)
+        )
 
 
 for _panel, _commands in _COMMANDS.items():

@@ -10,46 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
-from bayesrisk.cli.base import (
-    MICRODATA,
-    SEED,
-    TABLES,
-    DialectOption,
-    FragmentOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    RuleOption,
-    RunOptions,
-    SchemaOption,
-    SeedOption,
-    SolverOption,
-    TakenOption,
-    audit_settings_path,
-    called,
-    check_folder_names_its_own,
-    data_path,
-    listed,
-    names,
-    optional_number,
-    print_json,
-    print_shards,
-    progress,
-    record_path,
-    schema_of,
-    write_fragment,
-)
+from bayesrisk.cli import base
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments import AuditStudy, Protection
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.risk.audit import Adversary
-    from bayesrisk.tables import Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk claims``: a folder of published tables in, what must be true of its blocks out.
@@ -57,42 +28,37 @@ if TYPE_CHECKING:
 
 def claims(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
-    output: OutputOption,
-    runner: RunOptions,
+    output: base.OutputOption,
+    runner: base.RunOptions,
     columns: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of claims; repeat, or separate by commas [all]."),
+        list[str] | None, "Columns of claims; repeat, or separate by commas [all]."
     ] = None,
-    max_columns: Annotated[int | None, typer.Option(help="Most columns of a claim.")] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Any combination of codes, no structural rules.")
-    ] = False,
-    tenure: Annotated[
-        str, typer.Option(help="Renters: merged, cash (all pay) or four-way.")
-    ] = "merged",
-    solver: SolverOption = "highs",
-    time_limit: Annotated[str | None, typer.Option(help="Seconds for each block [none].")] = None,
-    taken_as_true: TakenOption = False,
-    no_rule: RuleOption = False,
+    max_columns: Annotated[int | None, "Most columns of a claim."] = None,
+    plain: Annotated[bool, "Any combination of codes, no structural rules."] = False,
+    tenure: Annotated[str, "Renters: merged, cash (all pay) or four-way."] = "merged",
+    solver: base.SolverOption = "highs",
+    time_limit: Annotated[str | None, "Seconds for each block [none]."] = None,
+    taken_as_true: base.TakenOption = False,
+    no_rule: base.RuleOption = False,
 ) -> None:
     """Say what must be true of the records behind published tables, and prove it."""
     from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
-        data_path(tables, TABLES),
-        columns=names(columns) if columns else None,
+        base.data_path(tables, base.TABLES),
+        columns=base.names(columns) if columns else None,
         max_columns=max_columns,
         structural_rules=not plain,
         tenure=tenure,
         solver=solver,
-        time_limit=optional_number(time_limit, "time_limit"),
+        time_limit=base.optional_number(time_limit, "time_limit"),
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
     summary = runner.run(study, output, "claims")
     said = (
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
-        f"record, in {output}; blocks: {listed(summary.statuses)}"
+        f"record, in {output}; blocks: {base.listed(summary.statuses)}"
     )
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
     runner.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
@@ -109,35 +75,26 @@ JOINT_NODES, JOINT_SECONDS = 100, 600
 
 def reconstruct(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
-    output: OutputOption,
-    scope: Annotated[
-        str, typer.Option(help="block: each block alone; tract: with its tract's tables.")
-    ],
-    runner: RunOptions,
+    output: base.OutputOption,
+    scope: Annotated[str, "block: each block alone; tract: with its tract's tables."],
+    runner: base.RunOptions,
     variability: Annotated[
-        str | None,
-        typer.Option(help="Also bound the solution variability: block, tract-bounds, tract-joint."),
+        str | None, "Also bound the solution variability: block, tract-bounds, tract-joint."
     ] = None,
-    solver: SolverOption = "highs",
+    solver: base.SolverOption = "highs",
     time_limit: Annotated[
         str | None,
-        typer.Option(
-            help="Seconds of the solver for each component, or none "
-            f"[{JOINT_SECONDS} with --variability tract-joint, else none]."
-        ),
+        "Seconds of the solver for each component, or none "
+        f"[{JOINT_SECONDS} with --variability tract-joint, else none].",
     ] = None,
     node_limit: Annotated[
         str | None,
-        typer.Option(
-            help="Nodes of the solver for the variability of each component, or none "
-            f"[{JOINT_NODES} with --variability tract-joint and highs, else none]."
-        ),
+        "Nodes of the solver for the variability of each component, or none "
+        f"[{JOINT_NODES} with --variability tract-joint and highs, else none].",
     ] = None,
-    nearest: Annotated[
-        bool, typer.Option("--nearest", help="Least deviation where no records fit.")
-    ] = False,
-    taken_as_true: TakenOption = False,
-    no_rule: RuleOption = False,
+    nearest: Annotated[bool, "Least deviation where no records fit."] = False,
+    taken_as_true: base.TakenOption = False,
+    no_rule: base.RuleOption = False,
 ) -> None:
     """Reconstruct the records behind published tables, and say what is proved about them."""
     from bayesrisk.experiments.reconstruction import ReconstructionStudy
@@ -145,18 +102,18 @@ def reconstruct(
     joint = (variability or "").endswith("-joint")
     seconds = _limit(time_limit, JOINT_SECONDS if joint else None)
     study = ReconstructionStudy(
-        data_path(tables, TABLES),
+        base.data_path(tables, base.TABLES),
         scope=scope,
         variability=variability,
         solver=solver,
-        time_limit=optional_number(seconds, "time_limit"),
+        time_limit=base.optional_number(seconds, "time_limit"),
         node_limit=_nodes(node_limit, JOINT_NODES if joint and solver == "highs" else None),
         nearest=nearest,
         taken_as_true=taken_as_true,
         known_rule=not no_rule,
     )
     summary = runner.run(study, output, "reconstruct")
-    said = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
+    said = f"{summary.records} records in {output}; blocks: {base.listed(summary.statuses)}"
     said += "; published counts are read as ranges" * summary.coarsened
     runner.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
 
@@ -181,31 +138,29 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
 
 def bounds(
     tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
-    output: OutputOption,
-    runner: RunOptions,
+    output: base.OutputOption,
+    runner: base.RunOptions,
     scope: Annotated[
-        str | None,
-        typer.Option(help="Level whose tables are taken together, with those below [the finest]."),
+        str | None, "Level whose tables are taken together, with those below [the finest]."
     ] = None,
-    no_rule: RuleOption = False,
-    solver: SolverOption = "highs",
+    no_rule: base.RuleOption = False,
+    solver: base.SolverOption = "highs",
     time_limit: Annotated[
-        str | None, typer.Option(help="Seconds for each component of the integer system [none].")
+        str | None, "Seconds for each component of the integer system [none]."
     ] = None,
     node_limit: Annotated[
-        str | None,
-        typer.Option(help="Linear programs and nodes for each component, on any machine [none]."),
+        str | None, "Linear programs and nodes for each component, on any machine [none]."
     ] = None,
 ) -> None:
     """Bound the true counts behind rounded, withheld or otherwise coarsened ones, and prove it."""
     from bayesrisk.experiments.reconstruction import BoundsStudy
 
     study = BoundsStudy(
-        data_path(tables, TABLES),
+        base.data_path(tables, base.TABLES),
         scope=scope,
         known_rule=not no_rule,
         solver=solver,
-        time_limit=optional_number(time_limit, "time_limit"),
+        time_limit=base.optional_number(time_limit, "time_limit"),
         node_limit=_nodes(node_limit, None),
     )
     summary = runner.run(study, output, "bounds")
@@ -220,42 +175,36 @@ def reidentify(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
     attacker: Annotated[
         list[Path],
-        typer.Option(
-            help="Known persons: block, sex, age, person; a file, a folder of microdata by place, "
-            "or sample:NAME. May be repeated."
-        ),
+        "Known persons: block, sex, age, person; a file, a folder of microdata by place, "
+        "or sample:NAME. May be repeated.",
     ],
     truth: Annotated[
         Path,
-        typer.Option(
-            help="Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
-            "microdata by place, or sample:NAME."
-        ),
+        "Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
+        "microdata by place, or sample:NAME.",
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    dialect: DialectOption = None,
-    truth_dialect: Annotated[
-        str | None, typer.Option(help="That of --truth, if it has another.")
-    ] = None,
-    seed: SeedOption = 0,
-    fragment: FragmentOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    dialect: base.DialectOption = None,
+    truth_dialect: Annotated[str | None, "That of --truth, if it has another."] = None,
+    seed: base.SeedOption = 0,
+    fragment: base.FragmentOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Link records to known persons, confirm the links, and compare with guessing."""
     from bayesrisk.experiments.reidentification import write_reidentification
 
-    known = [data_path(file, MICRODATA, "persons.parquet") for file in attacker]
+    known = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
     # A sample is called by its name: the file is persons.parquet in each.
     names = [
         str(file).removeprefix("sample:") if file != at else file.stem
         for file, at in zip(attacker, known, strict=True)
     ]
     files = dict(zip(names, known, strict=True))
-    truth = data_path(truth, MICRODATA, "persons.parquet")
+    truth = base.data_path(truth, base.MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
-    with progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
+    with base.progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
         done = write_reidentification(
             folder,
             output,
@@ -267,13 +216,9 @@ def reidentify(
             progress=advance,
         )
         if fragment:
-            write_fragment(done.report)
-    if as_json:
-        print_json(done.to_dict())
-        return
-    for row in done.rates.to_dict(orient="records"):
-        typer.echo(_line(row))
-    typer.echo(f"report: {done.report}")
+            base.write_fragment(done.report)
+    lines = [*map(_line, done.rates.to_dict(orient="records")), f"report: {done.report}"]
+    base.print_answer(done.to_dict(), lines, as_json=as_json)
 
 
 def _line(row: Mapping[Any, Any]) -> str:
@@ -297,17 +242,15 @@ SEEDS = 6
 
 SampleOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Public sample of households (.parquet) [synthetic for studies; for published "
-        "statistics without one blocks only]."
-    ),
+    "Public sample of households (.parquet) [synthetic for studies; for published "
+    "statistics without one blocks only].",
 ]
-HudOption = Annotated[str, typer.Option(help="Read HUD's tables as counts or percentages.")]
+HudOption = Annotated[str, "Read HUD's tables as counts or percentages."]
 ClosedOption = Annotated[
     bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
 ]
-LimitOption = Annotated[str | None, typer.Option(help="Seconds for a block [none].")]
-SolutionsOption = Annotated[int, typer.Option(help="Reconstructions of a block.")]
+LimitOption = Annotated[str | None, "Seconds for a block [none]."]
+SolutionsOption = Annotated[int, "Reconstructions of a block."]
 
 
 @dataclass(frozen=True)
@@ -315,27 +258,22 @@ class StudyOptions:
     """Options of a study: the protections, and the attack."""
 
     seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Synthetic populations, at most 10000: of this seed and those after [6]."
-        ),
+        int | None, "Synthetic populations, at most 10000: of this seed and those after [6]."
     ] = None
     n_blocks: Annotated[
         int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
     ] = None
-    seed: SeedOption = 1
+    seed: base.SeedOption = 1
     protection: Annotated[
-        list[str] | None,
-        typer.Option(help="none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."),
+        list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
     ] = None
     alpha: Annotated[
-        float | None,
-        typer.Option(help="Weight of violations in synthetic households, in (0, 1] [1e-4]."),
+        float | None, "Weight of violations in synthetic households, in (0, 1] [1e-4]."
     ] = None
     solutions: SolutionsOption = 100
-    noisy_solutions: Annotated[int, typer.Option(help="The same for noisy tables.")] = 10
-    swap_rate: Annotated[str, typer.Option(help="Share of households swapped.")] = "1/10"
-    rho: Annotated[str, typer.Option(help="Budget of uniform noise.")] = "0.1"
+    noisy_solutions: Annotated[int, "The same for noisy tables."] = 10
+    swap_rate: Annotated[str, "Share of households swapped."] = "1/10"
+    rho: Annotated[str, "Budget of uniform noise."] = "0.1"
     hud: HudOption = "counts"
     closed: ClosedOption = False
     time_limit: LimitOption = None
@@ -347,9 +285,9 @@ class StudyOptions:
 
 
 def study(
-    output: OutputOption,
+    output: base.OutputOption,
     options: StudyOptions,
-    runner: RunOptions,
+    runner: base.RunOptions,
     households: Annotated[
         Path | None,
         typer.Argument(
@@ -362,7 +300,6 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import OccupancyStudy
     from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.tables.exchange import Partitions
@@ -375,7 +312,7 @@ def study(
         settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     given = source if source is None or Partitions.there(source) else read_households(source)
-    made = OccupancyStudy(
+    made = br.experiments.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
@@ -383,7 +320,7 @@ def study(
         rho=options.rho,
         hud=options.hud,
         open_end=not options.closed,
-        time_limit=optional_number(options.time_limit, "time_limit"),
+        time_limit=base.optional_number(options.time_limit, "time_limit"),
         households=given,
         sample=None if public is None else read_sample(public),
         **settings,
@@ -398,18 +335,17 @@ def study(
 class AttackOptions:
     """Options of the attack on published statistics."""
 
-    level: Annotated[str, typer.Option(help="Level of published tables.")] = "block"
+    level: Annotated[str, "Level of published tables."] = "block"
     hud: HudOption = "counts"
-    error: Annotated[
-        str,
-        typer.Option(help="Error that reconstructions may have: none, absolute or squared."),
-    ] = "none"
+    error: Annotated[str, "Error that reconstructions may have: none, absolute or squared."] = (
+        "none"
+    )
     closed: ClosedOption = False
     solutions: SolutionsOption = 100
-    seed: SeedOption = 1
+    seed: base.SeedOption = 1
     time_limit: LimitOption = None
-    taken_as_true: TakenOption = False
-    no_rule: RuleOption = False
+    taken_as_true: base.TakenOption = False
+    no_rule: base.RuleOption = False
 
 
 def attack(
@@ -420,16 +356,16 @@ def attack(
             "block (.parquet)."
         ),
     ],
-    output: OutputOption,
+    output: base.OutputOption,
     options: AttackOptions,
-    runner: RunOptions,
+    runner: base.RunOptions,
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
     from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(
-        data_path(blocks, "published statistics"),
+        base.data_path(blocks, "published statistics"),
         sample=_households(sample),
         level=options.level,
         hud=options.hud,
@@ -437,54 +373,49 @@ def attack(
         error=options.error,
         solutions=options.solutions,
         seed=options.seed,
-        time_limit=optional_number(options.time_limit, "time_limit"),
+        time_limit=base.optional_number(options.time_limit, "time_limit"),
         taken_as_true=options.taken_as_true,
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"
-    said = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
+    said = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
     conflicts = (f"  no households fit block {at}: {text}" for at, text in summary.conflicts)
     runner.show(summary, [said], conflicts)
 
 
-def _households(given: Path | None) -> Path | None:
+def _households(argument: Path | None) -> Path | None:
     """Return the file of households, which a folder of microdata has; or microdata by place."""
-    if given is None:
+    if argument is None:
         return None
-    found = data_path(given, MICRODATA, "households.parquet")
+    found = base.data_path(argument, base.MICRODATA, "households.parquet")
     inside = found / "households.parquet"
     return inside if inside.is_file() else found
 
 
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
+    document = {"folder": str(output), "complete": summary.complete, "table": None}
     if summary.results is None:
-        if as_json:
-            print_json({"folder": str(output), "complete": False, "table": None})
-        else:
-            print_shards(summary)
+        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
         return
     table = summary.results.table
-    if as_json:
-        rows = json.loads(table.to_json(orient="records"))
-        print_json({"folder": str(output), "complete": True, "table": rows})
-        return
-    typer.echo(
+    document["table"] = json.loads(table.to_json(orient="records"))
+    lines = [
         "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
         "after a bar):"
-    )
+    ]
     for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
         parts = [
             f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
             f"{row[f'{m}_baseline']:.2f}"
             for m in ("precision", "recall")
         ]
-        typer.echo(
+        lines.append(
             f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
             f"{row['infeasible']} infeasible; {'; '.join(parts)}"
         )
-    typer.echo(f"results: {output}")
+    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -503,83 +434,56 @@ class AuditOptions(OwnOptions):
 
     protection: Annotated[
         list[str] | None,
-        typer.Option(
-            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
-            "repeated."
-        ),
+        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be repeated.",
     ] = None
     attack: Annotated[
         list[str] | None,
-        typer.Option(
-            help="outsider, linker, insider or knows-all-but-one; may be repeated "
-            "[all but insider]."
-        ),
+        "outsider, linker, insider or knows-all-but-one; may be repeated [all but insider].",
     ] = None
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How they conclude: posterior, reconstruction, majority, claims or (of "
-            "households) occupancy; may be repeated [posterior]."
-        ),
+        "How they conclude: posterior, reconstruction, majority, claims or (of "
+        "households) occupancy; may be repeated [posterior].",
     ] = None
-    known: Annotated[
-        list[str] | None,
-        typer.Option(help="Attribute that a linker knows of the target [sex,age]."),
-    ] = None
+    known: Annotated[list[str] | None, "Attribute that a linker knows of the target [sex,age]."] = (
+        None
+    )
     stated: Annotated[
-        list[str] | None,
-        typer.Option(help="Attribute that is to be learned [race,hisp; all that are not known]."),
+        list[str] | None, "Attribute that is to be learned [race,hisp; all that are not known]."
     ] = None
     tables: Annotated[
-        list[str] | None,
-        typer.Option(help="Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."),
+        list[str] | None, "Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."
     ] = None
-    only: Annotated[list[str] | None, typer.Option(help="Table to publish [all].")] = None
-    schema: SchemaOption = None
+    only: Annotated[list[str] | None, "Table to publish [all]."] = None
+    schema: base.SchemaOption = None
     targets: Annotated[
         int | None,
-        typer.Option(
-            help="People who are asked about, drawn at random [everybody of up to 2000, else 200]."
-        ),
+        "People who are asked about, drawn at random [everybody of up to 2000, else 200].",
     ] = None
-    releases: Annotated[
-        int | None, typer.Option(help="Most releases of each randomised protection [20].")
-    ] = None
+    releases: Annotated[int | None, "Most releases of each randomised protection [20]."] = None
     half_width: Annotated[
         float | None,
-        typer.Option(
-            help="Half-width of the interval of every gain, in points, that is enough: fewer "
-            "releases are made then [0.5]."
-        ),
+        "Half-width of the interval of every gain, in points, that is enough: fewer "
+        "releases are made then [0.5].",
     ] = None
     prior_from: Annotated[
         Path | None,
-        typer.Option(
-            help="Public records that adversaries take their prior from, such as a sample or an "
-            "earlier census [the other places of the population]."
-        ),
+        "Public records that adversaries take their prior from, such as a sample or an "
+        "earlier census [the other places of the population].",
     ] = None
     concentration: Annotated[
-        str | None, typer.Option(help="How alike people of one place are, in records [fitted].")
+        str | None, "How alike people of one place are, in records [fitted]."
     ] = None
     target_ratio: Annotated[
         float | None,
-        typer.Option(
-            help="Find the weakest setting of each protection that is given without one (swapping) "
-            "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
-            "own record exceeds this for no more than 1 - quantile of people."
-        ),
+        "Find the weakest setting of each protection that is given without one (swapping) "
+        "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
+        "own record exceeds this for no more than 1 - quantile of people.",
     ] = None
-    quantile: Annotated[
-        float | None, typer.Option(help="Share of people for whom it shall hold [0.99].")
-    ] = None
-    against: Annotated[
-        str | None, typer.Option(help="Adversary for whom it shall hold [the worst].")
-    ] = None
-    steps: Annotated[
-        int | None, typer.Option(help="Bisections of the range of each protection [6].")
-    ] = None
-    seed: Annotated[int | None, SEED] = None
+    quantile: Annotated[float | None, "Share of people for whom it shall hold [0.99]."] = None
+    against: Annotated[str | None, "Adversary for whom it shall hold [the worst]."] = None
+    steps: Annotated[int | None, "Bisections of the range of each protection [6]."] = None
+    seed: Annotated[int | None, base.SEED] = None
 
 
 def audit(
@@ -590,13 +494,13 @@ def audit(
             "are judged side by side; or a TOML file with these settings."
         ),
     ],
-    output: OutputOption,
+    output: base.OutputOption,
     options: AuditOptions,
-    runner: RunOptions,
+    runner: base.RunOptions,
 ) -> None:
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
     document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
-    files = [audit_settings_path(one) for one in population]
+    files = [base.audit_settings_path(one) for one in population]
     given: Any = population
     if any(files):
         from bayesrisk.cli.recipes import read_audit_file  # slow to import
@@ -612,7 +516,7 @@ def audit(
     sources = populations.values() if isinstance(populations, dict) else [populations]
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
-        check_folder_names_its_own(document.get("schema"), None)
+        base.check_folder_names_its_own(document.get("schema"), None)
     study = _study(populations, document, quiet=runner.quiet)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
@@ -620,17 +524,17 @@ def audit(
     runner.show(summary, summary.brief, after)
 
 
-def _populations(given: str | list[Any]) -> Path | dict[str, Any]:
+def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:
     """Return one population, or several by their names."""
-    if isinstance(given, str):
-        return record_path(Path(given))
+    if isinstance(arguments, str):
+        return base.record_path(Path(arguments))
     named: list[tuple[str, Any]]
-    if isinstance(given[0], Path):
-        if len(given) == 1:
-            return record_path(given[0])
-        named = [(_called(one), record_path(one)) for one in given]
+    if isinstance(arguments[0], Path):
+        if len(arguments) == 1:
+            return base.record_path(arguments[0])
+        named = [(_called(one), base.record_path(one)) for one in arguments]
     else:
-        named = [(entry["name"], _source(entry)) for entry in given]
+        named = [(entry["name"], _source(entry)) for entry in arguments]
     names = [name for name, _ in named]
     for name in names:
         if names.count(name) > 1:
@@ -650,38 +554,38 @@ def _called(path: Path) -> str:
 
 def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     if "records" in entry:
-        return record_path(Path(entry["records"]))
+        return base.record_path(Path(entry["records"]))
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
-    from bayesrisk.population import population_spec
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
-    with called("name", "simulate"), called("n_blocks", "blocks"):
-        return SimulatedPopulation(population_spec(entry["simulate"], **changes), entry["seed"])
+    with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
+        return SimulatedPopulation(
+            br.population.population_spec(entry["simulate"], **changes), entry["seed"]
+        )
 
 
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "AuditStudy":
-    from bayesrisk.experiments import AuditStudy
+) -> "br.experiments.AuditStudy":
     from bayesrisk.mechanisms.registry import usual_roles
 
     workload = _workload(population, document, quiet=quiet)
     usual, risky = usual_roles(workload.schema)
-    stated = names(document.get("stated"))
-    known = names(document.get("known")) or [a for a in usual if a not in stated]
+    stated = base.names(document.get("stated"))
+    known = base.names(document.get("known")) or [a for a in usual if a not in stated]
     stated = (
         stated
         or [a for a in risky if a not in known]
         or [a for a in workload.schema.names if a not in known]
     )
     for name in known:  # also where nobody who asks knows them
-        with called("attribute", "--known"):
+        with base.called("attribute", "--known"):
             workload.schema.attribute(name)
     schema = document.get("schema") or None
     if isinstance(schema, str):
-        with called("name", "--schema"):
-            schema = schema_of(schema)
-    return AuditStudy(
+        with base.called("name", "--schema"):
+            schema = base.schema_of(schema)
+    return br.experiments.AuditStudy(
         population,
         workload,
         protections=_protections(document.get("protection")),
@@ -691,8 +595,10 @@ def _study(
         targets=document.get("targets"),
         releases=document.get("releases", 20),
         half_width=document.get("half_width", 0.5) / 100.0,
-        prior_from=record_path(Path(public)) if (public := document.get("prior_from")) else None,
-        concentration=optional_number(document.get("concentration"), "concentration"),
+        prior_from=base.record_path(Path(public))
+        if (public := document.get("prior_from"))
+        else None,
+        concentration=base.optional_number(document.get("concentration"), "concentration"),
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
@@ -710,10 +616,10 @@ def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
 
 def _workload(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "Workload":
+) -> "br.Workload":
     sources = [*population.values()] if isinstance(population, dict) else [population]
     for key in ("tables", "only"):
-        document[key] = names(document.get(key))
+        document[key] = base.names(document.get(key))
     census = [_TABLES], document["only"] or list(_ONLY)
     workload = usual_tables(sources, document, quiet=quiet, census=census)
     if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
@@ -724,37 +630,37 @@ def _workload(
     return workload
 
 
-def _protections(given: list[Any] | None) -> list["Protection"]:
-    from bayesrisk.experiments import Protection
-
-    if not given:
+def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]:
+    if not recipes:
         raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
 
     tables: list[dict[str, Any]]
-    tables = [{"mechanism": one} if isinstance(one, str) else one for one in given]
+    tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
     return [
-        Protection(one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {}))
+        br.experiments.Protection(
+            one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
+        )
         for one in tables
     ]
 
 
-def _methods(given: list[str] | None) -> list[str]:
+def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk._validation import choice
     from bayesrisk.risk.audit import METHODS
 
-    found = names(given) or [METHODS[0]]
+    found = base.names(texts) or [METHODS[0]]
     for name in found:
-        with called("method", "--method"):
+        with base.called("method", "--method"):
             choice(name, "method", METHODS)
     return found
 
 
-def _adversaries(given: list[str] | None, known: list[str]) -> list["Adversary"]:
+def _adversaries(texts: list[str] | None, known: list[str]) -> list["Adversary"]:
     from bayesrisk.risk.audit import Adversary
 
     found = []
-    for name in names(given) or list(_ATTACKS):
-        with called("name", "--attack"):
+    for name in base.names(texts) or list(_ATTACKS):
+        with base.called("name", "--attack"):
             knows = known if name == "linker" else ()
             found.append(Adversary.named(name, known=knows))
     return found

@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
-
-if TYPE_CHECKING:
-    from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
@@ -216,6 +214,14 @@ def print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
+def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print one JSON document, or lines that say the same to people."""
+    if as_json:
+        print_json(document)
+    else:
+        typer.echo("\n".join(lines))
+
+
 def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     """Return a title and aligned columns, the same on a terminal and in a pipe."""
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
@@ -227,21 +233,16 @@ def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     ]
 
 
-def print_table(rows: list[dict[str, Any]], title: str) -> None:
-    """Print such lines."""
-    typer.echo("\n".join(table_lines(rows, title)))
-
-
-def print_shards(summary: Any) -> None:
-    """Print what a run in shards did, and whether others must finish it."""
-    typer.echo(
+def shard_lines(summary: Any) -> Iterator[str]:
+    """Yield lines about the shards of a run, and whether others must finish it."""
+    yield (
         f"{summary.computed + summary.resumed} of {summary.shards} parts done "
         f"({summary.resumed} were already there), in {summary.folder}"
     )
     if getattr(summary, "taken_as_true", False):
-        typer.echo("the published counts were taken as true: what is said holds if they were")
+        yield "the published counts were taken as true: what is said holds if they were"
     if not summary.complete:
-        typer.echo("shards of other runs are missing: results are written with the last of them")
+        yield "shards of other runs are missing: results are written with the last of them"
 
 
 @contextmanager
@@ -300,30 +301,17 @@ def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
         yield show
 
 
-def rows_done(advance: Advance | None) -> Callable[[int], None]:
-    """Return a function that adds rows to those done, of nobody knows how many."""
+def counter(advance: Advance | None, total: int | None = None) -> Callable[..., None]:
+    """Return a function that adds rows or steps, one by default, to those done of a total."""
     done = 0
 
-    def add(rows: int) -> None:
+    def add(number: int = 1) -> None:
         nonlocal done
-        done += rows
+        done += number
         if advance is not None:
-            advance(done, None)
+            advance(done, total)
 
     return add
-
-
-def steps_done(advance: Advance | None, steps: int) -> Callable[[], None]:
-    """Return a function that says that another of so many steps is done."""
-    done = 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        if advance is not None:
-            advance(done, steps)
-
-    return step
 
 
 @contextmanager
@@ -345,21 +333,19 @@ def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
 
 DialectOption = Annotated[
     str | None,
-    typer.Option(
-        help="What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
-        "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N)."
-    ),
+    "What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
+    "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N).",
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 SchemaOption = Annotated[
     str | None,
-    typer.Option(help="Schema of a file of records, a name or a .toml file [the tables' own]."),
+    "Schema of a file of records, a name or a .toml file [the tables' own].",
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
 SeedOption = Annotated[int, SEED]
-SolverOption = Annotated[str, typer.Option(help="highs, pulp:highs, pulp:cbc, ...")]
+SolverOption = Annotated[str, "highs, pulp:highs, pulp:cbc, ..."]
 TakenOption = Annotated[
     bool,
     typer.Option(
@@ -372,10 +358,8 @@ RuleOption = Annotated[
 ]
 SensitivityOption = Annotated[
     str,
-    typer.Option(
-        help="L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
-        "(the square root of 2)."
-    ),
+    "L2 sensitivity that rho refers to: a number, add-remove (1) or change-one "
+    "(the square root of 2).",
 ]
 
 
@@ -397,15 +381,13 @@ def write_fragment(report: Path) -> None:
 class RunOptions:
     """Options of a run: the same for every command that runs a study."""
 
-    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1
-    executor: Annotated[str | None, typer.Option(help="serial, processes, dask or a plug-in.")] = (
+    workers: Annotated[int, "Worker processes."] = 1
+    executor: Annotated[str | None, "serial, processes, dask or a plug-in."] = None
+    scheduler: Annotated[str | None, "Address of a Dask scheduler [a cluster on this machine]."] = (
         None
     )
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler [a cluster on this machine].")
-    ] = None
-    shard: Annotated[str, typer.Option(help="i/n: only every n-th shard, from the i-th.")] = "1/1"
-    resume: Annotated[bool, typer.Option("--resume", help="Keep finished shards.")] = False
+    shard: Annotated[str, "i/n: only every n-th shard, from the i-th."] = "1/1"
+    resume: Annotated[bool, "Keep finished shards."] = False
     fragment: FragmentOption = False
     as_json: JsonOption = False
     quiet: QuietOption = False
@@ -417,8 +399,6 @@ class RunOptions:
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
-        from bayesrisk.experiments import run
-
         share = _share(self.shard)
         with (
             self._executor() as executor,
@@ -426,7 +406,7 @@ class RunOptions:
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
             try:
-                done = run(
+                done = br.run(
                     study,
                     folder,
                     workers=self.workers,
@@ -446,14 +426,8 @@ class RunOptions:
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
         """Print what a run found: one JSON document, or lines before and after its parts."""
-        if self.as_json:
-            print_json(summary.to_dict())
-            return
-        for line in before:
-            typer.echo(line)
-        print_shards(summary)
-        for line in after:
-            typer.echo(line)
+        lines = [*before, *shard_lines(summary), *after]
+        print_answer(summary.to_dict(), lines, as_json=self.as_json)
 
     @contextmanager
     def _executor(self) -> Iterator[Any]:
@@ -487,7 +461,8 @@ def _share(text: str) -> tuple[int, int]:
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose options are the fields of the dataclasses that the function takes.
 
-    A command line has no objects, only options; a function with twenty of them has no shape.
+    A command line has no objects, only options; a function with twenty of them has no shape.  An
+    annotation may have the words of ``--help`` alone, and a flag has no opposite then.
     """
     flat: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -495,7 +470,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(function).parameters.values():
         kind = hints[parameter.name]
         if not dataclasses.is_dataclass(kind):
-            flat.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            flat.append(_option(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)))
             continue
         groups[parameter.name] = kind
         inner = get_type_hints(kind, include_extras=True)
@@ -506,7 +481,7 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
             elif default is dataclasses.MISSING:
                 default = parameter.empty
             made_of = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            flat.append(made_of.replace(annotation=inner[field.name]))
+            flat.append(_option(made_of.replace(annotation=inner[field.name])))
 
     def command(**given: Any) -> None:
         made = {
@@ -519,6 +494,15 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {p.name: p.annotation for p in flat}
     command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     return command
+
+
+def _option(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter whose annotation has an option, where it had only what ``--help`` says."""
+    kind, *words = get_args(parameter.annotation) or (None,)
+    if get_origin(parameter.annotation) is not Annotated or not isinstance(words[0], str):
+        return parameter
+    flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
+    return parameter.replace(annotation=Annotated[kind, typer.Option(*flags, help=words[0])])
 
 
 def number(text: str, name: str) -> float:
@@ -597,43 +581,42 @@ _KINDS = {
 }
 
 
-def data_path(given: Path, kind: str, part: str = "") -> Path:
+def data_path(argument: Path, kind: str, part: str = "") -> Path:
     """Return the path of the data that an argument names, a file, a folder or ``sample:NAME``.
 
     The command takes data of a ``kind``, or ``part``, a file of a sample's folder.
     """
-    text = str(given)
+    text = str(argument)
     if not text.startswith(_PREFIX):
-        if not os.path.lexists(given):
-            raise ArgumentError(f"no such file or folder: {given}")
-        if kind == TABLES and _is_microdata(given):
+        if not os.path.lexists(argument):
+            raise ArgumentError(f"no such file or folder: {argument}")
+        if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
-                f"{given} holds microdata, not tables: run `bayesrisk tabulate` first"
+                f"{argument} holds microdata, not tables: run `bayesrisk tabulate` first"
             )
-        return given
-    from bayesrisk import datasets as samples  # slow to import
+        return argument
 
     name = text.removeprefix(_PREFIX)
     fitting = _of_kind(kind)
     if name not in fitting:
-        is_ = f"is {_kind(name)}" if name in samples.names() else "is none"
+        is_ = f"is {_kind(name)}" if name in br.datasets.names() else "is none"
         have = f"samples of this kind: {', '.join(fitting)}" if fitting else "none ships"
         raise ArgumentError(f"{text} must be a sample of {kind}, but {name!r} {is_}; {have}")
-    found = samples.path(name)
+    found = br.datasets.path(name)
     if part and not (found / part).is_file():
         raise ArgumentError(f"{text} must hold {part}, but this sample does not")
     return found / part
 
 
 @contextmanager
-def reworded(said: str, instead: str) -> Iterator[None]:
+def reworded(words: str, instead: str) -> Iterator[None]:
     """Put other words into an error about data where it says these."""
     try:
         yield
     except DataError as error:
-        if said not in str(error):
+        if words not in str(error):
             raise
-        raise type(error)(str(error).replace(said, instead)) from error
+        raise type(error)(str(error).replace(words, instead)) from error
 
 
 def _is_microdata(folder: Path) -> bool:
@@ -643,43 +626,39 @@ def _is_microdata(folder: Path) -> bool:
 
 
 def _kind(name: str) -> str:
-    from bayesrisk import datasets as samples
-
-    entry = samples.catalogue()[name]
+    entry = br.datasets.catalogue()[name]
     return _KINDS[entry.get("kind", Path(str(entry["file"])).suffix)]
 
 
-def audit_settings_path(given: Path) -> Path | None:
+def audit_settings_path(argument: Path) -> Path | None:
     """Return the path of the settings of an audit, which a sample may be; None if it is none."""
-    if str(given).startswith(_PREFIX):
-        name = str(given).removeprefix(_PREFIX)
-        return data_path(given, AUDITS) if name in _of_kind(AUDITS) else None
-    return given if given.suffix.lower() == ".toml" else None
+    if str(argument).startswith(_PREFIX):
+        name = str(argument).removeprefix(_PREFIX)
+        return data_path(argument, AUDITS) if name in _of_kind(AUDITS) else None
+    return argument if argument.suffix.lower() == ".toml" else None
 
 
-def record_path(given: Path) -> Path:
+def record_path(argument: Path) -> Path:
     """Return the path of microdata or of a file of records, which a sample may hold."""
-    name = str(given).removeprefix(_PREFIX)
-    if str(given).startswith(_PREFIX) and name in _of_kind(RECORDS):
-        return data_path(given, RECORDS, "records.csv")
-    return data_path(given, MICRODATA)
+    name = str(argument).removeprefix(_PREFIX)
+    if str(argument).startswith(_PREFIX) and name in _of_kind(RECORDS):
+        return data_path(argument, RECORDS, "records.csv")
+    return data_path(argument, MICRODATA)
 
 
 def record_pieces(
-    path: Path, wanted: "Schema", schema: "str | Schema | None", dialect: str | None
-) -> "Iterator[Records]":
+    path: Path, wanted: "br.Schema", schema: "str | br.Schema | None", dialect: str | None
+) -> "Iterator[br.Records]":
     """Return the pieces of a file of records.
 
     They are in the schema that is named, or else in that of the tables.  Where it is
     ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
-    from bayesrisk.readers import iter_record_form
     from bayesrisk.readers.record_form import coding_of_file
-    from bayesrisk.tables import Schema
     from bayesrisk.tables.records import CHUNK, iter_records
 
-    about = schema if isinstance(schema, Schema) else wanted
+    about = schema if isinstance(schema, br.Schema) else wanted
     if isinstance(schema, str):
         with called("name", "--schema"):
             about = schema_of(schema, geography=wanted.geography.name)
@@ -693,12 +672,12 @@ def record_pieces(
         coding = coding_of_file(path, dialect)
     if coding is None:
         return iter_records(path, schema=about)
-    return iter_record_form(path, dialect=coding, chunk=CHUNK)
+    return br.readers.iter_record_form(path, dialect=coding, chunk=CHUNK)
 
 
 @contextmanager
 def split_records(
-    pieces: "Microdata | Iterator[Records]",
+    pieces: "br.Microdata | Iterator[br.Records]",
     output: Path,
     level: str,
     places: str | list[str] | None = None,
@@ -713,7 +692,7 @@ def split_records(
         yield folder / "records"
 
 
-def check_folder_names_its_own(schema: "str | Schema | None", dialect: str | None) -> None:
+def check_folder_names_its_own(schema: "str | br.Schema | None", dialect: str | None) -> None:
     """Refuse options that say what a folder of microdata says itself."""
     for option, value in (("--schema", schema), ("--dialect", dialect)):
         if value is not None:
@@ -721,29 +700,25 @@ def check_folder_names_its_own(schema: "str | Schema | None", dialect: str | Non
 
 
 def _of_kind(kind: str) -> list[str]:
-    from bayesrisk import datasets as samples
-
-    return [name for name in samples.names() if _kind(name) == kind]
+    return [name for name in br.datasets.names() if _kind(name) == kind]
 
 
 def workload_of(
     name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
-) -> "Workload":
+) -> "br.Workload":
     """Return a built-in workload, that of a TOML file, or that of a sample of records.
 
     ``levels`` and ``geography`` stand instead of the usual ones; a file names its own geography.
     """
-    from bayesrisk.tables import Workload
-
     sample = name.startswith(_PREFIX)
     if not sample and not name.endswith(".toml"):
-        return Workload.named(name, levels=levels, geography=geography)
+        return br.Workload.named(name, levels=levels, geography=geography)
     if geography is not None:
         raise ArgumentError(
             f"--geography goes with built-in tables; {name} names its own, got {shown(geography)}"
         )
     file = data_path(Path(name), RECORDS, "tables.toml") if sample else Path(name)
-    return Workload.read(file, levels=levels)
+    return br.Workload.read(file, levels=levels)
 
 
 def union_of_workloads(
@@ -753,7 +728,7 @@ def union_of_workloads(
     geography: str | None = None,
     only: Sequence[str] | None = None,
     without: Sequence[str] = (),
-) -> "Workload":
+) -> "br.Workload":
     """Return the tables of several workloads together: all, ``only`` some, or ``without`` some."""
     with called("name", "--tables"):
         first, *others = [workload_of(name, levels=levels, geography=geography) for name in chosen]
@@ -764,21 +739,19 @@ def union_of_workloads(
         return union.select(tables=only or None, without=without)
 
 
-def schema_of(name: str, *, geography: str | None = None) -> "Schema":
+def schema_of(name: str, *, geography: str | None = None) -> "br.Schema":
     """Return a built-in schema, or that of a TOML file."""
-    from bayesrisk.tables import Schema
-
     if name.endswith(".toml"):
-        return Schema.read(name)
-    return Schema.named(name, geography=geography)
+        return br.Schema.read(name)
+    return br.Schema.named(name, geography=geography)
 
 
 @contextmanager
-def measurement_folder(given: Path) -> Iterator[Path]:
+def measurement_folder(argument: Path) -> Iterator[Path]:
     """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    found = data_path(given, MEASUREMENTS)
-    if found is given:
-        yield given
+    found = data_path(argument, MEASUREMENTS)
+    if found is argument:
+        yield argument
         return
     with TemporaryDirectory() as folder, zipfile.ZipFile(found) as archive:
         archive.extractall(folder)  # our own, its bytes checked

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk.cli.base import called, names, number, schema_of, union_of_workloads
 from bayesrisk.exceptions import ArgumentError
@@ -14,7 +15,6 @@ from bayesrisk.exceptions import ArgumentError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.tables import Schema, Workload
 
 #: Columns of persons of the census, by whatever name: files that have them all are read as these.
 _CENSUS = ("block", "sex", "age", "race", "hisp")
@@ -33,17 +33,12 @@ class OwnOptions:
 
     place: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of a file with columns of its own: column with names of places; several, coarse "
-            "to fine, with commas [place or block, if there is one]."
-        ),
+        "Of a file with columns of its own: column with names of places; several, coarse "
+        "to fine, with commas [place or block, if there is one].",
     ] = None
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of such a file: columns that are counted [all but places and those that "
-            "identify]."
-        ),
+        "Of such a file: columns that are counted [all but places and those that identify].",
     ] = None
     cuts: Annotated[
         list[str] | None,
@@ -61,14 +56,12 @@ def usual_tables(
     *,
     quiet: bool = False,
     census: tuple[list[str], list[str]] | None = None,
-) -> "Workload":
+) -> "br.Workload":
     """Return the tables that are asked for, or the usual ones.
 
     Those of the ``census``, workloads and tables of these, are for records of it.  A schema that
     was made of the records takes the place of ``schema`` in the document.
     """
-    from bayesrisk.tables import Workload
-
     own = {key: document.pop(key, None) for key in ("place", "columns", "cuts")}
     levels, only = document.get("levels"), document.get("only")
     if document.get("tables") or not (schema := _schema(sources, document, own, quiet=quiet)):
@@ -88,23 +81,22 @@ def usual_tables(
         options = {"levels": levels, "geography": document.get("geography"), "only": only}
         without = document.get("without", ())
         return union_of_workloads(document["tables"], without=without, **options)
-    made = Workload.of(schema, levels=levels)
+    made = br.Workload.of(schema, levels=levels)
     if only or document.get("without"):
         made = made.select(tables=only, without=document.get("without", ()))
     return made
 
 
 def _schema(
-    sources: Sequence[Any], document: dict[str, Any], own: Mapping[str, Any], *, quiet: bool
-) -> "Schema | None":
+    sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
+) -> "br.Schema | None":
     """Return the schema of records that are not census; None for others."""
     from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
-    from bayesrisk.tables import Microdata, Schema
 
     if document.get("schema"):
         with called("name", "--schema"):
             schema = schema_of(document["schema"])
-        return None if schema.name in Schema.available() else schema
+        return None if schema.name in br.Schema.available() else schema
     if document.get("dialect") or document.get("geography"):
         return None
     files = [one for one in sources if isinstance(one, Path) and not one.is_dir()]
@@ -113,7 +105,7 @@ def _schema(
         for file in files:
             if said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS):
                 return None
-        document["schema"] = schema = own_schema(files, own, quiet=quiet)
+        document["schema"] = schema = own_schema(files, choices, quiet=quiet)
         return schema
     folder = sources[0]
     if (
@@ -122,15 +114,13 @@ def _schema(
         or not (folder / "persons.parquet").exists()
     ):
         return None
-    held = Microdata.read(folder).persons
-    return None if held is None or held.schema.name in Schema.available() else held.schema
+    held = br.Microdata.read(folder).persons
+    return None if held is None or held.schema.name in br.Schema.available() else held.schema
 
 
-def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) -> "Schema":
+def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "br.Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
-
-    from bayesrisk.tables import Schema
 
     frames = [read_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):
@@ -139,14 +129,14 @@ def own_schema(files: Sequence[Path], own: Mapping[str, Any], *, quiet: bool) ->
         if missing := [c for c in frames[0].columns if c not in frame.columns]:
             raise ArgumentError(f"{file} must have the columns of {files[0]}, lacks {missing[0]!r}")
     frame = pd.concat(frames, ignore_index=True)
-    places = names(own["place"]) or [name for name in _PLACES if name in frame][:1]
-    columns = names(own["columns"]) or None
+    places = names(choices["place"]) or [name for name in _PLACES if name in frame][:1]
+    columns = names(choices["columns"]) or None
     for option, given in (("--place", places), ("--columns", columns or ())):
         for name in given:
             if name not in frame:
                 _refuse_column(option, name, frame)
-    cuts = _cuts(own["cuts"] or [], frame)
-    schema = Schema.from_frame(
+    cuts = _cuts(choices["cuts"] or [], frame)
+    schema = br.Schema.from_frame(
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
@@ -160,10 +150,10 @@ def _refuse_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
 
 
-def _cuts(given: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]:
+def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]:
     """Return the numbers at which the groups of columns begin."""
     cuts = {}
-    for text in given:
+    for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not names(values):
             raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {shown(text)}")
@@ -173,7 +163,7 @@ def _cuts(given: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
     return cuts
 
 
-def reading_lines(schema: "Schema", frame: "pd.DataFrame", files: Sequence[Path]) -> list[str]:
+def reading_lines(schema: "br.Schema", frame: "pd.DataFrame", files: Sequence[Path]) -> list[str]:
     """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
 

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -11,54 +12,29 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, MISSING, shown
-from bayesrisk.cli.base import (
-    FOLDER_BY_PLACE,
-    DialectOption,
-    JsonOption,
-    QuietOption,
-    RunOptions,
-    SchemaOption,
-    SeedOption,
-    called,
-    check_folder_names_its_own,
-    data_path,
-    listed,
-    names,
-    number,
-    print_json,
-    print_shards,
-    progress,
-    record_path,
-    record_pieces,
-    reworded,
-    rows_done,
-    schema_of,
-    split_records,
-    steps_done,
-    warnings_as_lines,
-)
+from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, own_schema, read_frame, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.population import PopulationSpec
     from bayesrisk.population.summary import PopulationSummary
-    from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures.
 
 
-def _settings(preset: str, blocks: int | None, changes: list[str]) -> "PopulationSpec":
+def _settings(
+    preset: str, blocks: int | None, changes: list[str]
+) -> "br.population.PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
     from bayesrisk import _validation as check
-    from bayesrisk.population import PopulationSpec, population_spec
 
-    kinds = get_type_hints(PopulationSpec)
+    kinds = get_type_hints(br.population.PopulationSpec)
     given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
@@ -67,13 +43,13 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "Populatio
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
-        given[name] = value if kinds[name] is str else number(value, f"--set {name}")
+        given[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
     with ExitStack() as names:
-        names.enter_context(called("name", "--preset"))
+        names.enter_context(base.called("name", "--preset"))
         for name in given:
             by_set = any(text.partition("=")[0] == name for text in changes)
-            names.enter_context(called(name, f"--set {name}" if by_set else "--blocks"))
-        return population_spec(preset, **given)
+            names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
+        return br.population.population_spec(preset, **given)
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
@@ -112,63 +88,94 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: SeedOption,
-    how: RunOptions,
-    preset: Annotated[str, typer.Option(help="tract, county or state.")] = "county",
-    blocks: Annotated[int | None, typer.Option(help="Blocks, instead of the preset's.")] = None,
+    seed: base.SeedOption,
+    runner: base.RunOptions,
+    preset: Annotated[str, "tract, county or state."] = "county",
+    blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting to change.")
     ] = None,
-    nation: Annotated[
-        bool, typer.Option("--nation", help="A nation by county, each drawn by itself.")
-    ] = False,
+    nation: Annotated[bool, "A nation by county, each drawn by itself."] = False,
     scale: Annotated[
-        str | None,
-        typer.Option(help="With --nation: share of the 11,078,297 blocks of 2010 [1]."),
+        str | None, "With --nation: share of the 11,078,297 blocks of 2010 [1]."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace microdata that the folder holds.")
-    ] = False,
+    years: Annotated[
+        int | None, "Also the same people so many years later: folders first and later."
+    ] = None,
+    change: Annotated[
+        list[str] | None, "With --years, NAME=RATE: share for whom another value is recorded."
+    ] = None,
+    replace: Annotated[bool, "Replace microdata that the folder holds."] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     settings = _settings(preset, blocks, changes or [])
-    if nation:
-        for option, value in (("--blocks", blocks), ("--replace", replace or None)):
+    if change and years is None:
+        raise ArgumentError("--change goes with --years")
+    if nation or years is not None:
+        other = "--nation" if nation else "--years"
+        alone = ("--years", years), ("--blocks", blocks)
+        for option, value in (*(alone if nation else ()), ("--replace", replace or None)):
             if value is not None:
-                raise ArgumentError(f"{option} does not go with --nation")
-        _nation(output, settings, seed, scale, how)
+                raise ArgumentError(f"{option} does not go with {other}")
+    if nation:
+        _nation(output, settings, seed, scale, runner)
         return
     if scale is not None:
         raise ArgumentError("--scale goes with --nation")
-    how.refuse("goes with --nation, which is drawn county by county")
-    _population(output, settings, seed, how, replace=replace)
+    runner.refuse("goes with --nation, which is drawn county by county")
+    law = None if years is None else _law(years, change or [])
+    _population(output, settings, seed, runner, replace=replace, law=law)
+
+
+def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
+    """Return the stylised law of change, with rates that are given as NAME=RATE."""
+    with base.called("years", "--years"):
+        law = br.population.stylised_change(years)
+    parts = [text.partition("=") for text in changes]
+    for name, equals, _ in parts:
+        if not equals or name not in law.schema.names:
+            known = ", ".join(n for n in law.schema.names if n != law.age)
+            raise ArgumentError(f"--change must be NAME=RATE of {known}, got {shown(name)}")
+    with ExitStack() as said:
+        for name, _, _ in parts:
+            said.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
+        said.enter_context(base.called("changes", "--change"))
+        rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
+        return dataclasses.replace(law, changes=rates)
 
 
 def _nation(
-    output: Path, settings: "PopulationSpec", seed: int, scale: str | None, how: RunOptions
+    output: Path,
+    settings: "br.population.PopulationSpec",
+    seed: int,
+    scale: str | None,
+    runner: base.RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.experiments.by_place import NationStudy
     from bayesrisk.population.simulate import Nation
 
-    with called("scale", "--scale"):
-        nation = Nation.of_scale(1.0 if scale is None else number(scale, "--scale"), settings)
-    done = how.run(NationStudy(nation, seed), output, "simulate")
-    if how.as_json:
-        run = {k: v for k, v in done.to_dict().items() if k != "population"}
-        figures = {} if done.population is None else _document(done.population, output)
-        print_json({**figures, **run})
-        return
+    with base.called("scale", "--scale"):
+        nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
+    done = runner.run(NationStudy(nation, seed), output, "simulate")
+    run = {k: v for k, v in done.to_dict().items() if k != "population"}
+    figures, lines = {}, list(base.shard_lines(done))
     if done.population is not None:
-        typer.echo("\n".join(_lines(done.population)))
-    print_shards(done)
+        figures, lines = _document(done.population, output), _lines(done.population) + lines
+    base.print_answer({**figures, **run}, lines, as_json=runner.as_json)
 
 
 def _population(
-    output: Path, settings: "PopulationSpec", seed: int, how: RunOptions, *, replace: bool
+    output: Path,
+    settings: "br.population.PopulationSpec",
+    seed: int,
+    runner: base.RunOptions,
+    *,
+    replace: bool,
+    law: "br.tables.PopulationChange | None",
 ) -> None:
-    """Make a population in one piece."""
-    from bayesrisk.population import population_summary, simulate_population
+    """Make a population in one piece, and those people some years later by a law of change."""
+    from numpy.random import SeedSequence
 
     with _files.explained(output):
         held = output.is_dir() and any(output.glob("*.parquet"))
@@ -177,22 +184,30 @@ def _population(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
-    hidden = how.quiet or how.as_json
-    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        done = steps_done(advance, 3)
-        population = simulate_population(settings, rng=seed)
+    hidden = runner.quiet or runner.as_json
+    with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
+        done = base.counter(advance, 3)
+        population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
             raise ArgumentError("nobody lives in any of the blocks: give more blocks")
         done()
-        population.write(output)
+        if law is None:
+            population.write(output)
+        else:
+            later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
+            with _files.whole_folder(output, _files.new_folder) as folder:
+                population.write(folder / "first")
+                br.tables.Microdata(later, blocks=population.blocks).write(folder / "later")
         done()
-        summary = population_summary(population)
+        summary = br.population.population_summary(population)
         done()
-    if how.as_json:
-        print_json(_document(summary, output))
-    else:
-        typer.echo("\n".join([*_lines(summary), f"microdata: {output}"]))
+    document, lines = _document(summary, output), _lines(summary)
+    if law is not None:
+        both = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
+        document |= {"later": len(later), "both": both}
+        lines.append(f"{law.years} years later: {len(later)} people, {both} of them the same")
+    base.print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -205,52 +220,42 @@ def tabulate(
         typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
-    how: RunOptions,
+    runner: base.RunOptions,
     own: OwnOptions,
     tables: Annotated[
         str | None,
-        typer.Option(
-            help="Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
-            "file with columns of its own: one- and two-way tables of each place]."
-        ),
+        "Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
+        "file with columns of its own: one- and two-way tables of each place].",
     ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Levels, with commas, instead of the workloads' own.")
-    ] = None,
-    without: Annotated[str, typer.Option(help="Tables to leave out, with commas.")] = "",
-    schema: SchemaOption = None,
-    geography: Annotated[
-        str | None, typer.Option(help="census, spine-2020 or enumeration-1940.")
-    ] = None,
-    dialect: DialectOption = None,
+    levels: Annotated[str | None, "Levels, with commas, instead of the workloads' own."] = None,
+    without: Annotated[str, "Tables to leave out, with commas."] = "",
+    schema: base.SchemaOption = None,
+    geography: Annotated[str | None, "census, spine-2020 or enumeration-1940."] = None,
+    dialect: base.DialectOption = None,
     by: Annotated[
-        str | None,
-        typer.Option(help="Level, such as county: tables by place, one place in memory at a time."),
+        str | None, "Level, such as county: tables by place, one place in memory at a time."
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace tables that the folder holds.")
-    ] = False,
+    replace: Annotated[bool, "Replace tables that the folder holds."] = False,
 ) -> None:
     """Count records into published tables, exactly.
 
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     Microdata by place become tables by the same places.
     """
-    from bayesrisk.tables import tabulate as counted
     from bayesrisk.tables.exchange import Partitions
 
-    if tables is not None and not names(tables):
+    if tables is not None and not base.names(tables):
         raise ArgumentError("--tables must name at least one workload, got none")
-    source = record_path(records)
+    source = base.record_path(records)
     document: dict[str, Any] = dataclasses.asdict(own) | {
-        "tables": names(tables),
-        "levels": None if levels is None else names(levels),
+        "tables": base.names(tables),
+        "levels": None if levels is None else base.names(levels),
         "geography": geography,
-        "without": names(without),
+        "without": base.names(without),
         "schema": schema,
         "dialect": dialect,
     }
-    wanted = usual_tables([source], document, quiet=how.quiet)
+    wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
     there = Partitions.there(source)
     if there or by is not None:
@@ -259,17 +264,19 @@ def tabulate(
         if there and by is not None:
             raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
         if there:
-            check_folder_names_its_own(schema, dialect)
-            _by_place(source, wanted, output, how)
+            base.check_folder_names_its_own(schema, dialect)
+            _by_place(source, wanted, output, runner)
             return
-        pieces = _source(source, wanted, schema, dialect, rows_done(None))
-        with split_records(pieces, output, str(by)) as folder:
-            _by_place(folder, wanted, output, how)
+        pieces = _source(source, wanted, schema, dialect, base.counter(None))
+        with base.split_records(pieces, output, str(by)) as folder:
+            _by_place(folder, wanted, output, runner)
         return
-    how.refuse("goes with --by, or with microdata by place")
+    runner.refuse("goes with --by, or with microdata by place")
     _check_output(output, replace=replace)
-    with progress(quiet=how.quiet or how.as_json, title="tabulate", unit="records") as advance:
-        made = counted(_source(source, wanted, schema, dialect, rows_done(advance)), wanted)
+    with base.progress(
+        quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
+    ) as advance:
+        made = br.tabulate(_source(source, wanted, schema, dialect, base.counter(advance)), wanted)
         made.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
@@ -278,23 +285,23 @@ def tabulate(
         "places": {level: len(places) for level, places in made.geoids.items()},
         "rows": int(sum(counts.nnz for counts in made.counts.values())),
     }
-    if how.as_json:
-        print_json(summary)
-        return
-    typer.echo(f"{summary['tables']} tables of {summary['cells']} cells in {output}")
-    typer.echo(f"places: {listed(summary['places'], ' of level ')}")
-    typer.echo(f"{summary['rows']} counts are not zero")
+    lines = [
+        f"{summary['tables']} tables of {summary['cells']} cells in {output}",
+        f"places: {base.listed(summary['places'], ' of level ')}",
+        f"{summary['rows']} counts are not zero",
+    ]
+    base.print_answer(summary, lines, as_json=runner.as_json)
 
 
-def _by_place(source: Path, wanted: "Workload", output: Path, how: RunOptions) -> None:
+def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
-    done = how.run(TabulationStudy(source, wanted), output, "tabulate")
+    done = runner.run(TabulationStudy(source, wanted), output, "tabulate")
     said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
     if done.complete:
         said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    how.show(done, said)
+    runner.show(done, said)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:
@@ -313,26 +320,27 @@ def _check_output(folder: Path, *, replace: bool) -> None:
 
 def _source(
     path: Path,
-    wanted: "Workload",
-    name: "str | Schema | None",
+    wanted: "br.Workload",
+    name: "str | br.Schema | None",
     dialect: str | None,
     advance: Callable[[int], None],
-) -> "Microdata | Iterator[Records]":
+) -> "br.Microdata | Iterator[br.Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables import Microdata
     from bayesrisk.tables.microdata import as_microdata
 
     if path.is_dir():
-        check_folder_names_its_own(name, dialect)
-        with reworded(IN_PIECES, FOLDER_BY_PLACE):
-            read = Microdata.read(path)
+        base.check_folder_names_its_own(name, dialect)
+        with base.reworded(IN_PIECES, base.FOLDER_BY_PLACE):
+            read = br.Microdata.read(path)
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
-    pieces = _counted(record_pieces(path, wanted.schema, name, dialect), advance)
+    pieces = _counted(base.record_pieces(path, wanted.schema, name, dialect), advance)
     return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
 
 
-def _counted(pieces: "Iterator[Records]", advance: Callable[[int], None]) -> "Iterator[Records]":
+def _counted(
+    pieces: "Iterator[br.Records]", advance: Callable[[int], None]
+) -> "Iterator[br.Records]":
     """Pass pieces on, and tell how many records they hold."""
     for piece in pieces:
         yield piece
@@ -357,47 +365,34 @@ def first_look(
     own: OwnOptions,
     keys: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that an intruder may know, with commas; their values are compared as "
-            "they are, without a schema [all but the last of a file, numbers in groups]."
-        ),
+        "Columns that an intruder may know, with commas; their values are compared as "
+        "they are, without a schema [all but the last of a file, numbers in groups].",
     ] = None,
-    sensitive: Annotated[
-        str | None, typer.Option(help="Column whose values classes of records should hide.")
-    ] = None,
-    max_size: Annotated[
-        int, typer.Option(help="Most keys of a minimal sample unique that is looked for.")
-    ] = 3,
+    sensitive: Annotated[str | None, "Column whose values classes of records should hide."] = None,
+    max_size: Annotated[int, "Most keys of a minimal sample unique that is looked for."] = 3,
     schema: Annotated[
         str | None,
-        typer.Option(
-            help="Schema of a file, a name or a .toml file: its values are checked, and levels of "
-            "its geography may be keys."
-        ),
+        "Schema of a file, a name or a .toml file: its values are checked, and levels of "
+        "its geography may be keys.",
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Parquet file with a row for each record.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: base.JsonOption = False,
 ) -> None:
     """Count sample uniques, special uniques and small classes of microdata."""
-    from bayesrisk.risk import first_look
-
-    source = record_path(records)
-    held: pd.DataFrame | Records
-    with reworded(IN_PIECES, _PLACES):
+    source = base.record_path(records)
+    held: pd.DataFrame | br.Records
+    with base.reworded(IN_PIECES, _PLACES):
         if keys is None:
             held, chosen, sensitive = _own(source, schema, own, sensitive)
         else:
-            held, chosen = _read(source, schema), names(keys)
-    found = first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
+            held, chosen = _read(source, schema), base.names(keys)
+    found = br.risk.first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
             frame = found.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
-    if not as_json:
-        typer.echo("\n".join(found._answer()))
-        return
     summary: dict[str, Any] = {
         "records": len(found.class_size),
         "keys": list(found.keys),
@@ -408,39 +403,35 @@ def first_look(
     }
     if found.sensitive is not None:
         summary |= {"sensitive": found.sensitive, "l": found.l}
-    print_json(summary)
+    base.print_answer(summary, found._answer(), as_json=as_json)
 
 
 def _own(
-    path: Path, name: str | None, own: OwnOptions, sensitive: str | None
-) -> "tuple[Records, list[str], str | None]":
+    path: Path, name: str | None, choices: OwnOptions, sensitive: str | None
+) -> "tuple[br.Records, list[str], str | None]":
     """Return the records of a file with columns of its own, and its keys but the last column."""
-    from bayesrisk.tables import Records
-
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
-    about = own_schema([path], dataclasses.asdict(own), quiet=False) if name is None else None
-    schema = about or schema_of(str(name))
+    about = own_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
+    schema = about or base.schema_of(str(name))
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]
     keys = [key for key in keys if key not in ("all", sensitive)]
-    return Records.read(path, schema=schema), keys, sensitive
+    return br.Records.read(path, schema=schema), keys, sensitive
 
 
-def _read(path: Path, schema: str | None) -> "pd.DataFrame | Records":
+def _read(path: Path, schema: str | None) -> "pd.DataFrame | br.Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
-    from bayesrisk.tables import Microdata, Records
-
     if path.is_dir():
         if schema is not None:
             raise ArgumentError("--schema goes with a file of records; microdata name their own")
-        held = Microdata.read(path)
+        held = br.Microdata.read(path)
         unit = held.persons if held.persons is not None else held.households
         if unit is None:  # Microdata hold one or the other
             raise ArgumentError(f"{path} must hold records, got none")
         return unit
     if schema is not None:
-        return Records.read(path, schema=schema_of(schema))
+        return br.Records.read(path, schema=base.schema_of(schema))
     return read_frame(path)
 
 
@@ -460,8 +451,35 @@ class Form(StrEnum):
 
 
 _TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
-_CODEBOOK = (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940)
-_STATE = (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS)
+#: Options, and the forms that they go with.
+_FORMS: dict[str, tuple[Form, ...]] = {
+    "codebook": (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940),
+    "state": (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS),
+    **dict.fromkeys(("workload", "table"), _TABLES),
+    **dict.fromkeys(("level", "on_error"), (*_TABLES, Form.HUD)),
+    "dialect": (Form.RECORDS,),
+    "dataset": (Form.NHGIS,),
+}
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """Options of some forms of files only."""
+
+    codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None
+    state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None
+    workload: Annotated[
+        str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
+    ] = None
+    dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None
+    table: Annotated[list[str] | None, "Only this table; may repeat."] = None
+    level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None
+    dialect: base.DialectOption = None
+    on_error: Annotated[
+        str | None,
+        "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
+        "as 'missing' and count it [refuse].",
+    ] = None
 
 
 def convert_file(
@@ -470,156 +488,95 @@ def convert_file(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
-    codebook: Annotated[
-        Path | None, typer.Option(help="NHGIS codebook, or DDI codebook of an IPUMS extract.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option(help="FIPS code or abbreviation that all places must have.")
-    ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(help="Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."),
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="NHGIS data set, where several are there: ds172, ...")
-    ] = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table; may repeat.")] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(help="Level of the tables (may repeat) or HUD file.")
-    ] = None,
-    dialect: DialectOption = None,
-    on_error: Annotated[
-        str | None,
-        typer.Option(
-            help="A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
-            "as 'missing' and count it [refuse]."
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    options: FormOptions,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
-    for value, name, forms in (
-        (codebook, "--codebook", _CODEBOOK),
-        (state, "--state", _STATE),
-        (workload, "--workload", _TABLES),
-        (table, "--table", _TABLES),
-        (level, "--level", (*_TABLES, Form.HUD)),
-        (dialect, "--dialect", (Form.RECORDS,)),
-        (dataset, "--dataset", (Form.NHGIS,)),
-        (on_error, "--on-error", (*_TABLES, Form.HUD)),
-    ):
-        if value and form not in forms:
-            raise ArgumentError(f"{name} goes with --from {' or '.join(forms)}, got --from {form}")
-    source = data_path(source, "census files")
+    for name, forms in _FORMS.items():
+        if getattr(options, name) and form not in forms:
+            option = name.replace("_", "-")
+            forms_of = " or ".join(forms)
+            raise ArgumentError(f"--{option} goes with --from {forms_of}, got --from {form}")
+    source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     silent = quiet or as_json
-    rows_read = progress(quiet=silent, title="convert-file", unit="rows")
-    named = reworded(MISSING, "--on-error missing")
-    with named, rows_read as bar, warnings_as_lines() as said:
-        advance = rows_done(bar)
+    rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
+    named = base.reworded(MISSING, "--on-error missing")
+    with named, rows_read as bar, base.warnings_as_lines() as said:
+        advance = base.counter(bar)
         if form in _TABLES:
-            chosen = _converted_workload(workload, table, level)
-            options = {"codebook": codebook, "state": state, "dataset": dataset}
-            options |= {"on_error": on_error or "refuse"}
-            made = _tables(source, form, chosen, options, advance)
+            made = _tables(source, form, options, advance)
             made.write(output, replace=False)
             rows = sum(len(places) for places in made.geoids.values())
         else:
-            pieces = _frames(source, form, codebook, state, level, dialect, on_error)
-            rows = _write_parquet(pieces, output, advance)
-    if as_json:
-        missing = [
-            {"column": column, "reason": reason, "values": values}
-            for warning in said
-            if isinstance(warning.message, DataWarning)
-            for (column, reason), values in warning.message.missing.items()
-        ]
-        print_json({"output": str(output), "rows": rows, "missing": missing})
-    else:
-        typer.echo(f"{rows} {'places' if form in _TABLES else 'rows'} in {output}")
+            rows = _write_parquet(_frames(source, form, options), output, advance)
+    missing = [
+        {"column": column, "reason": reason, "values": values}
+        for warning in said
+        if isinstance(warning.message, DataWarning)
+        for (column, reason), values in warning.message.missing.items()
+    ]
+    document = {"output": str(output), "rows": rows, "missing": missing}
+    lines = [f"{rows} {'places' if form in _TABLES else 'rows'} in {output}"]
+    base.print_answer(document, lines, as_json=as_json)
 
 
-def _converted_workload(
-    name: str | None, tables: list[str] | None, levels: list[str] | None
-) -> "Workload":
-    from bayesrisk.tables import Workload
-
-    if name is None:
-        raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with called("name", "--workload"):
-        chosen = Workload.named(name, levels=levels or None)
-    with called("tables", "--table"):
-        return chosen.select(tables=tables) if tables else chosen
-
-
-def _frames(
-    source: Path,
-    form: Form,
-    codebook: Path | None,
-    state: str | None,
-    level: list[str] | None,
-    dialect: str | None,
-    on_error: str | None,
-) -> Iterator[Any]:
+def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
-    from bayesrisk import readers
     from bayesrisk.readers.record_form import METADATA
 
     if form is Form.HUD:
-        if not level or len(level) != 1:
+        level, rule = options.level or [], options.on_error or "refuse"
+        if len(level) != 1:
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
-        for frame in readers.iter_hud(source, level=level[0], on_error=on_error or "refuse"):
+        for frame in br.readers.iter_hud(source, level=level[0], on_error=rule):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS:
-        if codebook is None:
+        if options.codebook is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        frame = readers.read_ipums(source, ddi=codebook)
+        frame = br.readers.read_ipums(source, ddi=options.codebook)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
-        pieces = readers.iter_ipums_1940(source, ddi=codebook)
-    elif form is Form.PPMF:
-        pieces = readers.iter_ppmf(source, state=state)
-    elif form is Form.PPMF_UNITS:
-        pieces = readers.iter_ppmf_units(source, state=state)
+        pieces = br.readers.iter_ipums_1940(source, ddi=options.codebook)
+    elif form is Form.RECORDS:
+        records_of = br.readers.iter_record_form
+        pieces = records_of(source, dialect=options.dialect, state=options.state)
     else:
-        pieces = readers.iter_record_form(source, dialect=dialect, state=state)
+        ppmf = br.readers.iter_ppmf if form is Form.PPMF else br.readers.iter_ppmf_units
+        pieces = ppmf(source, state=options.state)
     for records in pieces:
         yield records.table.replace_schema_metadata({METADATA: b"schema"})
 
 
 def _tables(
-    source: Path,
-    form: Form,
-    chosen: "Workload",
-    options: dict[str, Any],
-    advance: Callable[[int], None],
-) -> "PublishedTables":
-    from bayesrisk import readers
-    from bayesrisk.readers.text.tables import combined
+    source: Path, form: Form, options: FormOptions, advance: Callable[[int], None]
+) -> "br.PublishedTables":
+    from bayesrisk.readers.text import combined
 
+    if options.workload is None:
+        raise ArgumentError("--workload must be given for tables, such as sf1-block")
+    with base.called("name", "--workload"):
+        chosen = br.Workload.named(options.workload, levels=options.level or None)
+    with base.called("tables", "--table"):
+        chosen = chosen.select(tables=options.table) if options.table else chosen
+    given: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
     if form is Form.NHGIS:
-        pieces = readers.iter_nhgis(source, workload=chosen, **options)
-    else:
-        read = {
-            Form.SF1: readers.iter_sf1,
-            Form.PL94: readers.iter_pl94,
-            Form.DHC: readers.iter_dhc,
-        }
-        pieces = read[form](source, workload=chosen, on_error=options["on_error"])
+        given |= {name: getattr(options, name) for name in ("codebook", "state", "dataset")}
+    pieces = getattr(br.readers, f"iter_{form}")(source, **given)
 
-    def counted() -> Iterator["PublishedTables"]:
+    def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:
             advance(sum(len(places) for places in piece.geoids.values()))
             yield piece
 
-    return combined(counted(), chosen, source)
+    return combined(counted(), source)
 
 
 def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int], None]) -> int:

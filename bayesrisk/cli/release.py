@@ -9,38 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, shown
-from bayesrisk.cli.base import (
-    FILE_BY_PLACE,
-    FOLDER_BY_PLACE,
-    MICRODATA,
-    DialectOption,
-    JsonOption,
-    QuietOption,
-    RunOptions,
-    SchemaOption,
-    called,
-    check_folder_names_its_own,
-    data_path,
-    listed,
-    names,
-    print_json,
-    progress,
-    record_path,
-    record_pieces,
-    reworded,
-    rows_done,
-    split_records,
-    steps_done,
-)
+from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood, MechanismSpec, Release
-    from bayesrisk.tables import Microdata, Records, Workload
+    from bayesrisk.release import Likelihood
 
 _OCCUPIED = "occupied"
 _EXACTLY = "Published exactly: which places have a record"
@@ -61,10 +39,8 @@ class WhatOptions(OwnOptions):
 
     mechanism: Annotated[
         str | None,
-        typer.Option(
-            help="MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
-            "`bayesrisk list mechanisms` has the names."
-        ),
+        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
+        "`bayesrisk list mechanisms` has the names.",
     ] = None
     settings: Annotated[
         list[str] | None,
@@ -76,35 +52,25 @@ class WhatOptions(OwnOptions):
     ] = None
     tables: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Workload to publish, a name or a .toml file; repeat, or separate by commas."
-        ),
+        "Workload to publish, a name or a .toml file; repeat, or separate by commas.",
     ] = None
-    level: Annotated[
-        list[str] | None, typer.Option(help="Level to publish; default the workload's own.")
-    ] = None
-    only: Annotated[list[str] | None, typer.Option(help="Table to publish; default all.")] = None
-    geography: Annotated[str | None, typer.Option(help="Geography of the records.")] = None
-    schema: SchemaOption = None
-    dialect: DialectOption = None
+    level: Annotated[list[str] | None, "Level to publish; default the workload's own."] = None
+    only: Annotated[list[str] | None, "Table to publish; default all."] = None
+    geography: Annotated[str | None, "Geography of the records."] = None
+    schema: base.SchemaOption = None
+    dialect: base.DialectOption = None
     places: Annotated[
         str | None,
-        typer.Option(
-            help="Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
-            "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
-            "record, and the release says so. Default: the blocks of the microdata."
-        ),
+        "Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
+        "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
+        "record, and the release says so. Default: the blocks of the microdata.",
     ] = None
-    config: Annotated[
-        Path | None,
-        typer.Option(help="TOML file with any of these, which options override."),
-    ] = None
+    config: Annotated[Path | None, "TOML file with any of these, which options override."] = None
     from_audit: Annotated[
-        Path | None,
-        typer.Option(help="Folder of an audit: its tables, its schema, and a --protection of it."),
+        Path | None, "Folder of an audit: its tables, its schema, and a --protection of it."
     ] = None
     protection: Annotated[
-        str | None, typer.Option(help="As --mechanism; with --from-audit its name in the results.")
+        str | None, "As --mechanism; with --from-audit its name in the results."
     ] = None
 
     def document(self) -> dict[str, Any]:
@@ -113,14 +79,14 @@ class WhatOptions(OwnOptions):
         if self.config is not None:
             from bayesrisk.cli.recipes import read_release_file  # slow to import
 
-            file = data_path(self.config, "settings of a release")
+            file = base.data_path(self.config, "settings of a release")
             document = read_release_file(file, WhatOptions)
         given = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
         for key in ("config", "from_audit", "protection", "settings"):
             given.pop(key, None)
         for key, value in (("levels", given.pop("level", None)), *given.items()):
             if key in ("tables", "levels", "only") and value is not None:
-                given[key] = names(value)
+                given[key] = base.names(value)
         document |= given
         if self.from_audit is None and self.protection is not None:
             if "mechanism" in document:
@@ -146,24 +112,17 @@ def release(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     options: WhatOptions,
-    runner: RunOptions,
+    runner: base.RunOptions,
     simulation_seed: Annotated[
         int | None,
-        typer.Option(
-            help="Draw from this seed: for simulation, never for publication, since whoever "
-            "guesses the seed takes the protection off. Default: entropy of the operating "
-            "system, kept nowhere."
-        ),
+        "Draw from this seed: for simulation, never for publication, since whoever "
+        "guesses the seed takes the protection off. Default: entropy of the operating "
+        "system, kept nowhere.",
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(
-            help="Level, such as county: released by place, one place in memory at a time."
-        ),
+        str | None, "Level, such as county: released by place, one place in memory at a time."
     ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Release microdata by place in one piece, in memory.")
-    ] = False,
+    whole: Annotated[bool, "Release microdata by place in one piece, in memory."] = False,
 ) -> None:
     """Protect records and write the tables that may be published.
 
@@ -173,7 +132,7 @@ def release(
     from bayesrisk.tables.exchange import Partitions
 
     document = options.document()
-    source = record_path(records)
+    source = base.record_path(records)
     if options.from_audit is None:
         workload = usual_tables([source], document, quiet=runner.quiet)
         protection = _mechanism(options, document, workload, source)
@@ -190,14 +149,14 @@ def release(
         runner.refuse("goes with --by, or with microdata by place")
         _whole(asked, source)
     elif there:
-        check_folder_names_its_own(document.get("schema"), document.get("dialect"))
+        base.check_folder_names_its_own(document.get("schema"), document.get("dialect"))
         if asked.places not in (None, _OCCUPIED):
             raise ArgumentError("--places FILE goes with records that are not by place")
         _by_place(asked, source)
     else:
         pieces = _pieces(source, asked.document, workload)
         listed_places = None if asked.places == _OCCUPIED else asked.places
-        with split_records(pieces, output, str(by), listed_places) as folder:
+        with base.split_records(pieces, output, str(by), listed_places) as folder:
             _by_place(asked, folder)
 
 
@@ -206,24 +165,24 @@ class _Asked:
     """The release that is asked for, wherever the records come from."""
 
     document: Mapping[str, Any]
-    workload: "Workload"
+    workload: "br.Workload"
     protection: "Mechanism"
     seed: int | None
     places: Any
     output: Path
-    runner: RunOptions
+    runner: base.RunOptions
 
 
 def _whole(asked: _Asked, source: Path) -> None:
     """Release all records at once."""
     output, runner = asked.output, asked.runner
     quiet = runner.quiet or runner.as_json
-    with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
-        done = steps_done(advance, 3)
+    with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
+        done = base.counter(advance, 3)
         people = _read(source, asked.document, asked.workload)
         done()
         said = {} if asked.places is None else {"places": asked.places}
-        with called("places", "--places"):
+        with base.called("places", "--places"):
             made = asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
         done()
         made.write(output)
@@ -240,19 +199,14 @@ def _whole(asked: _Asked, source: Path) -> None:
         "diagnostics": dict(made.diagnostics),
         "report": report,
     }
-    if runner.as_json:
-        print_json(summary)
-        return
-    places = listed(summary["places"], " at ")
-    typer.echo(f"{summary['tables']} tables ({places}) in {output}")
-    if made.spec.places == _OCCUPIED:
-        typer.echo(_EXACTLY)
-    for line in _measured(made.diagnostics):
-        typer.echo(line)
-    typer.echo(f"report: {report}")
+    places = base.listed(summary["places"], " at ")
+    lines = [f"{summary['tables']} tables ({places}) in {output}"]
+    lines += [_EXACTLY] if made.spec.places == _OCCUPIED else []
+    lines += [*_measured(made.diagnostics), f"report: {report}"]
+    base.print_answer(summary, lines, as_json=runner.as_json)
 
 
-def _report(output: Path, runner: RunOptions) -> str:
+def _report(output: Path, runner: base.RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
     from bayesrisk._version import __version__
     from bayesrisk.experiments.runs.page import release_page
@@ -270,7 +224,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     output, runner = asked.output, asked.runner
     said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
     study = ReleaseStudy(source, asked.workload, asked.protection, asked.seed, said)
-    with called("places", "--places"):
+    with base.called("places", "--places"):
         done = runner.run(study, output, "release")
     _warn(done.simulation, asked.protection.spec)
     lines = []
@@ -285,7 +239,7 @@ def _by_place(asked: _Asked, source: Path) -> None:
     runner.show(done, [*lines, *_measured(done.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "MechanismSpec") -> None:
+def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
@@ -299,7 +253,7 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    options: WhatOptions, document: Mapping[str, Any], workload: "Workload", source: Path
+    options: WhatOptions, document: Mapping[str, Any], workload: "br.Workload", source: Path
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -310,7 +264,7 @@ def _mechanism(
     )
 
     named_by = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with called("name of the mechanism", named_by), called("protection", named_by):
+    with base.called("name of the mechanism", named_by), base.called("protection", named_by):
         name, given = read_recipe(document["mechanism"])
         given = with_settings(
             given | document.get("parameters", {}), options.settings or [], "--set"
@@ -334,68 +288,68 @@ def _households(source: Path) -> bool:
 
 def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
-) -> tuple["Workload", "Mechanism"]:
+) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit.study import audited_protection
-    from bayesrisk.mechanisms import make_mechanism
 
     folder, name = str(options.from_audit), str(options.protection)
-    with called("protection", "--protection"):
+    with base.called("protection", "--protection"):
         protection, workload, schema, same = audited_protection(folder, name, records=source)
     if not same:
         typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
     if not source.is_dir():
         document["schema"] = schema
-    return workload, make_mechanism(protection.mechanism, **protection.parameters)
+    return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
 
 
-def _listed(given: str | None, workload: "Workload") -> str | list[str] | None:
+def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | None:
     """Return the public list of places that ``--places`` names; ``occupied`` as it is."""
-    if given is None or given == _OCCUPIED:
-        return given
-    from bayesrisk.tables import Geography, Microdata, Schema, iter_records
+    if argument is None or argument == _OCCUPIED:
+        return argument
 
-    name, _, column = given.rpartition(":")
-    path, column = (given, "") if not name or Path(given).exists() else (name, column)
-    file = data_path(Path(path), MICRODATA)
+    name, _, column = argument.rpartition(":")
+    path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
+    file = base.data_path(Path(path), base.MICRODATA)
     if file.is_dir():
-        codes = Microdata.read(file).geoids()
+        codes = br.Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
         return blocks
     about = workload.schema.geography
-    own = Geography(about.name, (*about.levels[:-1], column or about.finest), about.widths)
-    pieces = iter_records(file, schema=Schema("places", (), own))
+    own = br.tables.Geography(
+        about.name, (*about.levels[:-1], column or about.finest), about.widths
+    )
+    pieces = br.tables.iter_records(file, schema=br.Schema("places", (), own))
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-def _read(path: Path, document: Mapping[str, Any], workload: "Workload") -> "Microdata | Records":
+def _read(
+    path: Path, document: Mapping[str, Any], workload: "br.Workload"
+) -> "br.Microdata | br.Records":
     """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.readers.text.tables import joined
-    from bayesrisk.tables import Microdata
+    from bayesrisk.readers.text import joined
 
     found = _pieces(path, document, workload)
-    if isinstance(found, Microdata):
+    if isinstance(found, br.Microdata):
         return found
-    with reworded(IN_PIECES, FILE_BY_PLACE):
+    with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
         return joined(found, path)
 
 
 def _pieces(
-    path: Path, document: Mapping[str, Any], workload: "Workload"
-) -> "Microdata | Iterator[Records]":
+    path: Path, document: Mapping[str, Any], workload: "br.Workload"
+) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file."""
-    from bayesrisk.tables import Microdata
     from bayesrisk.tables.exchange import Partitions
 
     schema, dialect = document.get("schema"), document.get("dialect")
     if path.is_dir():
-        check_folder_names_its_own(schema, dialect)
+        base.check_folder_names_its_own(schema, dialect)
         by_place = "leave out --whole, which holds one place at a time"
-        with reworded(IN_PIECES, by_place if Partitions.there(path) else FOLDER_BY_PLACE):
-            return Microdata.read(path)
-    return record_pieces(path, workload.schema, schema, dialect)
+        with base.reworded(IN_PIECES, by_place if Partitions.there(path) else base.FOLDER_BY_PLACE):
+            return br.Microdata.read(path)
+    return base.record_pieces(path, workload.schema, schema, dialect)
 
 
 # -----------------------------------------------------------------------------
@@ -411,8 +365,8 @@ _PLACES = {
 
 def verify_release(
     folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Check that a release is whole, and say what it publishes exactly and what is random.
 
@@ -422,41 +376,38 @@ def verify_release(
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
-    with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
-        about = _about(folder, rows_done(advance))
-    if as_json:
-        print_json(about)
-        return
-    typer.echo(f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}")
+    with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
+        about = _about(folder, base.counter(advance))
+    chance = "Nothing in it is random: the same records would give the same release"
     if about["simulation"]:
-        typer.echo("It is a simulation: whoever guesses the seed takes the protection off")
+        chance = "It is a simulation: whoever guesses the seed takes the protection off"
     elif about["random"]:
-        typer.echo("What is random came from entropy of the operating system, kept nowhere")
-    else:
-        typer.echo("Nothing in it is random: the same records would give the same release")
-    for line in _measured(about["diagnostics"]):
-        typer.echo(line)
-    places = listed(about["places"], " at ")
-    typer.echo("Published exactly:")
-    typer.echo(f"  the list of places ({places}): {_PLACES[about['list_of_places']]}")
+        chance = "What is random came from entropy of the operating system, kept nowhere"
+    places = base.listed(about["places"], " at ")
+    lines = [
+        f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}",
+        chance,
+        *_measured(about["diagnostics"]),
+        "Published exactly:",
+        f"  the list of places ({places}): {_PLACES[about['list_of_places']]}",
+    ]
     alike: dict[tuple[bool, str, str], list[Any]] = {}
     for part in about["tables"]:
         alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
     # Tables that are exact come first; those of one level and one law share a line.
-    inexact = False
-    for (not_exact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
-        if not_exact and not inexact:
-            typer.echo("Not exactly:")
-            inexact = True
+    for (inexact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+        if inexact and "Not exactly:" not in lines:
+            lines.append("Not exactly:")
         names = ", ".join(part["table"] for part in tables)
-        typer.echo(f"  {level} {names} ({sum(part['cells'] for part in tables)} counts): {law}")
-    for name in about["other_files"]:
+        cells = sum(part["cells"] for part in tables)
+        lines.append(f"  {level} {names} ({cells} counts): {law}")
+    base.print_answer(about, lines, as_json=as_json)
+    for name in () if as_json else about["other_files"]:
         typer.echo(f"Not part of the release: {name}", err=True)
 
 
-def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
+def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
-    from bayesrisk.release import MechanismSpec
     from bayesrisk.release.release import ReleaseIndex
 
     places: Counter[str] = Counter()
@@ -470,10 +421,10 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
             laws[key] = spec.likelihood(*key)
             cells[key] += counts.shape[0] * counts.shape[1]
             withheld[key] += part.tables.hidden(*key).nnz
-        done(1)
+        advance(1)
     if ReleaseIndex.there(folder):
         said = ReleaseIndex.read(folder).document
-        spec = MechanismSpec.from_dict(said["spec"])
+        spec = br.MechanismSpec.from_dict(said["spec"])
         simulation, diagnostics = said["simulation"], said["diagnostics"]
     given = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
     return {
@@ -500,31 +451,24 @@ def _about(folder: Path, done: Callable[[int], None]) -> dict[str, Any]:
     }
 
 
-def _parts(folder: Path) -> Iterator["Release"]:
+def _parts(folder: Path) -> Iterator["br.Release"]:
     """Yield the release, or its parts one after the other where it is by place."""
-    from bayesrisk.release import Release
     from bayesrisk.release.release import ReleaseIndex
 
     if not ReleaseIndex.there(folder):
-        yield Release.read(folder)
+        yield br.Release.read(folder)
         return
     index = ReleaseIndex.read(folder)
     for name in index.releases:
-        yield Release.read(index.checked(name))
+        yield br.Release.read(index.checked(name))
 
 
 def _words(law: "Likelihood", withheld: int) -> str:
     """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import (
-        NoiseSpec,
-        RangeSpec,
-        RoundingSpec,
-        SimulationOnly,
-        SuppressedCounts,
-    )
+    from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
     from bayesrisk.tables.likelihoods import CellKeySpec
 
-    if isinstance(law, NoiseSpec):
+    if isinstance(law, br.NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
         return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"

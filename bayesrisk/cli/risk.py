@@ -8,35 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
-from bayesrisk.cli.base import (
-    SEED,
-    SWEEPS,
-    FragmentOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    RunOptions,
-    SensitivityOption,
-    called,
-    data_path,
-    measurement_folder,
-    number,
-    optional_number,
-    print_json,
-    print_shards,
-    print_table,
-    progress,
-    sensitivity_of,
-    table_lines,
-    warnings_as_lines,
-    write_fragment,
-)
+from bayesrisk.cli import base
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.distributions import FiniteLaw
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
@@ -65,45 +43,41 @@ _TABLES = {
 
 def risk(
     noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
-    prior: Annotated[list[str], typer.Option(help="Prior of the truth, 0.2 or 1/864.")],
-    rho: Annotated[str | None, typer.Option(help="zCDP budget of the count.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of the noise, instead of rho.")] = None,
-    sensitivity: SensitivityOption = "1",
-    known_count: Annotated[int, typer.Option(help="Others known to be in the cell.")] = 0,
-    scenario: Annotated[
-        str, typer.Option(help="What the adversary wants to know.")
-    ] = "characteristics",
-    as_json: JsonOption = False,
+    prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
+    rho: Annotated[str | None, "zCDP budget of the count."] = None,
+    sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
+    sensitivity: base.SensitivityOption = "1",
+    known_count: Annotated[int, "Others known to be in the cell."] = 0,
+    scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
+    as_json: base.JsonOption = False,
 ) -> None:
     """Posterior, risk ratio and averages for released counts."""
-    from bayesrisk.risk import block_risk
-
     if (rho is None) == (sigma2 is None):
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with called("scenario_name", "--scenario"):
-        result = block_risk(
-            [[number(count, "noisy_count")] for count in noisy_count],
-            rho=optional_number(rho, "rho"),
-            sigma2=optional_number(sigma2, "sigma2"),
-            prior=[number(p, "prior") for p in prior],
-            sensitivity=sensitivity_of(sensitivity),
+    with base.called("scenario_name", "--scenario"):
+        result = br.block_risk(
+            [[base.number(count, "noisy_count")] for count in noisy_count],
+            rho=base.optional_number(rho, "rho"),
+            sigma2=base.optional_number(sigma2, "sigma2"),
+            prior=[base.number(p, "prior") for p in prior],
+            sensitivity=base.sensitivity_of(sensitivity),
             known_count=known_count,
             scenario_name=scenario,
         )
     rows = result.to_rows()
-    if as_json:
-        about = dataclasses.asdict(result.scenario)
-        print_json({"scenario": about, "version": __version__, "status": "exact", "rows": rows})
-        return
+    about = dataclasses.asdict(result.scenario)
+    document = {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"
     distinct = list({row["prior"]: row for row in rows}.values())
+    lines: list[str] = []
     for title, columns in _TABLES.items():
         chosen = distinct if title else rows
         table = [{_HEADS.get(name, name): row[name] for name in columns} for row in chosen]
-        print_table(table, title or first)
+        lines += base.table_lines(table, title or first)
+    base.print_answer(document, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -114,20 +88,17 @@ def risk(
 class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
-    max_risk: Annotated[
-        str | None, typer.Option(help="Risk ratio that the average release shall keep.")
-    ] = None
-    prior: Annotated[str | None, typer.Option(help="With --max-risk: prior of the truth.")] = None
+    max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
+    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
     probability: Annotated[
-        str | None,
-        typer.Option(help="With --max-risk: not the average but this quantile shall keep it."),
+        str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
 
     def budget(self, sensitivity: float) -> float | None:
         """Return the budget that keeps the limit; None if there is no limit."""
         limit, level = (
-            optional_number(self.max_risk, "max-risk"),
-            optional_number(self.probability, "probability"),
+            base.optional_number(self.max_risk, "max-risk"),
+            base.optional_number(self.probability, "probability"),
         )
         if limit is None:
             if self.prior is not None or level is not None:
@@ -135,12 +106,11 @@ class RiskLimit:
             return None
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
-        from bayesrisk.risk import rho_for_risk  # slow to import
 
-        with called("limit", "--max-risk"):
-            return rho_for_risk(
+        with base.called("limit", "--max-risk"):
+            return br.risk.rho_for_risk(
                 limit,
-                prior=number(self.prior, "prior"),
+                prior=base.number(self.prior, "prior"),
                 measure="average" if level is None else "quantile",
                 probability=level,
                 sensitivity=sensitivity,
@@ -149,24 +119,21 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
-    rho: Annotated[str | None, typer.Option(help="zCDP budget.")] = None,
-    sigma2: Annotated[str | None, typer.Option(help="Scale of discrete Gaussian noise.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Budget of approximate DP.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
-    sensitivity: SensitivityOption = "1",
-    method: Annotated[
-        str, typer.Option(help="Conversion between zCDP and DP: tight or bun-steinke.")
-    ] = "tight",
-    as_json: JsonOption = False,
+    rho: Annotated[str | None, "zCDP budget."] = None,
+    sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
+    epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
+    delta: Annotated[str | None, "Probability of failure."] = None,
+    sensitivity: base.SensitivityOption = "1",
+    method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
+    as_json: base.JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
     from bayesrisk import _validation as check
-    from bayesrisk import accounting
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    change = sensitivity_of(sensitivity)
-    budget, scale = optional_number(rho, "rho"), optional_number(sigma2, "sigma2")
-    target, failure = optional_number(epsilon, "epsilon"), optional_number(delta, "delta")
+    change = base.sensitivity_of(sensitivity)
+    budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
+    target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
     if sum([budget is not None, scale is not None, None not in (target, failure), allowed]) != 1:
         raise ArgumentError(
@@ -176,27 +143,25 @@ def convert(
         )
     largest = limit.budget(change)
     if scale is not None:
-        budget = float(accounting.rho_from_sigma2(scale, change))
+        budget = change**2 / (2.0 * check.scalar(scale, "sigma2", lower=0.0, bounds="()"))
     elif target is not None and failure is not None:
-        budget = float(accounting.epsilon_to_rho(target, failure, method))
+        budget = float(br.accounting.epsilon_to_rho(target, failure, method))
     elif largest is not None:
         budget = largest
     spent = check.scalar(budget, "rho", lower=0.0, bounds="()")
-    scale = float(accounting.sigma2_from_rho(spent, change))
+    scale = float(br.accounting.sigma2_from_rho(spent, change))
     if target is None and failure is not None:
-        target = float(accounting.rho_to_epsilon(spent, failure, method))
+        target = float(br.accounting.rho_to_epsilon(spent, failure, method))
     elif failure is None and target is not None:
-        failure = float(accounting.rho_to_delta(spent, target, method))
+        failure = float(br.accounting.rho_to_delta(spent, target, method))
     row = {"rho": spent, "sensitivity": change, "sigma2": scale}
     if largest is not None:  # one noise, and what it costs by what a neighbour is
         by_neighbour = {name: 0.5 * delta**2 / scale for name, delta in SENSITIVITIES.items()}
         row |= {f"rho_{name.replace('-', '_')}": cost for name, cost in by_neighbour.items()}
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
-    if as_json:
-        print_json({**row, "method": method})
-    else:
-        print_table([row], f"Conversion ({method})")
+    lines = base.table_lines([row], f"Conversion ({method})")
+    base.print_answer({**row, "method": method}, lines, as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -205,44 +170,36 @@ def convert(
 
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
-    output: OutputOption,
-    runner: RunOptions,
-    seed: Annotated[int | None, SEED] = None,
+    output: base.OutputOption,
+    runner: base.RunOptions,
+    seed: Annotated[int | None, base.SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
-    from bayesrisk.experiments import load_config, write_report
-
-    data_path(Path(config), SWEEPS)
-    study = load_config(config, seed=seed)
+    base.data_path(Path(config), base.SWEEPS)
+    study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
-    page = str(write_report(output)) if summary.complete else None
+    page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    if runner.as_json:
-        print_json({**summary.to_dict(), "report": page})
-        return
-    print_shards(summary)
+    lines = list(base.shard_lines(summary))
     if page is not None:
-        typer.echo(f"{summary.rows} rows in {output / 'results.csv'}")
-        typer.echo(f"report: {page}")
+        lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
+    base.print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
-    fragment: FragmentOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    fragment: base.FragmentOption = False,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
 ) -> None:
     """Write figures and report.html of a finished sweep again."""
-    from bayesrisk.experiments import write_report
-
-    with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
-        page = write_report(folder, progress=advance)
+    with base.progress(
+        quiet=quiet or as_json, title="report", unit="steps", patient=True
+    ) as advance:
+        page = br.experiments.write_report(folder, progress=advance)
         if fragment:
-            write_fragment(page)
-    if as_json:
-        print_json({"report": str(page)})
-    else:
-        typer.echo(f"report: {page}")
+            base.write_fragment(page)
+    base.print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -253,10 +210,8 @@ _SHOWN = 1e-4  # smallest probability of a group count that is printed
 _MAX_GROUP = 2**24
 
 
-def _group_prior(text: str) -> "FiniteLaw | None":
+def _group_prior(text: str) -> "br.FiniteLaw | None":
     """Return the prior that ``flat`` or ``truncated:MAX`` names."""
-    from bayesrisk.distributions import FiniteLaw
-
     kind, _, digits = text.partition(":")
     if text == "flat":
         return None
@@ -265,7 +220,7 @@ def _group_prior(text: str) -> "FiniteLaw | None":
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
         raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {shown(text)}")
-    return FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
+    return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
 def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
@@ -296,78 +251,70 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
     }
 
 
-def _print_document(document: dict[str, Any]) -> None:
-    """Print a single release for people."""
+def _lines_of_release(document: dict[str, Any]) -> list[str]:
+    """Return a single release for people."""
     names = {
         "prior": "prior",
         "block_probability": "after the block's count alone",
         "target_probability": "after block, group and siblings",
         "risk_ratio": "risk ratio",
     }
-    typer.echo("Probability that the target has the characteristics:")
-    for name, text in names.items():
-        typer.echo(f"  {text:<32}{document[name]:>12.6g}")
-    typer.echo(f"Group count, probabilities above {_SHOWN:g}:")
-    for row in document["group_pmf"]:
-        typer.echo(f"  {row['group_count']:>8}{row['probability']:>12.6f}")
-    typer.echo(f"Truncation error: at most {document['truncation_bound']:.3g}")
+    pmf = document["group_pmf"]
+    return [
+        "Probability that the target has the characteristics:",
+        *(f"  {text:<32}{document[name]:>12.6g}" for name, text in names.items()),
+        f"Group count, probabilities above {_SHOWN:g}:",
+        *(f"  {row['group_count']:>8}{row['probability']:>12.6f}" for row in pmf),
+        f"Truncation error: at most {document['truncation_bound']:.3g}",
+    ]
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """Two levels: budgets, the prior of the group, and which posterior."""
 
-    rho_block: Annotated[str, typer.Option(help="zCDP budget of every block's count.")]
-    rho_group: Annotated[str, typer.Option(help="zCDP budget of the group's count.")]
-    group_prior: Annotated[
-        str, typer.Option(help="Prior of the group's count: flat or truncated:MAX.")
-    ] = "flat"
-    known_total: Annotated[
-        int | None, typer.Option(help="Count of the group that is published without noise.")
-    ] = None
-    sensitivity: SensitivityOption = "1"
-    conditionals: Annotated[
-        str, typer.Option(help="coherent, or as-published to reproduce printed numbers.")
-    ] = "coherent"
+    rho_block: Annotated[str, "zCDP budget of every block's count."]
+    rho_group: Annotated[str, "zCDP budget of the group's count."]
+    group_prior: Annotated[str, "Prior of the group's count: flat or truncated:MAX."] = "flat"
+    known_total: Annotated[int | None, "Count of the group that is published without noise."] = None
+    sensitivity: base.SensitivityOption = "1"
+    conditionals: Annotated[str, "coherent, or as-published to reproduce printed numbers."] = (
+        "coherent"
+    )
     sibling_noise: Annotated[
-        str, typer.Option(help="Law of the noise in the siblings' total: approximate or exact.")
+        str, "Law of the noise in the siblings' total: approximate or exact."
     ] = "approximate"
 
 
 def hierarchy(
-    block: Annotated[int, typer.Option(help="Noisy count of the block.")],
-    group: Annotated[int, typer.Option(help="Noisy count of the group.")],
-    siblings: Annotated[int, typer.Option(help="Total of the noisy counts of the other blocks.")],
-    n_siblings: Annotated[int, typer.Option(help="Number of the other blocks.")],
-    prior: Annotated[str, typer.Option(help="Prior of the target, 0.2 or 1/864.")],
+    block: Annotated[int, "Noisy count of the block."],
+    group: Annotated[int, "Noisy count of the group."],
+    siblings: Annotated[int, "Total of the noisy counts of the other blocks."],
+    n_siblings: Annotated[int, "Number of the other blocks."],
+    prior: Annotated[str, "Prior of the target, 0.2 or 1/864."],
     model: ModelOptions,
-    known_count: Annotated[int, typer.Option(help="Others in the block known to count.")] = 0,
-    as_json: JsonOption = False,
+    known_count: Annotated[int, "Others in the block known to count."] = 0,
+    as_json: base.JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
-    from bayesrisk.inference import hierarchical_posterior
-
-    with warnings_as_lines():
-        result = hierarchical_posterior(
+    with base.warnings_as_lines():
+        result = br.hierarchical_posterior(
             block,
             group,
             siblings,
             n_siblings=n_siblings,
-            prior=number(prior, "prior"),
+            prior=base.number(prior, "prior"),
             known_count=known_count,
-            rho_block=number(model.rho_block, "rho_block"),
-            rho_group=number(model.rho_group, "rho_group"),
+            rho_block=base.number(model.rho_block, "rho_block"),
+            rho_group=base.number(model.rho_group, "rho_group"),
             group_prior=_group_prior(model.group_prior),
             known_total=model.known_total,
-            sensitivity=sensitivity_of(model.sensitivity),
+            sensitivity=base.sensitivity_of(model.sensitivity),
             conditionals=model.conditionals,
             sibling_noise=model.sibling_noise,
         )
         document = _document(result)
-    if as_json:
-        print_json(document)
-    else:
-        _print_document(document)
+    base.print_answer(document, _lines_of_release(document), as_json=as_json)
 
 
 # -----------------------------------------------------------------------------
@@ -382,46 +329,33 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 class WhichOptions:
     """Which counts are read, and what is asked of them."""
 
-    posterior: Annotated[
-        str, typer.Option(help="risk: of one person in every cell; counts: of every count.")
-    ] = "risk"
-    level: Annotated[str, typer.Option(help="Level of the spine.")] = "Block"
-    query: Annotated[
-        str | None, typer.Option(help="One query alone [risk: all together; counts: total].")
-    ] = None
-    budget: Annotated[str | None, typer.Option(help="Exact noise scales: pl94-us or pl94-pr.")] = (
-        None
-    )
+    posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
+    level: Annotated[str, "Level of the spine."] = "Block"
+    query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
+    budget: Annotated[str | None, "Exact noise scales: pl94-us or pl94-pr."] = None
 
 
 @dataclass(frozen=True)
 class RiskOptions:
     """Options of the adversary's knowledge, for the risk of every cell."""
 
-    prior: Annotated[
-        str | None, typer.Option(help="Risk: prior of the truth in every cell, 0.2 or 1/864.")
-    ] = None
-    known_count: Annotated[
-        int | None, typer.Option(help="Risk: others known to be in the cell [0].")
-    ] = None
-    exceeds: Annotated[
-        list[str], typer.Option(help="Risk: count cells above this ratio; may be repeated [1.5].")
-    ] = field(default_factory=list)
+    prior: Annotated[str | None, "Risk: prior of the truth in every cell, 0.2 or 1/864."] = None
+    known_count: Annotated[int | None, "Risk: others known to be in the cell [0]."] = None
+    exceeds: Annotated[list[str], "Risk: count cells above this ratio; may be repeated [1.5]."] = (
+        field(default_factory=list)
+    )
 
 
 def measurements(
     folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
-    output: OutputOption,
+    output: base.OutputOption,
     which: WhichOptions,
     risk: RiskOptions,
-    runner: RunOptions,
-    top: Annotated[
-        str | None, typer.Option(help="Counts: coarsest level, whose units are one tree [State].")
-    ] = None,
+    runner: base.RunOptions,
+    top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
     from bayesrisk.experiments.runs.page import measurement_sentences
 
     counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
@@ -436,44 +370,37 @@ def measurements(
     if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
     same: dict[str, Any] = {"level": which.level, "budget": which.budget}
-    with measurement_folder(folder) as place:
+    with base.measurement_folder(folder) as place:
         if counts:
             query, coarsest = which.query or "total", top or "State"
-            study = MeasurementCountsStudy(place, query=query, top=coarsest, **same)
+            study = br.experiments.MeasurementCountsStudy(place, query=query, top=coarsest, **same)
             summary = runner.run(study, output, "counts")
             runner.show(summary, _lines_of_counts(summary, output))
             return
-        risks = MeasurementsStudy(
+        risks = br.experiments.MeasurementsStudy(
             place,
-            prior=number(str(risk.prior), "prior"),
+            prior=base.number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,
             query=which.query,
-            exceeds=[number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
             **same,
         )
         summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
-    if runner.as_json:
-        document = summary.to_dict()
-        document["figures"] = [str(file) for file in figures]
-        print_json({name: value for name, value in document.items() if name != _CURVE})
-        return
-    for sentence in [*measurement_sentences(summary.facts), f"files: {output}"]:
-        typer.echo(sentence)
-    if figures:
-        typer.echo(f"figure: {figures[0]}")
-    print_shards(summary)
+    document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
+    document["figures"] = [str(file) for file in figures]
+    lines = [*measurement_sentences(summary.facts), f"files: {output}"]
+    lines += [f"figure: {file}" for file in figures[:1]]
+    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     """Draw how many cells are above a ratio, beside the cells."""
     import pandas as pd
 
-    from bayesrisk.plotting import plot_noisy_measurements, save_figure
-
     thresholds = [row["risk_ratio"] for row in result.exceedance]
-    drawn = plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
-    return save_figure(drawn, output / "risk")
+    drawn = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
+    return br.plotting.save_figure(drawn, output / "risk")
 
 
 def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
@@ -490,4 +417,4 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
     ]
     title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
     cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
-    return [*(table_lines(rows, title) if rows else []), cut]
+    return [*(base.table_lines(rows, title) if rows else []), cut]

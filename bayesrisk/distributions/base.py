@@ -49,10 +49,6 @@ class CountLaw(ABC):
     def var(self) -> FloatAnswer:
         """Return the variance (for a discrete Gaussian, not the parameter sigma2)."""
 
-    @abstractmethod
-    def entropy(self) -> FloatAnswer:
-        """Return the entropy in nats."""
-
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
         """Return draws of a shape that holds the parameters'; else a law has its own ``rvs``."""
         raise NotImplementedError(f"{type(self).__name__} has no draws")
@@ -140,16 +136,6 @@ class CountLaw(ABC):
         found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
         return np.where(inside, found, ends)
 
-    def median(self) -> FloatAnswer:
-        """Return the smallest median."""
-        return self.ppf(0.5)
-
-    def interval(self, confidence: ArrayLike) -> tuple[FloatAnswer, FloatAnswer]:
-        """Return the ends of the central interval that holds at least ``confidence``."""
-        level = check.real_array(confidence, "confidence", lower=0.0, upper=1.0)
-        tail = 0.5 * (1.0 - level)
-        return self.ppf(tail), self.isf(tail)
-
 
 class LocatedLaw(CountLaw):
     """A law on all integers, symmetric around an integer ``loc``."""
@@ -207,7 +193,7 @@ def single_law(law: object, name: str = "law") -> CountLaw:
     if not isinstance(law, CountLaw):
         raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
     if law.shape != ():
-        raise ArgumentError(f"{name} must be a single law, got parameters of shape {law.shape}")
+        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
     return law
 
 

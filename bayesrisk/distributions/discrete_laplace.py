@@ -122,12 +122,6 @@ class DiscreteLaplace(LocatedLaw):
             value = 0.5 / np.sinh(0.5 * self._rate) ** 2
         return np.broadcast_to(value, self._shape)[()]
 
-    def entropy(self) -> FloatAnswer:
-        """Return the entropy in nats."""
-        with np.errstate(over="ignore"):
-            value = self._rate / np.sinh(self._rate) - np.log(self._peak)
-        return np.broadcast_to(value, self._shape)[()]
-
     def _guess(self, log_tail: FloatArray, side: FloatAnswer) -> FloatArray:
         steps = np.maximum(-np.log(self._odds) - log_tail, 0.0) * self._scale
         return np.asarray(self._loc + np.rint(side * steps), dtype=float)

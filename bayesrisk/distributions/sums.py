@@ -146,11 +146,6 @@ class FiniteLaw(CountLaw):
         deviation = self._start + np.arange(self._pmf.size) - self.mean()
         return float(deviation**2 @ self._pmf)
 
-    def entropy(self) -> FloatAnswer:
-        """Return the entropy in nats."""
-        positive = self._pmf[self._pmf > 0.0]
-        return float(-(positive @ np.log(positive)))
-
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
         u = rng.random(shape)
         index = np.searchsorted(self._lower[1:], u * self._lower[-1], side="right")

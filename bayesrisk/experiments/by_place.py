@@ -52,18 +52,8 @@ from bayesrisk.tables import (
     Records,
     Schema,
     Workload,
+    exchange,
     tabulate,
-)
-from bayesrisk.tables.exchange import (
-    ABOVE,
-    PARTITIONS,
-    ROWS,
-    Partitions,
-    index_files,
-    index_rows,
-    manifest_digest,
-    part_name,
-    rows_of,
 )
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 
@@ -132,7 +122,7 @@ def split_by_place(
             codes = parts
         rows = [_write_part(code, put_down, schemas, made) for code in sorted(codes)]
         shutil.rmtree(put_down)
-        for name, data in index_files("microdata", level, rows, None).items():
+        for name, data in exchange.index_files("microdata", level, rows, None).items():
             _files.write_bytes(made / name, data)
 
 
@@ -214,33 +204,30 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
             places += units[unit].places()[0].tolist()
     blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
-    folder = made / part_name(code)
+    folder = made / exchange.part_name(code)
     data = Microdata(**units, blocks=frame)
     if frame is not None:
         data = data.with_places(frame["block"])
     data.write(folder)
     finest = np.unique(np.array(places if frame is None else frame["block"], dtype=np.str_))
-    return index_rows(code, finest, len(code), manifest_digest(folder, "microdata"))
+    return exchange.index_rows(
+        code, finest, len(code), exchange.manifest_digest(folder, "microdata")
+    )
 
 
 # Microdata by place as studies read them: a part at a time, and the same ones all along.
 
 
 @functools.lru_cache(maxsize=1)
-def open_index(records: str | Path) -> Partitions:
+def open_index(records: str | Path) -> exchange.Partitions:
     """Return the index of microdata by place; the last one is kept."""
     source = Path(records)
-    if not Partitions.there(source):
+    if not exchange.Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
-    return Partitions.read(source, "microdata")
+    return exchange.Partitions.read(source, "microdata")
 
 
-def forget_index() -> None:
-    """Forget what this process keeps of microdata."""
-    open_index.cache_clear()
-
-
-def level_of_parts(index: Partitions, workload: Workload) -> str:
+def level_of_parts(index: exchange.Partitions, workload: Workload) -> str:
     """Return the level of the parts, which a workload must have tables inside of."""
     geography = workload.schema.geography
     level = check.choice(index.level, "level of the parts", geography.levels)
@@ -311,8 +298,8 @@ def _sum_parts(
     parts: Iterable[pa.Table], workload: Workload, levels: Sequence[str], codes: Sequence[str]
 ) -> PublishedTables:
     """Return the tables of coarse levels, from the rows that every part adds to them."""
-    names = ROWS.names[:-1]
-    total = ROWS.empty_table().to_pandas()
+    names = exchange.ROWS.names[:-1]
+    total = exchange.ROWS.empty_table().to_pandas()
     for rows in parts:
         both = pd.concat([total, rows.to_pandas()])
         total = both.groupby(names, sort=False)["count"].sum().reset_index()
@@ -362,10 +349,10 @@ class PlaceFolder(RunFolder):
     def write_parts(self, shard: int, tables: Mapping[str, Any]) -> None:
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
-        folder = self.path / part_name(part.code)
+        folder = self.path / exchange.part_name(part.code)
         part.content.write(folder, replace=True)
-        digest = manifest_digest(folder, self.holds)
-        rows = index_rows(part.code, np.sort(part.finest), part.width, digest)
+        digest = exchange.manifest_digest(folder, self.holds)
+        rows = exchange.index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([_files.digest_folder(folder)] * len(rows)))
         super().write_parts(shard, {**tables, "index": rows})
 
@@ -373,7 +360,7 @@ class PlaceFolder(RunFolder):
         """Refuse a part whose small files or whose folder are not as they were written."""
         if self.has(shard):
             about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
-            folder = self.path / part_name(about["part"])
+            folder = self.path / exchange.part_name(about["part"])
             if _files.digest_folder(folder) != about["content"]:
                 raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
@@ -381,11 +368,11 @@ class PlaceFolder(RunFolder):
         """Return the files of the index; tables of coarser levels are written beside."""
         digest = None
         if above is not None:
-            folder = self.path / part_name(ABOVE)
+            folder = self.path / exchange.part_name(exchange.ABOVE)
             above.write(folder, replace=True)
-            digest = manifest_digest(folder, self.holds)
+            digest = exchange.manifest_digest(folder, self.holds)
         rows = (self.read_part(shard, "index") for shard in range(self.shards))
-        return index_files(self.holds, level, rows, digest)
+        return exchange.index_files(self.holds, level, rows, digest)
 
 
 @dataclass(frozen=True)
@@ -466,7 +453,9 @@ class TabulationStudy(Study):
         if not self._coarse:
             return part
         keys = [key for key in tables.workload.tables if key[0] in self._coarse]
-        return part | {"above": pa.concat_tables([rows_of(tables.content, key) for key in keys])}
+        return part | {
+            "above": pa.concat_tables([exchange.rows_of(tables.content, key) for key in keys])
+        }
 
     def _above(self, folder: RunFolder) -> PublishedTables | None:
         """Return the tables of coarse levels of a run whose parts are all there."""
@@ -481,7 +470,7 @@ class TabulationStudy(Study):
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of places of a complete run; else 0."""
-        places = Partitions.read(folder.path, "tables").sizes.sum() if complete else 0
+        places = exchange.Partitions.read(folder.path, "tables").sizes.sum() if complete else 0
         return {"places": int(places)}
 
 
@@ -498,7 +487,7 @@ class _ReleaseFolder(PlaceFolder):
 
     def _compute_again(self, error: BayesRiskError) -> None:
         """Refuse to draw a part of a finished release again: the first draw may be known."""
-        if self.config["seed"] is None and Partitions.there(self.path):
+        if self.config["seed"] is None and exchange.Partitions.there(self.path):
             text = str(error).replace(f"; {ADVICE}", "")
             raise PartFileError(
                 f"{text}; this release is finished, and to draw a part of it again would be "
@@ -571,7 +560,7 @@ class ReleaseStudy(TabulationStudy):
         instead = "release all records in one piece (--whole)"
         check_reach(self.mechanism, self.workload, config["level"], whole=instead)
         index = open_index(self.records)
-        parts = (index.folder / part_name(code) for code in index.codes)
+        parts = (index.folder / exchange.part_name(code) for code in index.codes)
         if self.places is None and not all((part / "blocks.parquet").exists() for part in parts):
             check_unlisted(self.mechanism.spec)
         spec = json.dumps(self.mechanism.spec.to_dict(), sort_keys=True)
@@ -613,14 +602,14 @@ class ReleaseStudy(TabulationStudy):
         if tables is not None:
             above = Release(spec.for_tables(tables.counts), tables, simulation=simulation)
         files = cast(PlaceFolder, folder).index(self.config["level"], above)
-        names = [*open_index(self.records).codes, *([ABOVE] if above is not None else [])]
+        names = [*open_index(self.records).codes, *([exchange.ABOVE] if above is not None else [])]
         document = place_document(
             release_document(spec, diagnostics, simulation=simulation),
-            hashlib.sha256(files[PARTITIONS]).hexdigest(),
-            {n: _files.digest(folder.path / part_name(n) / RELEASE_FILE) for n in names},
+            hashlib.sha256(files[exchange.PARTITIONS]).hexdigest(),
+            {n: _files.digest(folder.path / exchange.part_name(n) / RELEASE_FILE) for n in names},
         )
-        index = files.pop(PARTITIONS)  # comes last: it says that the rest is there
-        return {**files, RELEASE_FILE: document, PARTITIONS: index}
+        index = files.pop(exchange.PARTITIONS)  # comes last: it says that the rest is there
+        return {**files, RELEASE_FILE: document, exchange.PARTITIONS: index}
 
     def _about(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
         """Return the spec that all parts have, public facts of all, and if one is simulated."""

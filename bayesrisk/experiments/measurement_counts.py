@@ -22,7 +22,6 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.runs.engine import Study
@@ -32,17 +31,7 @@ from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
-from bayesrisk.readers.nmf.reader import (
-    Atoms,
-    CellBounds,
-    QueryRows,
-    cell_bounds,
-    definitions,
-    place_of,
-    rows_between,
-    states_of,
-    units_between,
-)
+from bayesrisk.readers.nmf import reader as nmf_reader
 from bayesrisk.readers.nmf.rows import cell_labels
 
 _NODES = 2**19  # nodes times cells of a shard, about
@@ -64,7 +53,7 @@ class MeasurementSource:
     query: str
     n_cells: int
     target: IntArray | None
-    atoms: Atoms
+    atoms: nmf_reader.Atoms
 
     @property
     def digest(self) -> str:
@@ -98,11 +87,13 @@ class MeasurementSource:
         """Return the characters of a geocode of a level; 0 for the nation."""
         return self.nmf.widths.get(level, 0)
 
-    def answers(self, level: str, units: TextArray) -> QueryRows | None:
+    def answers(self, level: str, units: TextArray) -> nmf_reader.QueryRows | None:
         """Return the noisy answers to the query in a range of sorted units, if there are any."""
         width = self.width(level)
         low, high = str(units[0])[:width], str(units[-1])[:width]
-        return rows_between(self.nmf, level, "DPQuery", low, high, (self.query,)).get(self.query)
+        return nmf_reader.rows_between(self.nmf, level, "DPQuery", low, high, (self.query,)).get(
+            self.query
+        )
 
     def check_listed(self, level: str, answered: TextArray, listed: TextArray) -> None:
         """Refuse noisy answers of units that the constraints of the folder leave out."""
@@ -120,13 +111,13 @@ class MeasurementSource:
         target: IntArray | None,
         *,
         around: bool = True,
-    ) -> CellBounds:
+    ) -> nmf_reader.CellBounds:
         """Return the bounds that constraints set to cells of sorted units of a level.
 
         With ``around`` the constraints of the units around them count too.
         """
         if target is None or not units.size:  # cells of which nothing is known
-            return CellBounds(
+            return nmf_reader.CellBounds(
                 np.zeros(units.size, dtype=np.int64),
                 np.zeros((1, self.n_cells), dtype=np.int64),
                 np.full((1, self.n_cells), MAX_COUNT),
@@ -141,9 +132,11 @@ class MeasurementSource:
             if (other != level and not around) or (other != "US" and not width):
                 continue
             low, high = str(units[0])[:width], str(units[-1])[:width]
-            constraints = rows_between(self.nmf, other, "Constraint", low, high)
+            constraints = nmf_reader.rows_between(self.nmf, other, "Constraint", low, high)
             rows.append(("" if other == level else f"{other} ", width, constraints))
-        return cell_bounds(self.atoms, target, units, rows, f"{self.nmf.folder}: {level}")
+        return nmf_reader.cell_bounds(
+            self.atoms, target, units, rows, f"{self.nmf.folder}: {level}"
+        )
 
 
 def _finest(nmf: NoisyMeasurements, asked: dict[str, tuple[str, ...]], level: str) -> str:
@@ -175,7 +168,7 @@ def read_source(
         rho = census_2020_budget(product, region=region.upper(), universe=kind)
         nmf = NoisyMeasurements.open(folder, budget=rho)
     check.choice(level, "level", nmf.levels)
-    asked = definitions(nmf, level, "DPQuery")
+    asked = nmf_reader.definitions(nmf, level, "DPQuery")
     name = _finest(nmf, asked, level) if query is None else query
     if name not in asked:
         raise ArgumentError(
@@ -185,7 +178,7 @@ def read_source(
     target = cell_labels(nmf.universe, asked[name])
     stated: dict[str, tuple[str, ...]] = {}
     for other in nmf.levels[: nmf.levels.index(level) + 1]:
-        for constraint, answers in definitions(nmf, other, "Constraint").items():
+        for constraint, answers in nmf_reader.definitions(nmf, other, "Constraint").items():
             if stated.setdefault(constraint, answers) != answers:
                 known = ", ".join(stated[constraint])
                 raise DataError(
@@ -196,7 +189,9 @@ def read_source(
         cells = next(nmf.iter_values(level, name)).values.shape[1]
     else:
         cells = int(target.max()) + 1
-    return MeasurementSource(nmf, level, name, cells, target, Atoms(nmf.universe, stated))
+    return MeasurementSource(
+        nmf, level, name, cells, target, nmf_reader.Atoms(nmf.universe, stated)
+    )
 
 
 _kept = functools.lru_cache(maxsize=1)(read_source)  # the shards of a run all read one folder
@@ -238,7 +233,7 @@ class Spine:
         levels = source.nmf.levels
         self.units: dict[str, TextArray] = {}
         for level in levels[levels.index(top) : levels.index(source.level) + 1]:
-            units, _ = units_between(source.nmf, level, below, below)
+            units, _ = nmf_reader.units_between(source.nmf, level, below, below)
             if units.size:
                 self.units[level] = units
 
@@ -273,7 +268,7 @@ class Spine:
             try:
                 tree = Tree.from_frame(frame)
             except DataError as error:
-                stated = (definitions(nmf, level, "Constraint") for level in nmf.levels)
+                stated = (nmf_reader.definitions(nmf, level, "Constraint") for level in nmf.levels)
                 names = ", ".join(sorted(set().union(*stated)))
                 raise DataError(
                     f"{nmf.folder}: query {self.source.query}, cell {cell}, constraints "
@@ -290,7 +285,7 @@ class Spine:
         if above == "US":
             return np.full(units.size, known[0], dtype=object)
         codes = units.astype(f"U{self.source.width(above)}")
-        lost = np.flatnonzero(place_of(codes, known) < 0)
+        lost = np.flatnonzero(nmf_reader.place_of(codes, known) < 0)
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
@@ -298,7 +293,7 @@ class Spine:
             )
         return codes.astype(object)
 
-    def _evidence(self, level: str) -> tuple[IntArray, FloatArray, CellBounds]:
+    def _evidence(self, level: str) -> tuple[IntArray, FloatArray, nmf_reader.CellBounds]:
         """Return noisy counts, scales (NaN for no answer) and bounds of a level."""
         source, units = self.source, self.units[level]
         noisy = np.zeros((units.size, source.n_cells), dtype=np.int64)
@@ -311,7 +306,7 @@ class Spine:
                     f"{source.nmf.folder}: {source.query} must have {source.n_cells} cells at "
                     f"level {level} as at {source.level}, got {rows.values.shape[1]}"
                 )
-            place = place_of(units, rows.geocodes)
+            place = nmf_reader.place_of(units, rows.geocodes)
             noisy[place >= 0] = rows.values[place[place >= 0]]
             sigma2[place >= 0] = rows.sigma2[place[place >= 0]]
         return noisy, sigma2, source.bounds(units, level, source.target, around=False)
@@ -324,7 +319,7 @@ def _check_levels(source: MeasurementSource, top: str) -> MeasurementSource:
     if levels.index(top) > levels.index(level):
         raise ArgumentError(f"top must be level {level} or a coarser one, got {top}")
     for other in levels[levels.index(top) : levels.index(level)]:
-        answers = definitions(source.nmf, other, "DPQuery").get(query)
+        answers = nmf_reader.definitions(source.nmf, other, "DPQuery").get(query)
         labels = None if answers is None else cell_labels(source.nmf.universe, answers)
         if labels is not None and not np.array_equal(labels, source.known_cells()[0]):
             raise DataError(
@@ -383,7 +378,7 @@ def measurement_posterior(
     folder = str(check.path(measurements, "measurements"))
     source = _check_levels(read_source(folder, level, query, budget), top)
     cell = check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
-    known, _ = units_between(source.nmf, top)
+    known, _ = nmf_reader.units_between(source.nmf, top)
     if unit is None and known.size != 1:
         raise ArgumentError(f"unit must be given: level {top} has {known.size} units")
     chosen = str(known[0]) if unit is None else check.text(unit, "unit")
@@ -458,23 +453,14 @@ class MeasurementCountsStudy(NoisyStudy):
         check.text(self.query, "query")
         source = _check_levels(self._source(), self.top)
         parts = []
-        for state in states_of(source.nmf, self.top):
-            for unit in units_between(source.nmf, self.top, state, state)[0].tolist():
+        for state in nmf_reader.states_of(source.nmf, self.top):
+            for unit in nmf_reader.units_between(source.nmf, self.top, state, state)[0].tolist():
                 cells = max(1, _NODES // Spine(source, self.top, unit).size)
                 for first in range(0, source.n_cells, cells):
                     parts.append((unit, first, min(first + cells, source.n_cells)))
         if not parts:
             raise DataError(f"{source.nmf.folder}: level {self.top} must have units, got none")
-        return {
-            "measurements": source.digest,
-            "query": self.query,
-            "level": self.level,
-            "top": self.top,
-            "budget": self.budget,
-            "parts": tuple(parts),
-            "shards": len(parts),
-            "version": __version__,
-        }
+        return self.configuration(measurements=source.digest, parts=tuple(parts), shards=len(parts))
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""

@@ -24,20 +24,13 @@ import pyarrow as pa
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import measurements_page
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
-from bayesrisk.readers.nmf.reader import (
-    CellBounds,
-    place_of,
-    rows_between,
-    states_of,
-    units_between,
-)
+from bayesrisk.readers.nmf import reader as nmf_reader
 from bayesrisk.readers.nmf.rows import cell_labels
 
 if TYPE_CHECKING:
@@ -104,9 +97,9 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     A place counts only where it is complete: each unit that constraints list below it has a unit
     of the level in question.
     """
-    units, listed = units_between(source.nmf, source.level, state, state)
+    units, listed = nmf_reader.units_between(source.nmf, source.level, state, state)
     if listed:
-        answered, _ = units_between(source.nmf, source.level, state, state, ("DPQuery",))
+        answered, _ = nmf_reader.units_between(source.nmf, source.level, state, state, ("DPQuery",))
         source.check_listed(source.level, answered, units)
     places: dict[str, TextArray] = {}
     broken: TextArray = np.empty(0, dtype="U1")
@@ -115,7 +108,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
             continue
         width = source.width(level)
         mine = np.unique(units.astype(f"U{width}"))
-        known, level_listed = units_between(source.nmf, level, state, state)
+        known, level_listed = nmf_reader.units_between(source.nmf, level, state, state)
         if not level_listed:
             continue
         lost = np.setdiff1d(mine, known)
@@ -133,7 +126,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     if places and source.target is not None:
         unit, atom = _live_atoms(source, units)
         for level, complete in places.items():
-            place = place_of(units.astype(f"U{source.width(level)}"), complete)[unit]
+            place = nmf_reader.place_of(units.astype(f"U{source.width(level)}"), complete)[unit]
             inside = place >= 0
             keys[level], counts[level] = np.unique(
                 place[inside] * source.atoms.size + atom[inside], return_counts=True
@@ -162,7 +155,7 @@ def _others(
 ) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
-    place = place_of(codes.astype(f"U{source.width(level)}"), near.places[level])
+    place = nmf_reader.place_of(codes.astype(f"U{source.width(level)}"), near.places[level])
     inside = np.flatnonzero(place >= 0)
     held, back = np.unique(place[inside], return_inverse=True)
     total = np.zeros((held.size, atoms), dtype=np.int64)
@@ -201,7 +194,7 @@ def combined_evidence(
     source: MeasurementSource,
     near: CellSurroundings,
     units: TextArray,
-    bounds: CellBounds,
+    bounds: nmf_reader.CellBounds,
     known: int,
 ) -> Evidence:
     """Return the evidence of all queries of all usable levels about the cells of some units."""
@@ -229,8 +222,8 @@ def combined_evidence(
             np.concatenate([live[inside], others], axis=1), axis=0, return_inverse=True
         )
         low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
-        for rows in rows_between(source.nmf, level, "DPQuery", low, high).values():
-            row = place_of(codes, rows.geocodes)
+        for rows in nmf_reader.rows_between(source.nmf, level, "DPQuery", low, high).values():
+            row = nmf_reader.place_of(codes, rows.geocodes)
             for number, pattern in enumerate(patterns):
                 mine = np.flatnonzero((group.reshape(-1) == number) & (row >= 0))
                 cells, partner = _NO_CELLS, _NO_CELLS
@@ -261,7 +254,7 @@ class _Cells:
     alone: FloatArray
     joint: FloatArray
     evidence: Evidence
-    bounds: CellBounds
+    bounds: nmf_reader.CellBounds
 
     @property
     def settled(self) -> BoolArray:
@@ -324,7 +317,7 @@ class _Cells:
 def _joint(
     prior: float,
     known_count: int,
-    bounds: CellBounds,
+    bounds: nmf_reader.CellBounds,
     evidence: Evidence,
     alone: FloatArray,
 ) -> FloatArray:
@@ -442,19 +435,16 @@ class MeasurementsStudy(NoisyStudy):
             check.integer(self.units_per_shard, "units_per_shard", lower=1)
         source = self._source()
         ranges = _ranges(source, self.units_per_shard or max(1, _CELLS // source.n_cells))
-        return {
-            "measurements": source.digest,
-            "level": self.level,
-            "query": source.query,
-            "combine": self.query is None,
-            "prior": prior,
-            "known_count": known,
-            "exceeds": limits,
-            "budget": self.budget,
-            "ranges": ranges,
-            "shards": len(ranges),
-            "version": __version__,
-        }
+        return self.configuration(
+            measurements=source.digest,
+            query=source.query,
+            combine=self.query is None,
+            prior=prior,
+            known_count=known,
+            exceeds=limits,
+            ranges=ranges,
+            shards=len(ranges),
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
@@ -464,7 +454,7 @@ class MeasurementsStudy(NoisyStudy):
         near = surroundings(source, source.state(low), config["combine"])
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         own = source.answers(source.level, units)
-        row = np.full(units.size, -1) if own is None else place_of(units, own.geocodes)
+        row = np.full(units.size, -1) if own is None else nmf_reader.place_of(units, own.geocodes)
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
         if not config["combine"]:  # units without an answer have nothing to be judged by
             units, row = units[row >= 0], row[row >= 0]
@@ -537,8 +527,8 @@ def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str,
     One state's geocodes are in memory at a time.
     """
     ranges = []
-    for state in states_of(source.nmf, source.level):
-        units, _ = units_between(source.nmf, source.level, state, state)
+    for state in nmf_reader.states_of(source.nmf, source.level):
+        units, _ = nmf_reader.units_between(source.nmf, source.level, state, state)
         for start in range(0, units.size, units_per_shard):
             part = units[start : start + units_per_shard]
             ranges.append((str(part[0]), str(part[-1])))

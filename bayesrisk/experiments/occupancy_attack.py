@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,23 +17,16 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files
+from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import named, shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.reconstruction import (
-    HouseholdLaw,
-    detect_occupancy,
-    occupancy_statistics,
-    reconstruct_occupancy,
-)
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
@@ -184,16 +177,15 @@ class OccupancyAttackStudy(Study):
             shards = -(-len(statistics) // size)
         if not shards:
             raise DataError(f"{self.blocks}: must hold at least one block")
-        return asdict(self) | {
-            "blocks": digest,
-            "sample": None if self.sample is None else _digest(self.sample),
-            "open_end": bool(self.open_end),
-            "smoothing": smoothing,
-            "seed": check.integer(self.seed, "seed", lower=0),
-            "time_limit": limit,
-            "shards": shards,
-            "version": __version__,
-        }
+        return self.configuration(
+            blocks=digest,
+            sample=None if self.sample is None else _digest(self.sample),
+            open_end=bool(self.open_end),
+            smoothing=smoothing,
+            seed=check.integer(self.seed, "seed", lower=0),
+            time_limit=limit,
+            shards=shards,
+        )
 
     def shard_statistics(self, shard: int) -> OccupancyStatistics:
         """Return the statistics of the blocks of a shard."""
@@ -210,7 +202,7 @@ class OccupancyAttackStudy(Study):
     def _of_tables(self, tables: PublishedTables) -> OccupancyStatistics:
         """Return the statistics of tables; one that is missing is a fault of the folder."""
         try:
-            return occupancy_statistics(
+            return reconstruction.occupancy_statistics(
                 tables,
                 level=self.level,
                 hud=self.hud,
@@ -223,11 +215,13 @@ class OccupancyAttackStudy(Study):
             raise DataError(f"{self.blocks}: {error}") from error  # of the folder, not of the call
 
     @functools.cached_property
-    def _law(self) -> HouseholdLaw | None:
+    def _law(self) -> reconstruction.HouseholdLaw | None:
         """The law of households in the public sample, checked."""
         if self.sample is None:
             return None
-        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
+        return reconstruction.HouseholdLaw.from_sample(
+            read_sample(self.sample), smoothing=self.smoothing
+        )
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -238,12 +232,14 @@ class OccupancyAttackStudy(Study):
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample the households of those with a violation, as means."""
         statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
-        detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
+        detection = reconstruction.detect_occupancy(
+            statistics, open_end=bool(self.open_end), time_limit=limit
+        )
         blocks = detection.to_frame()
         if self._law is None:
             return {"blocks": arrow_table(blocks)}
         several = self.solutions > 1
-        made = reconstruct_occupancy(
+        made = reconstruction.reconstruct_occupancy(
             statistics.take(detection.violation),
             self._law,
             rng=np.random.default_rng([self.seed, shard]),

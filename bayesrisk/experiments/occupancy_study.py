@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files, plotting
+from bayesrisk import _files, plotting, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
-from bayesrisk._version import __version__
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import by_place
@@ -40,13 +39,6 @@ from bayesrisk.experiments.runs.folder import (
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import (
-    HouseholdLaw,
-    detect_occupancy,
-    occupancy_statistics,
-    occupancy_variability,
-    reconstruct_occupancy,
-)
 from bayesrisk.risk import occupancy as risk
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import OCCUPIED
@@ -123,29 +115,29 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
 
 
 @functools.lru_cache(maxsize=1)
-def _sample_law(blocks: int, smoothing: float, seed: int) -> HouseholdLaw:
+def _sample_law(blocks: int, smoothing: float, seed: int) -> reconstruction.HouseholdLaw:
     """Return the law of a public sample: households of another population."""
     spec = population_spec("county", n_blocks=blocks, occupied_blocks=1.0)
     other = simulate_population(spec, rng=_rng(seed, _SAMPLE))
     frame = other.for_schema(Schema.named(SCHEMA)).to_frame()
-    return HouseholdLaw.from_sample(frame, smoothing=smoothing)
+    return reconstruction.HouseholdLaw.from_sample(frame, smoothing=smoothing)
 
 
 def true_households(
-    study: OccupancyStudy, seed: int, given: Records | None
+    study: OccupancyStudy, seed: int, homes: Records | None
 ) -> tuple[Microdata, NDArray[np.str_], pd.DataFrame]:
     """Return confidential data, the blocks that are looked at, and the households in them."""
-    if given is None:
+    if homes is None:
         data, places = synthetic_households(study, seed)
     else:
-        if given.schema.name == "household-dhc":
-            given = Microdata(None, given, None).for_schema(Schema.named(SCHEMA))
-        if given.schema.name != SCHEMA:
+        if homes.schema.name == "household-dhc":
+            homes = Microdata(None, homes, None).for_schema(Schema.named(SCHEMA))
+        if homes.schema.name != SCHEMA:
             raise ArgumentError(
-                f"households must be of schema {SCHEMA!r}, got {shown(given.schema.name)}"
+                f"households must be of schema {SCHEMA!r}, got {shown(homes.schema.name)}"
             )
-        data = Microdata(None, given, None)
-        places = np.unique(given.geoids[given.codes("subsidised") == 1])
+        data = Microdata(None, homes, None)
+        places = np.unique(homes.geoids[homes.codes("subsidised") == 1])
     if data.households is None:
         raise DataError("households: must hold records, got none")
     truth = data.households.to_frame()[["block", *HOUSEHOLD[:-1]]]
@@ -153,17 +145,17 @@ def true_households(
 
 
 def study_part(
-    study: OccupancyStudy, seed: int, protection: str, given: Records | None, *, place: str = ""
+    study: OccupancyStudy, seed: int, protection: str, homes: Records | None, *, place: str = ""
 ) -> Part:
     """Return the frames under one protection of one population, or of households of one place.
 
     A place has random numbers of its own, whatever other places there are.
     """
-    data, places, truth = true_households(study, seed, given)
+    data, places, truth = true_households(study, seed, homes)
     if truth.empty:
         return {kind: pd.DataFrame() for kind in study.layout.kinds}
     if study.sample is not None:
-        law = HouseholdLaw.from_sample(study.sample, smoothing=study.smoothing)
+        law = reconstruction.HouseholdLaw.from_sample(study.sample, smoothing=study.smoothing)
     else:
         law = _sample_law(study.sample_blocks, study.smoothing, seed)
     own = [int(place)] if place else []
@@ -173,11 +165,15 @@ def study_part(
         listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *own)
     )
     # The attack takes published counts as true: the study measures how often that misleads.
-    statistics = occupancy_statistics(release.tables, hud=study.hud, taken_as_true=True)
+    statistics = reconstruction.occupancy_statistics(
+        release.tables, hud=study.hud, taken_as_true=True
+    )
     statistics = statistics.take(np.isin(statistics.geoids, places))
-    detection = detect_occupancy(statistics, open_end=study.open_end, time_limit=limit)
+    detection = reconstruction.detect_occupancy(
+        statistics, open_end=study.open_end, time_limit=limit
+    )
     noisy = protection not in ("none", "swapping")
-    made = reconstruct_occupancy(
+    made = reconstruction.reconstruct_occupancy(
         statistics.take(detection.violation),
         law,
         rng=_rng(seed, _ATTACK, stream, *own),
@@ -190,8 +186,10 @@ def study_part(
     variability = pd.DataFrame()
     if protection == "none":
         rng = _rng(seed, _ATTACK, len(PROTECTIONS), *own)
-        best = reconstruct_occupancy(statistics, law, rng=rng, time_limit=limit)
-        vary = functools.partial(occupancy_variability, statistics, best, law, time_limit=limit)
+        best = reconstruction.reconstruct_occupancy(statistics, law, rng=rng, time_limit=limit)
+        vary = functools.partial(
+            reconstruction.occupancy_variability, statistics, best, law, time_limit=limit
+        )
         frames = [vary(attributes=kind).to_frame() for kind in ("full", "binned")]
         variability = pd.concat(frames, ignore_index=True).assign(seed=seed)
     mean = pd.Series(mean_violations(made), index=made.geoids.astype(object))
@@ -506,14 +504,13 @@ class OccupancyStudy(Study):
         seeds = self.seeds if homes is None else self.seeds[:1]
         for seed in seeds:  # households are refused before a folder is made
             self.truth(seed, digest, parts)
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "seeds": seeds,
-            "households": digest,
-            "sample": _SYNTHETIC if self.sample is None else _frame_digest(self.sample),
-            "parts": parts,
-            "shards": len(seeds) * len(self.protections) * parts,
-            "version": __version__,
-        }
+        return self.configuration(
+            seeds=seeds,
+            households=digest,
+            sample=_SYNTHETIC if self.sample is None else _frame_digest(self.sample),
+            parts=parts,
+            shards=len(seeds) * len(self.protections) * parts,
+        )
 
     def task(self, shard: int) -> tuple[int, str]:
         """Return population and protection of a shard."""
@@ -565,7 +562,7 @@ class OccupancyStudy(Study):
     def close(self) -> None:
         """Forget the index of households by place, and the results."""
         _judged.cache_clear()
-        by_place.forget_index()
+        by_place.open_index.cache_clear()
 
 
 @functools.lru_cache(maxsize=1)

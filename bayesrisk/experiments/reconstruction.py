@@ -20,31 +20,19 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bayesrisk import _files
+from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_batches, read_frame
-from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
-from bayesrisk.reconstruction import (
-    Claims,
-    Reconstruction,
-    claim_sentences,
-    count_bounds,
-    find_claims,
-    reconstruct,
-    record_form,
-    solution_variability,
-)
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
-from bayesrisk.reconstruction.records.reconstruction import variability_scope
+from bayesrisk.reconstruction.records.reconstruction import KINDS
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
@@ -52,7 +40,7 @@ from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
-from bayesrisk.tables.published import assumed_true, joined
+from bayesrisk.tables.published import assumed_true, joined, level_and_kind
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #
@@ -305,19 +293,41 @@ def shard_size(blocks: int) -> int:
     return min(max(1, blocks // _SHARDS), _MOST_BLOCKS)
 
 
-def _checked_source(
-    study: ReconstructionStudy | ClaimsStudy | BoundsStudy,
-) -> tuple[TableSource, int]:
-    """Return the tables of a study, and the blocks of a shard; refuse tables of no place."""
-    if study.blocks_per_shard is not None:
-        check.integer(study.blocks_per_shard, "blocks_per_shard", lower=1)
-    if not isinstance(study.solver, str):
-        raise ArgumentError(f"solver must be a name, got {shown(study.solver)}")
-    source = open_tables(study.tables)
-    if not source.blocks:
-        finest = source.workload.levels[-1]
-        raise DataError(f"{study.tables}: must have tables of at least one {finest}")
-    return source, study.blocks_per_shard or shard_size(source.blocks)
+@dataclass(frozen=True)
+class TableStudy(Study):
+    """A study of published tables, in one folder or by place, in shards of whole places."""
+
+    tables: str | Path
+    _: KW_ONLY
+    solver: str = "highs"
+    time_limit: float | None = None
+    blocks_per_shard: int | None = None
+    known_rule: bool = True
+
+    caches: ClassVar = (kept_tables,)
+
+    def _checked(self) -> tuple[TableSource, dict[str, Any]]:
+        """Return the tables and the fields that all have, checked; refuse tables of no place."""
+        if self.blocks_per_shard is not None:
+            check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        make_solver(check.text(self.solver, "solver"))
+        source = open_tables(self.tables)
+        if not source.blocks:
+            finest = source.workload.levels[-1]
+            raise DataError(f"{self.tables}: must have tables of at least one {finest}")
+        return source, {
+            "tables": source.digest,
+            "time_limit": check.optional_scalar(
+                self.time_limit, "time_limit", lower=0.0, bounds="(]"
+            ),
+            "known_rule": check.flag(self.known_rule, "known_rule"),
+            "blocks_per_shard": self.blocks_per_shard or shard_size(source.blocks),
+        }
+
+    def _shard(self, shard: int, unit: str) -> PublishedTables:
+        """Return the tables of the places of a shard, whole ones of a level."""
+        source = open_tables(self.tables, self.config["tables"])
+        return source.shard(shard, unit, self.config["blocks_per_shard"])
 
 
 def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
@@ -337,7 +347,7 @@ def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ReconstructionStudy(Study):
+class ReconstructionStudy(TableStudy):
     """Records behind a folder of published tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``records.parquet``, ``blocks.parquet`` and, if asked for,
@@ -366,26 +376,17 @@ class ReconstructionStudy(Study):
         default enough for about 64 shards, and at most 250.
     """
 
-    tables: str | Path
     _: KW_ONLY
     scope: str
     variability: str | None = None
-    solver: str = "highs"
-    time_limit: float | None = None
     node_limit: int | None = None
     nearest: bool = False
-    blocks_per_shard: int | None = None
     taken_as_true: bool = False
-    known_rule: bool = True
-
-    caches: ClassVar = (kept_tables,)
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The checked fields, the digest of the tables, and the level that keeps together."""
-        source, size = _checked_source(self)
-        make_solver(self.solver)
-        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        source, fields = self._checked()
         nodes = checked_nodes(self.node_limit, self.solver)
         if nodes is not None and self.variability is None:
             raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
@@ -393,27 +394,20 @@ class ReconstructionStudy(Study):
         check.choice(self.scope, "scope", levels)
         unit = self.scope  # the level whose places stay together in a shard
         if self.variability is not None:
-            level, _ = variability_scope(self.variability, levels, "variability")
+            level, _ = level_and_kind(self.variability, levels, KINDS, "variability")
             unit = levels[min(levels.index(unit), levels.index(level))]
         used = levels[levels.index(unit) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        return {
-            "tables": source.digest,
-            "scope": self.scope,
-            "variability": self.variability,
-            "unit": unit,
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": nodes,
-            "nearest": bool(self.nearest),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(unit, size)),
-            "version": __version__,
-            "taken_as_true": assumed_true(
+        return self.configuration(
+            **fields,
+            unit=unit,
+            node_limit=nodes,
+            nearest=bool(self.nearest),
+            shards=len(source.starts(unit, fields["blocks_per_shard"])),
+            taken_as_true=assumed_true(
                 source.laws, keys, taken_as_true=self.taken_as_true, ranges=True
             ),
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-        }
+        )
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -423,10 +417,11 @@ class ReconstructionStudy(Study):
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
         config = self.config
-        source = open_tables(self.tables, config["tables"])
-        tables = source.shard(shard, config["unit"], config["blocks_per_shard"])
+        tables = self._shard(shard, config["unit"])
         options = {name: config[name] for name in _SHARED}
-        made = reconstruct(tables, scope=self.scope, nearest=config["nearest"], **options)
+        made = reconstruction.reconstruct(
+            tables, scope=self.scope, nearest=config["nearest"], **options
+        )
         parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
         if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
@@ -434,7 +429,7 @@ class ReconstructionStudy(Study):
             finest = made.problem.level
             same = self.variability == finest or self.scope != finest
             same = same and Status.NEAREST not in made.status
-            bounds = solution_variability(
+            bounds = reconstruction.solution_variability(
                 tables,
                 scope=self.variability,
                 solution=made if same else None,
@@ -464,9 +459,9 @@ class ReconstructionStudy(Study):
         }
 
 
-def _records(made: Reconstruction) -> pa.Table:
+def _records(made: reconstruction.Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
-    frame = record_form(made)
+    frame = reconstruction.record_form(made)
     return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
 
 
@@ -474,7 +469,7 @@ def _records(made: Reconstruction) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class BoundsStudy(Study):
+class BoundsStudy(TableStudy):
     """Smallest and largest counts that a folder of tables allows, for :func:`~bayesrisk.run`.
 
     A complete run has ``bounds.csv``, with the columns of :func:`count_bounds`.  Its summary has
@@ -491,48 +486,34 @@ class BoundsStudy(Study):
         Blocks after which a shard ends; by default enough for about 64 shards, and at most 250.
     """
 
-    tables: str | Path
     _: KW_ONLY
     scope: str | None = None
-    known_rule: bool = True
-    solver: str = "highs"
-    time_limit: float | None = None
     node_limit: int | None = None
-    blocks_per_shard: int | None = None
 
-    caches: ClassVar = (kept_tables,)
     layout = Layout("run of bounds", kinds=("facts", "conflicts", "bounds"))
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The checked fields and the digest of the tables."""
-        source, size = _checked_source(self)
-        make_solver(self.solver)
-        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        source, fields = self._checked()
         levels = source.workload.levels
         scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
         assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
-        return {
-            "tables": source.digest,
-            "scope": scope,
-            "known_rule": check.flag(self.known_rule, "known_rule"),
-            "solver": self.solver,
-            "time_limit": limit,
-            "node_limit": checked_nodes(self.node_limit, self.solver),
-            "blocks_per_shard": size,
-            "shards": len(source.starts(scope, size)),
-            "version": __version__,
-        }
+        return self.configuration(
+            **fields,
+            scope=scope,
+            node_limit=checked_nodes(self.node_limit, self.solver),
+            shards=len(source.starts(scope, fields["blocks_per_shard"])),
+        )
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return bounds, facts and conflicts of some places."""
         config = self.config
-        source = open_tables(self.tables, config["tables"])
-        tables = source.shard(shard, config["scope"], config["blocks_per_shard"])
+        tables = self._shard(shard, config["scope"])
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
-        found = count_bounds(tables, **{name: config[name] for name in names})
+        found = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
         conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
         return {
             "bounds": arrow_table(found.counts),
@@ -581,7 +562,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
-class ClaimsStudy(Study):
+class ClaimsStudy(TableStudy):
     """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
@@ -603,19 +584,13 @@ class ClaimsStudy(Study):
         Blocks of a shard; by default enough for about 64 shards, and at most 250.
     """
 
-    tables: str | Path
     _: KW_ONLY
     columns: Sequence[str] | None = None
     max_columns: int | None = None
     structural_rules: bool = True
     tenure: str = "merged"
-    solver: str = "highs"
-    time_limit: float | None = None
-    blocks_per_shard: int | None = None
     taken_as_true: bool = False
-    known_rule: bool = True
 
-    caches: ClassVar = (kept_tables,)
     summary: ClassVar = True
     layout = Layout(
         "run of claims",
@@ -626,26 +601,19 @@ class ClaimsStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The configuration: everything is checked that can be before a folder is made."""
-        source, size = _checked_source(self)
+        source, fields = self._checked()
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
         about = claim_problem(source.sample(), ClaimOptions(**options))
         options["taken_as_true"] = about.taken_as_true
-        return {
-            "tables": source.digest,
-            **options,
-            "blocks_per_shard": size,
-            "shards": -(-source.blocks // size),
-            "version": __version__,
-        }
+        shards = -(-source.blocks // fields["blocks_per_shard"])
+        return self.configuration(**options | fields, shards=shards)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
-        config = self.config
-        source = open_tables(self.tables, config["tables"])
-        finest = source.workload.levels[-1]
-        some = source.shard(shard, finest, config["blocks_per_shard"])
-        claims = find_claims(some, **{name: config[name] for name in _OPTIONS})
+        config, source = self.config, open_tables(self.tables, self.config["tables"])
+        some = self._shard(shard, source.workload.levels[-1])
+        claims = reconstruction.find_claims(some, **{name: config[name] for name in _OPTIONS})
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)
@@ -677,7 +645,7 @@ class ClaimsStudy(Study):
         }
 
 
-def _examples(claims: Claims) -> pd.DataFrame:
+def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
     """Return the claims about one record with most columns, in words."""
     frame = claims.to_frame(readable="here")
     single = frame[one_record(frame)].nlargest(_SHOWN, "n_columns")
@@ -685,7 +653,7 @@ def _examples(claims: Claims) -> pd.DataFrame:
         {
             "place": single[claims.level].to_numpy(dtype=object),
             "columns": single["n_columns"].to_numpy(),
-            "sentence": np.array(claim_sentences(claims, single), dtype=object),
+            "sentence": np.array(reconstruction.claim_sentences(claims, single), dtype=object),
         }
     )
 

@@ -26,16 +26,10 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.folder import digest_of
-from bayesrisk.readers.record_form import (
-    DIALECTS,
-    decoded_persons,
-    is_person_column,
-    missing_columns,
-    named_dialect,
-    said_by_file,
-)
+from bayesrisk.readers import record_form
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
+from bayesrisk.risk.linkage import reidentification as linkage
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
     PANELS,
@@ -47,18 +41,6 @@ from bayesrisk.risk.linkage.agreement import (
     compare_with_truth,
     inference_without_record,
     without_record_means,
-)
-from bayesrisk.risk.linkage.reidentification import (
-    MajorityInference,
-    checked_variability,
-    condensed,
-    link_targets,
-    majority_inference,
-    quantile_table,
-    race_ethnicity_counts,
-    targets_of,
-    unique_sums,
-    unique_table,
 )
 from bayesrisk.tables.exchange import Partitions
 
@@ -137,17 +119,19 @@ def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> p
     with named(str(file)):
         if not file.is_file():
             raise DataError(f"{file}: is not a file")
-    coding = named_dialect(dialect, str(file), said_by_file(file))
+    coding = record_form.named_dialect(dialect, str(file), record_form.said_by_file(file))
     if file.suffix.lower() == ".csv":
         frame = _read_csv(file)
     else:
         with opened(file) as (_, schema):
             names = schema.names
-        lacking = missing_columns(names, columns)  # nothing need be read to say so
+        lacking = record_form.missing_columns(names, columns)  # nothing need be read to say so
         check.frame(pd.DataFrame(columns=list({*columns} - {*lacking})), str(file), columns)
-        kinds = dict.fromkeys((n for n in names if is_person_column(n)), ("number", "text"))
+        kinds = dict.fromkeys(
+            (n for n in names if record_form.is_person_column(n)), ("number", "text")
+        )
         frame = read_frame(file, kinds)
-    frame = decoded_persons(frame, coding, columns=columns, source=str(file))
+    frame = record_form.decoded_persons(frame, coding, columns=columns, source=str(file))
     checked = person_frame(frame, columns=columns, source=str(file))
     # Identifiers are names, whether a file stores them as numbers or as text.
     return Persons(checked.assign(person=checked["person"].astype("str")), str(file)).frame
@@ -155,7 +139,7 @@ def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> p
 
 def _read_csv(file: Path) -> pd.DataFrame:
     """Return the columns of a text file: blocks and identifiers as text, all others as numbers."""
-    frame = text_frame(file, is_person_column)
+    frame = text_frame(file, record_form.is_person_column)
     for name in map(str, frame.columns):
         nothing = frame[name].str.strip() == ""
         frame[name] = frame[name].mask(nothing)
@@ -272,7 +256,7 @@ class LinkageSums:
             self.links.plus(other.links),
             self.agreement.plus(other.agreement),
             self.alone + other.alone,
-            condensed(pd.concat([self.majority, other.majority], ignore_index=True)),
+            linkage.condensed(pd.concat([self.majority, other.majority], ignore_index=True)),
             bounds,
             uniques,
         )
@@ -338,7 +322,7 @@ def link_counties(
     for rows in counties.rows("blocks", "variability"):
         proved = set(proved_blocks(rows.blocks, rows.variability))
         persons = Persons(truth.county(rows.code), truth.name)
-        known = targets_of(persons, proved, cells["truth"])
+        known = linkage.targets_of(persons, proved, cells["truth"])
         moved.add_facts(rows.code, known)
         for number, file in enumerate(attackers.values()):
             names = file.county(rows.code)["person"]
@@ -400,10 +384,10 @@ def _link(
     # One baseline for all tables.
     guesses = Guesses.draw(records, source=SOURCE, rng=rng, everywhere=cells["records"])
     proved = set(proved_blocks(rows.blocks, rows.variability))
-    links = link_targets(
+    links = linkage.link_targets(
         sources,
         {name: file.county(rows.code) for name, file in counties.attackers.items()},
-        targets_of(truth, proved, cells["truth"]),
+        linkage.targets_of(truth, proved, cells["truth"]),
         guesses,
         rng,
         elsewhere={
@@ -416,9 +400,9 @@ def _link(
     )
     bounds = uniques = None
     if rows.variability is not None and "block" in rows.variability:
-        bounds = checked_variability(rows.variability)[["population", "lower", "upper"]]
+        bounds = linkage.checked_variability(rows.variability)[["population", "lower", "upper"]]
         if not (rows.blocks["population"] != rows.variability["population"]).any():
-            uniques = unique_sums(records, variability=rows.variability)
+            uniques = linkage.unique_sums(records, variability=rows.variability)
     return LinkageSums(
         1,
         len(rows.records),
@@ -438,14 +422,14 @@ def county_rng(seed: int, number: int) -> np.random.Generator:
 
 
 def _majority(records: Persons, truth: Persons) -> pd.DataFrame:
-    true = race_ethnicity_counts(truth)
+    true = linkage.race_ethnicity_counts(truth)
     if true.empty:
         names = {"release": "str", "true": "int64", "precision": "float64", "population": "int64"}
         return pd.DataFrame({name: pd.Series([], dtype=kind) for name, kind in names.items()})
-    read = race_ethnicity_counts(records)
+    read = linkage.race_ethnicity_counts(records)
     # No records of a county are counts of zero.
     read = true[:1] * 0 if read.empty else read
-    return condensed(majority_inference({SOURCE: read}, truth=true).blocks)
+    return linkage.condensed(linkage.majority_inference({SOURCE: read}, truth=true).blocks)
 
 
 # -----------------------------------------------------------------------------
@@ -528,7 +512,7 @@ def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
 
 def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
     """Return every table by file name; layouts follow the published tables."""
-    links, inferred = sums.links, MajorityInference(sums.majority, (SOURCE,))
+    links, inferred = sums.links, linkage.MajorityInference(sums.majority, (SOURCE,))
     agreed = agreement_rates(sums.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
     shares = ["Putative Percentage", "Confirmed Percentage"]
@@ -547,9 +531,11 @@ def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str
         "majority": pd.concat(majority),
     }
     if sums.bounds is not None:
-        tables["variability"] = quantile_table(sums.bounds, rng=county_rng(seed, sums.counties))
+        tables["variability"] = linkage.quantile_table(
+            sums.bounds, rng=county_rng(seed, sums.counties)
+        )
     if sums.uniques is not None:
-        tables["uniques"] = unique_table(sums.uniques)
+        tables["uniques"] = linkage.unique_table(sums.uniques)
     return tables
 
 
@@ -669,7 +655,7 @@ def write_reidentification(
             f"attackers must map at least one name to a file, got {quoted(attackers)}"
         )
     if truth_dialect is not None:
-        check.choice(truth_dialect, "truth_dialect", tuple(DIALECTS))
+        check.choice(truth_dialect, "truth_dialect", tuple(record_form.DIALECTS))
     target, truth = check.path(output, "output"), check.path(truth, "truth")
     files = {name: check.path(file, "attackers") for name, file in attackers.items()}
     check.function(progress, "progress")
@@ -784,7 +770,7 @@ def _attacker(
 
 def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[html.Figure]:
     """Return the figures of the records and the truth."""
-    inferred = MajorityInference(sums.majority, (SOURCE,))
+    inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
     curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
     caption = "Majority inference from the reconstructed records: precision over the population"
     figures = [html.figure(curves, folder / "majority", caption)]

@@ -5,8 +5,6 @@ from .base import Protected as Protected
 from .bottom_up import BottomUp as BottomUp
 from .coarsening import Identity as Identity
 from .coarsening import Rounding as Rounding
-from .noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
-from .noise import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from .registry import available_mechanisms as available_mechanisms
 from .registry import make_mechanism as make_mechanism
 from .registry import register_mechanism as register_mechanism

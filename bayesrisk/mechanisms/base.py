@@ -112,6 +112,9 @@ class BaseMechanism(ABC):
 
     #: The parameter that a search may turn, where there is one.
     dial: ClassVar[Dial | None] = None
+    #: Position, among the published levels, of the one whose places are each protected by itself:
+    #: 0 the coarsest, where every count is looked at alone; -1 the finest, where tables are sums.
+    grain: ClassVar[int | None] = None
     #: Diagnostics that add up over places; others are the same in each place, or its own.
     totals: ClassVar[tuple[str, ...]] = ()
 
@@ -134,8 +137,8 @@ class BaseMechanism(ABC):
         >>> Rounding(base=3, method="random").acts_within(tables)
         'county'
         """
-        check.instance(workload, Workload, "workload")
-        return None
+        levels = check.instance(workload, Workload, "workload").levels
+        return None if self.grain is None else levels[self.grain]
 
     def published(self, workload: Workload) -> Workload:
         """Return the tables that are published where a workload is asked for: all of them."""
@@ -247,11 +250,7 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
     """A mechanism that does once what many releases of one truth share: write ``_prepare``."""
 
     def prepare(
-        self,
-        microdata: Microdata | Records,
-        *,
-        workload: Workload,
-        places: ArrayLike | None = None,
+        self, microdata: Microdata | Records, *, workload: Workload, places: ArrayLike | None = None
     ) -> P:
         """Return all that does not depend on chance, for many releases of one truth.
 

@@ -116,7 +116,7 @@ def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> Int
     return scaled
 
 
-def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> None:
+def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) -> None:
     """Check bounds, and that what is published above is published at the finest level."""
     finest = workload.at(workload.levels[-1])
     for (level, name), table in workload.tables.items():
@@ -125,7 +125,7 @@ def check_plan(workload: Workload, found: Roles, bounds: Mapping[str, str]) -> N
                 f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
             )
     for name, bound in bounds.items():
-        if name not in found.measured or name in found.split or bound not in finest:
+        if name not in origins.measured or name in origins.split or bound not in finest:
             raise ArgumentError(
                 "bounds must map measured tables that are not scaled to tables, "
                 f"got {shown(name)}: {shown(bound)}"
@@ -157,13 +157,14 @@ _MAX_SIGMA2 = 10**15
 class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
-    Every cell of a measured table gets discrete Gaussian noise of scale
-    :math:`\sigma^2 = \Delta^2 / (2 c \rho)`, where :math:`c \rho` is the budget of its table and
-    :math:`\Delta` how far one record of the schema can move the table (its L2 norm).  The record is
-    the unit of privacy: the household, for ``household-occupancy``.  Then, place by place: negative
-    counts become 0; tables in which every record is in exactly one cell are scaled to the exact
-    total of the place; what is a function of such a table is computed from it; counts that have a
-    bound are cut there; coarser places are sums.
+    Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
+    / (2 c \rho)`, where :math:`c \rho` is the budget of its table and :math:`\Delta` how far one
+    record of the schema can move the table (its L2 norm).  The record is the unit of privacy: the
+    household, for ``household-occupancy``.  Then, place by place: negative counts become 0; tables
+    in which every record is in exactly one cell are scaled to the exact total of the place; what is
+    a function of such a table is computed from it; counts that have a bound are cut there; coarser
+    places are sums.  Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix
+    F.
 
     Parameters
     ----------
@@ -199,17 +200,10 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     published as they are lie outside.  A person who joins, leaves or changes alters one record, so
     ``change-one`` covers that too; one who moves between households alters two.
 
-    The reading of the appendix: counts are whole, so the scaling is by largest remainders, in
-    exact integers, ties at random; a place whose clipped counts are all zero is split as evenly
-    as can be; households of seven and more count as seven people; in ``uniform``, one table is
-    one query, as its cells are disjoint.  The released counts have no likelihood in closed form,
-    so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.  The spec of a
-    release holds the budget of every measured table; its ``diagnostics["rho"]`` is the zCDP that
-    the noise spends on them together (under ``steed-2024``: for ``change-one``).
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
+    Scaling is by largest remainders, in exact integers, ties at random; where all clipped counts
+    are zero a place is split as evenly as can be; households of seven and more count as seven.
+    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
+    drawn, and ``diagnostics["rho"]`` what the noise spends (``steed-2024``: for ``change-one``).
 
     Examples
     --------
@@ -224,6 +218,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     """
 
     dial = Dial("rho", 0.001, 1000.0)
+    grain = -1
 
     def __init__(
         self,
@@ -286,27 +281,27 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         return _BottomUpPlan(workload, found, *self._scales(workload, found), bounds)
 
     def _scales(
-        self, workload: Workload, found: Roles
+        self, workload: Workload, origins: Roles
     ) -> tuple[dict[str, Fraction], dict[str, Fraction], Fraction]:
         """Return budget and sigma2 of every measured table, and what they spend, exactly."""
         if self._rho is not None:
-            budget = dict.fromkeys(found.measured, self._rho / max(len(found.measured), 1))
+            budget = dict.fromkeys(origins.measured, self._rho / max(len(origins.measured), 1))
         else:
             budget = self._budget or _DAS_2020
-        for name in found.measured:
+        for name in origins.measured:
             if name not in budget:
                 raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
         for name in self._budget or ():
-            if name not in found.measured:
+            if name not in origins.measured:
                 raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
         paper = self._sensitivity == _PAPER
         kind, finest = "change-one" if paper else self._sensitivity, workload.levels[-1:]
         squares = {  # of how far one record can move each table of the smallest places
             name: workload.select(levels=finest, tables=[name]).largest_change(kind, norm=2)
-            for name in found.measured
+            for name in origins.measured
         }
         scales = {
-            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in found.measured
+            name: (2 if paper else squares[name]) / (2 * budget[name]) for name in origins.measured
         }
         for name, scale in scales.items():
             if scale > _MAX_SIGMA2:
@@ -334,10 +329,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         exact = {key: TrueCounts() for key in workload.tables if key[1] in plan.roles.exact}
         spec = MechanismSpec("bottom-up", parameters, exact).for_tables(workload.tables)
         return PreparedBottomUp(spec, plan, tabulate(microdata, workload))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest level: all tables are sums over its places."""
-        return check.instance(workload, Workload, "workload").levels[-1]
 
 
 @dataclass(frozen=True)

@@ -54,14 +54,10 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
 
     Notes
     -----
-    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`, and
-    so are the counts that it allows.  Counts of several cells are not independent given the true
-    ones, so that there is no likelihood of a release in closed form.
-
-    A release draws its keys, so that its tables belong together; two releases of the same records
-    have other keys, and their differences tell about the records as fresh noise would.  In a cell
-    with records that weigh more than 1 the count is the sum of weights, and its key that of its
-    records.
+    The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`;
+    counts of several cells are not independent given the true ones.  A release draws its keys, so
+    that its tables belong together.  Records that weigh more than 1 add their weight to a count,
+    and their key once.
 
     Examples
     --------
@@ -69,6 +65,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     >>> CellKey(ptable=table).spec.others.probability([1, 2, 3], 2).tolist()
     [0.25, 0.5, 0.25]
     """
+
+    grain = 0  # the key of a place is that of its own records
 
     def __init__(
         self, *, ptable: Sequence[Row] | pd.DataFrame | str | Path, keys: int = 256, repeat: int = 1
@@ -97,10 +95,6 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         self._change = np.array([_by_key(row, self._keys) for row in rows], np.int64)
         parameters = {"ptable": stated, "keys": self._keys, "repeat": self._law.repeat}
         super().__init__(MechanismSpec("cell-key", parameters, others=self._law))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: the key of a place is that of its own records."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def perturb(self, counts: IntArray, cell_keys: IntArray) -> IntArray:
         """Return counts >= 1 with the change that the table says for them and their keys."""

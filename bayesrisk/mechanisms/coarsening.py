@@ -8,27 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.mechanisms.base import (
-    BaseMechanism,
-    Dial,
-    Protected,
-    TableMechanism,
-)
+from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, TableMechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 
 _METHODS = ("nearest", "random")
 
 
-class _ByItself(TableMechanism):
-    """A mechanism that looks at every count by itself."""
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is looked at by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
-
-
-class Rounding(_ByItself):
+class Rounding(TableMechanism):
     """Round every count, each by itself, to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
@@ -44,8 +31,7 @@ class Rounding(_ByItself):
 
     Notes
     -----
-    The likelihood is :func:`bayesrisk.rounding_probability`, exact; the spec's
-    ``count_likelihood`` evaluates it.
+    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
 
     Examples
     --------
@@ -54,6 +40,7 @@ class Rounding(_ByItself):
     """
 
     dial = Dial("base", 100.0, 2.0, whole=True)
+    grain = 0
 
     def __init__(self, *, base: int, method: str) -> None:
         self._base = check.integer(base, "base", lower=2, upper=2**31)
@@ -92,12 +79,10 @@ class Identity(BaseMechanism):
     True
     """
 
+    grain = -1
+
     def __init__(self) -> None:
         super().__init__(MechanismSpec("identity", others=TrueCounts()))
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the finest level: all tables are sums over its places."""
-        return check.instance(workload, Workload, "workload").levels[-1]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -108,8 +93,10 @@ class Identity(BaseMechanism):
 _LARGEST = 2**31
 
 
-class _InRanges(_ByItself):
+class _InRanges(TableMechanism):
     """A mechanism that publishes a number for the range that each count lies in."""
+
+    grain = 0
 
     def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
         super().__init__(MechanismSpec(name, parameters, others=law))
@@ -158,11 +145,7 @@ class Ranges(_InRanges):
     """
 
     def __init__(
-        self,
-        *,
-        edges: Sequence[int],
-        values: Sequence[int] | None = None,
-        step: int | None = None,
+        self, *, edges: Sequence[int], values: Sequence[int] | None = None, step: int | None = None
     ) -> None:
         law = RangeSpec(tuple(edges), tuple(edges if values is None else values), step)
         parameters = {"edges": list(law.edges), "values": list(law.values), "step": law.step}

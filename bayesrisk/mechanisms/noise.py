@@ -17,6 +17,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
@@ -27,7 +28,7 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
-from bayesrisk.mechanisms.samplers import SAMPLERS, OpenDPSampler
+from bayesrisk.mechanisms.samplers import vetted_sampler
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -134,6 +135,7 @@ _CHUNK = 2**22  # cells drawn at a time: bounds the memory beyond the tables the
 class _NoiseMechanism(TableMechanism):
     """Noise of either law: budgets, their check against the workload, and the draw."""
 
+    grain = 0
     _name: ClassVar[str]
     _unit: ClassVar[str]  # of the budgets
     _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
@@ -157,10 +159,9 @@ class _NoiseMechanism(TableMechanism):
             key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
             for key, part in budgets.items()
         }
-        self._sampler: OpenDPSampler | None = None
+        self._sampler: Sampler | None = None
         if sampler is not None:
-            parameters["sampler"] = check.choice(sampler, "sampler", SAMPLERS)
-            self._sampler = OpenDPSampler()
+            parameters["sampler"], self._sampler = vetted_sampler(sampler)
             noise = {key: self._sampler.law(law) for key, law in noise.items()}
         super().__init__(MechanismSpec(self._name, parameters, noise))
         self._laws = noise
@@ -169,10 +170,6 @@ class _NoiseMechanism(TableMechanism):
     @abstractmethod
     def _scale(moved: int, budget: Fraction) -> Fraction:
         """Return the scale of the noise, where a neighbour moves this many cells by one."""
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level: every count is given its noise by itself."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
@@ -216,7 +213,9 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
        \text{overlap}
 
     The budgets are exact, and given as ``budgets`` of every table, as ``rho`` with shares of levels
-    and tables, or in proportion to a production ``allocation`` of the 2020 Census.
+    and tables, or in proportion to a production ``allocation`` of the 2020 Census.  Source:
+    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
+    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Parameters
     ----------
@@ -239,18 +238,13 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         table (1 for those not named).  A smaller number than is true is an error of the release.
     sampler : str, optional
         Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
-        seed, and its spec states the sampler and the law that it draws.  By default NumPy draws:
-        for simulation.
+        seed, and its spec states the sampler, its version, and the law that it draws.  By default
+        NumPy draws: for simulation.
 
     Notes
     -----
     Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
     workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
-    section 8.2, whose noise has ``sensitivity="change-one"``.
 
     Examples
     --------

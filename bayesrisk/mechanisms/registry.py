@@ -158,7 +158,7 @@ def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
 
 
 def usual_parameters(
-    recipe: str, workload: Workload | None = None, *, households: bool = False, **parameters: Any
+    recipe: str, workload: Workload | None = None, *, households: bool = False, **parameters: object
 ) -> dict[str, Any]:
     """Return the parameters of a recipe, those that it leaves open with their usual values.
 
@@ -195,12 +195,13 @@ def usual_parameters(
     return {n: usual[n] for n in _open(name, given) if n in usual} | given
 
 
-def _open(mechanism: str, given: Mapping[str, Any]) -> list[str]:
+def _open(mechanism: str, parameters: Mapping[str, Any]) -> list[str]:
     """Return the parameters that have a usual value, must be given, and are not."""
     possible = REGISTRY.parameters(mechanism)
-    names = [n for n, needed in possible.items() if needed and n not in given]
-    if {"rho", "epsilon"} & set(given) and not has_budget(given) and {*_SHARES} <= set(possible):
-        names += [n for n in _SHARES if n not in given]
+    names = [n for n, needed in possible.items() if needed and n not in parameters]
+    total = {"rho", "epsilon"} & set(parameters) and not has_budget(parameters)
+    if total and {*_SHARES} <= set(possible):
+        names += [n for n in _SHARES if n not in parameters]
     return [n for n in names if n in _CONSTANT or n in _DEPENDENT]
 
 
@@ -222,9 +223,9 @@ def _dependent(workload: Workload, households: bool) -> dict[str, Any]:
     }
 
 
-def has_budget(given: Mapping[str, Any]) -> bool:
+def has_budget(parameters: Mapping[str, Any]) -> bool:
     """Return True where parameters state the budget of every table, not their total alone."""
-    return any(name in given for name in _BUDGETS)
+    return any(name in parameters for name in _BUDGETS)
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,7 @@ class UsualMechanism:
         return mechanism.release(microdata, workload=workload, rng=rng, **further)
 
 
-def make_mechanism(recipe: str, /, **parameters: Any) -> Mechanism:
+def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     """Return a mechanism by its name or its recipe.
 
     Parameters

@@ -14,25 +14,6 @@ from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.population import spec as national
-from bayesrisk.population.spec import (
-    COUNTIES,
-    PopulationSpec,
-    block_law,
-    block_mixes,
-    extra_mean,
-    household_law,
-    masks_of,
-    member_groups,
-    named_spec,
-    overshoot_law,
-    pick,
-    pick_from,
-    population_spec,
-    property_sizes,
-    race_class,
-    subsidise,
-    tenure_law,
-)
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -65,7 +46,10 @@ def _cell(index: IntArray, count: int) -> tuple[IntArray, IntArray, int]:
 
 
 def make_places(
-    spec: PopulationSpec, rng: np.random.Generator, first: int = 0, counties: int | None = None
+    spec: national.PopulationSpec,
+    rng: np.random.Generator,
+    first: int = 0,
+    counties: int | None = None,
 ) -> Places:
     """Draw the blocks: nested codes, places on nested grids, target populations.
 
@@ -77,7 +61,7 @@ def make_places(
     county, tract_in_county = np.divmod(tract, spec.tracts_per_county)
     county = county + first
     codes = [
-        _padded(2 * (county % COUNTIES) + 1, 3),  # counties have odd numbers
+        _padded(2 * (county % national.COUNTIES) + 1, 3),  # counties have odd numbers
         _padded(100 * (tract_in_county + 1), 6),
         _padded(1000 * (group_in_tract + 1) + block, 4),
     ]
@@ -97,7 +81,7 @@ def make_places(
         xy += side * np.stack([column, row])
         side *= cells
     occupied = rng.random(spec.n_blocks) < spec.occupied_blocks
-    cumulative = np.cumsum(block_law())
+    cumulative = np.cumsum(national.block_law())
     size = np.searchsorted(cumulative / cumulative[-1], rng.random(spec.n_blocks), side="right")
     x, y = np.round(_BLOCK_SIDE * xy, 4)
     return Places(geoids, tract, x, y, np.where(occupied, size, 0))
@@ -133,13 +117,13 @@ class Members(NamedTuple):
 
 def _draw(count: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
     """Draw people, type and age class of independent households from the national law."""
-    law = household_law()
-    flat = pick_from(law.reshape(-1), count, rng)
+    law = national.household_law()
+    flat = national.pick_from(law.reshape(-1), count, rng)
     size, kind, age_class = np.unravel_index(flat, law.shape)
     people = size.astype(np.int64) + 1
     large = np.flatnonzero(people == 7)
     # the geometric law of numpy starts at 1
-    people[large] += rng.geometric(1.0 / (1.0 + extra_mean()), large.size) - 1
+    people[large] += rng.geometric(1.0 / (1.0 + national.extra_mean()), large.size) - 1
     return people, kind, age_class
 
 
@@ -150,7 +134,7 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     is (Wald's identity); the target is first lowered by what the last household is expected to add
     beyond it.  Every block with a positive target gets at least one household.
     """
-    late = pick_from(overshoot_law(), target.size, rng)
+    late = national.pick_from(national.overshoot_law(), target.size, rng)
     missing = np.where(target > 0, np.maximum(target - late, 1), 0)
     rounds: list[tuple[IntArray, ...]] = []
     mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
@@ -205,7 +189,7 @@ def _roles(
     first = place == couple + 1
     laws = np.array([*national.FIRST_ROLES, *national.FURTHER_ROLES])
     roles = np.array(national.ROLES)
-    role = pick(laws, kind + 12 * ~first, rng)
+    role = national.pick(laws, kind + 12 * ~first, rng)
     relationship, minor = roles[role, 0], roles[role, 1].astype(bool)
     # too young for a child of age: a brother or sister instead
     young = (relationship == national.CHILD) & ~minor & (age < ADULT + _YOUNGEST_PARENT)
@@ -291,7 +275,9 @@ class Residents(NamedTuple):
     age: IntArray
 
 
-def quarters_people(target: IntArray, spec: PopulationSpec, rng: np.random.Generator) -> IntArray:
+def quarters_people(
+    target: IntArray, spec: national.PopulationSpec, rng: np.random.Generator
+) -> IntArray:
     """Return the number of each block's people who live in group quarters.
 
     A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
@@ -304,7 +290,9 @@ def quarters_people(target: IntArray, spec: PopulationSpec, rng: np.random.Gener
 def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
     """Draw the people: one type of group quarters for each block."""
     block = np.repeat(np.arange(count.size), count)
-    kind = pick_from(np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng)[block]
+    kind = national.pick_from(np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng)[
+        block
+    ]
     low, high = np.array(national.QUARTERS_AGES).T
     age = rng.integers(low[kind], high[kind] + 1)
     sex = rng.random(block.size) >= np.array(national.QUARTERS_MEN)[kind]
@@ -339,7 +327,7 @@ def household_columns(
         "over_65": 1 + some(people.age >= 65),
         "hispanic": 1 + hispanic[first],
         "hhage": np.searchsorted(national.HOLDER_STARTS, people.age[first], side="right"),
-        "race": race_class(mask[first]),
+        "race": national.race_class(mask[first]),
         "children": minors,
         "people": homes.people,
     }
@@ -365,7 +353,7 @@ def _tenure(
     block: IntArray,
     age_class: IntArray,
     n_blocks: int,
-    spec: PopulationSpec,
+    spec: national.PopulationSpec,
     rng: np.random.Generator,
 ) -> IntArray:
     """Return tenure 1..4 given age, alike in a block through a shared Gaussian score."""
@@ -373,7 +361,7 @@ def _tenure(
     own = rng.standard_normal(block.size)
     r = spec.tenure_correlation
     score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
-    cumulative = np.cumsum(tenure_law(), axis=1)[age_class]
+    cumulative = np.cumsum(national.tenure_law(), axis=1)[age_class]
     return np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
 
 
@@ -387,21 +375,21 @@ def _vacant(homes: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArr
     occupied = national.HOUSEHOLDS / (national.HOUSEHOLDS + vacant)
     count = np.where(homes > 0, rng.negative_binomial(np.maximum(homes, 1), occupied), 0)
     block = np.repeat(np.arange(homes.size), count)
-    return block, 1 + pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
+    return block, 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
 
 
 def _units(
     homes: Compositions,
     columns: Columns,
     quarters: IntArray,
-    spec: PopulationSpec,
+    spec: national.PopulationSpec,
     rng: np.random.Generator,
 ) -> Columns:
     """Return the columns of all housing units, occupied ones in front of vacant ones by block."""
     occupied = np.bincount(homes.block, minlength=quarters.size)
     tenure = _tenure(homes.block, homes.age_class, quarters.size, spec, rng)
-    wanted = property_sizes(occupied, quarters > 0, spec, rng)
-    subsidised, bedrooms = subsidise(homes.block, columns, wanted, spec, rng)
+    wanted = national.property_sizes(occupied, quarters > 0, spec, rng)
+    subsidised, bedrooms = national.subsidise(homes.block, columns, wanted, spec, rng)
     filled = {
         "tenure": np.where(subsidised, 3, tenure),
         "vacancy": np.zeros_like(tenure),
@@ -420,7 +408,10 @@ def _units(
 
 
 def make_arrays(
-    spec: PopulationSpec, rng: np.random.Generator, first: int = 0, counties: int | None = None
+    spec: national.PopulationSpec,
+    rng: np.random.Generator,
+    first: int = 0,
+    counties: int | None = None,
 ) -> Arrays:
     """Draw a population: places, households with their members, group quarters, vacant units."""
     places = make_places(spec, rng, first, counties)
@@ -430,11 +421,13 @@ def make_arrays(
     residents = make_residents(quarters, rng)
     blocks = homes.block[members.household]
     total = np.bincount(blocks, minlength=quarters.size) + quarters
-    laws = block_mixes(places.tracts, total, spec, rng)
-    mask, hispanic = member_groups(laws, blocks, members.household, members.relationship, spec, rng)
+    laws = national.block_mixes(places.tracts, total, spec, rng)
+    mask, hispanic = national.member_groups(
+        laws, blocks, members.household, members.relationship, spec, rng
+    )
     columns = household_columns(homes, members, mask, hispanic)
     units = _units(homes, columns, quarters, spec, rng)
-    other_mask, other_hispanic = masks_of(pick(laws, residents.block, rng), rng)
+    other_mask, other_hispanic = national.masks_of(national.pick(laws, residents.block, rng), rng)
     zero = np.zeros_like(blocks)
     people = {
         "block": (blocks, residents.block),
@@ -475,7 +468,7 @@ _IDENTITY = ("block", "household", "person")
 
 
 @seeded
-def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
+def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Microdata:
     """Return a synthetic population: people, housing units and blocks that belong together.
 
     Households come first (size, type and householder's age from one law raked to national
@@ -504,7 +497,7 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
 
     See Also
     --------
-    population_summary : Compare a population with published figures.
+    population_summary : Compare a population with published national.
 
     Examples
     --------
@@ -512,8 +505,8 @@ def simulate_population(spec: PopulationSpec | str, *, rng: Seed) -> Microdata:
     >>> population.persons.schema.name, population.households.schema.name, len(population.blocks)
     ('sf1-person', 'household-dhc', 153)
     """
-    settings = named_spec(spec, "spec") if isinstance(spec, str) else spec
-    if not isinstance(settings, PopulationSpec):
+    settings = national.named_spec(spec, "spec") if isinstance(spec, str) else spec
+    if not isinstance(settings, national.PopulationSpec):
         raise ArgumentTypeError(
             f"spec must be a PopulationSpec or the name of one, got {type(spec).__name__}"
         )
@@ -575,22 +568,22 @@ class Nation:
     """
 
     blocks: int
-    spec: PopulationSpec
+    spec: national.PopulationSpec
 
     def __post_init__(self) -> None:
         check.integer(self.blocks, "blocks", lower=1)
-        check.instance(self.spec, PopulationSpec, "spec")
-        if self.counties > _STATES * COUNTIES:
+        check.instance(self.spec, national.PopulationSpec, "spec")
+        if self.counties > _STATES * national.COUNTIES:
             raise ArgumentError(
-                f"blocks must fit into {_STATES * COUNTIES} counties of {self._size}, "
+                f"blocks must fit into {_STATES * national.COUNTIES} counties of {self._size}, "
                 f"got {self.blocks}"
             )
 
     @classmethod
-    def of_scale(cls, scale: float, spec: PopulationSpec | None = None) -> "Nation":
+    def of_scale(cls, scale: float, spec: national.PopulationSpec | None = None) -> "Nation":
         """Return a nation of a share of the 11,078,297 blocks of 2010, at least one."""
         share = check.scalar(scale, "scale", lower=0.0, upper=2.0, bounds="(]")
-        settings = population_spec("county") if spec is None else spec
+        settings = national.population_spec("county") if spec is None else spec
         return cls(max(1, round(share * national.ALL_BLOCKS)), settings)
 
     @property
@@ -605,7 +598,7 @@ class Nation:
 
     def code(self, county: int) -> str:
         """Return the code of a county, two digits of the state and three of its own."""
-        state, inside = divmod(self._number(county), COUNTIES)
+        state, inside = divmod(self._number(county), national.COUNTIES)
         return f"{_FIRST_STATE + state}{2 * inside + 1:03}"
 
     def _number(self, county: int) -> int:

@@ -382,15 +382,15 @@ class _ProofSystem:
         part = self.parts[row - len(self.keys)]
         return {**part._asdict(), "sets": self.counts.sets(part.factors)}
 
-    def _boxes(self, at: int) -> list[Json]:
+    def _boxes(self, place: int) -> list[Json]:
         """Return the boxes of a branch: a row with weights of 1, or a kind as products."""
         m = len(self.unit)
-        if at < m:
-            entry = self._entry(at)
+        if place < m:
+            entry = self._entry(place)
             return [
                 {"place": entry["place"], "sets": {n: list(s) for n, s in entry["sets"].items()}}
             ]
-        block, cells = self.members[at - m]
+        block, cells = self.members[place - m]
         codes, sizes = self.counts.space.codes, self.counts.space.sizes.tolist()
         left, boxes = set(map(tuple, codes[cells].tolist())), []
         while left:

@@ -1,7 +1,6 @@
 """Releases: the tables that leave the custodian, and how they were protected."""
 
-from bayesrisk.release.release import Release
-from bayesrisk.release.spec import MechanismSpec
+from bayesrisk.release.release import MechanismSpec, Release
 from bayesrisk.tables.likelihoods import (
     Likelihood,
     NoiseSpec,
@@ -10,7 +9,6 @@ from bayesrisk.tables.likelihoods import (
     SimulationOnly,
     SuppressedCounts,
     TrueCounts,
-    rounding_probability,
 )
 
 __all__ = [
@@ -23,5 +21,4 @@ __all__ = [
     "SimulationOnly",
     "SuppressedCounts",
     "TrueCounts",
-    "rounding_probability",
 ]

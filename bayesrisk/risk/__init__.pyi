@@ -21,7 +21,6 @@ from .count.averages import marginal_risk as marginal_risk
 from .count.blocks import block_risk as block_risk
 from .count.misspecified import compare_postprocessing as compare_postprocessing
 from .count.misspecified import misspecified_risk as misspecified_risk
-from .count.misspecified import postprocessed_marginal_posterior as postprocessed_marginal_posterior
 from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy
 from .count.several_levels import multilevel_marginal_posterior as multilevel_marginal_posterior
 from .count.several_levels import rho_for_risk as rho_for_risk
@@ -45,11 +44,8 @@ from .membership import simulated_tradeoff as simulated_tradeoff
 from .membership import tradeoff_curve as tradeoff_curve
 from .microdata import first_look as first_look
 from .microdata import repeated_microdata as repeated_microdata
-from .occupancy import MATCH_KEYS as MATCH_KEYS
 from .occupancy import occupancy_block_risk as occupancy_block_risk
 from .occupancy import occupancy_linkage as occupancy_linkage
-from .occupancy import occupancy_ranking as occupancy_ranking
-from .statements.claims import claim_examples as claim_examples
 from .statements.claims import claim_precision as claim_precision
 from .statements.claims import claim_priors as claim_priors
 from .statements.claims import count_claims as count_claims
@@ -57,4 +53,4 @@ from .statements.claims import records_identified as records_identified
 from .statements.statements import Statements as Statements
 from .statements.statements import residual_risk as residual_risk
 from .statements.statements import statements_about_people as statements_about_people
-from .two_levels.question import TwoLevels as TwoLevels
+from .two_levels import TwoLevels as TwoLevels

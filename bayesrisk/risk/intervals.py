@@ -196,6 +196,7 @@ def stratified_rates(
     .. math:: R = \sum_h \frac{X_h}{x_h} y_h \Big/ \sum_h \frac{X_h}{x_h} t_h .
 
     A class of which a single block or none was sampled, and not all, joins the next smaller one.
+    Source: Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
 
     Parameters
     ----------
@@ -225,10 +226,6 @@ def stratified_rates(
     what is summed, times the part of the class's blocks that was not sampled.  Degrees of freedom
     are Satterthwaite's, for residuals proportional to the size of the block; the interval is
     Clopper and Pearson's for the effective number of trials.
-
-    References
-    ----------
-    Cochran (1977), Sampling Techniques, sections 6.10 to 6.12.
 
     Examples
     --------
@@ -300,18 +297,18 @@ def _stratified(
     y: FloatArray,
     t: FloatArray,
     x: IntArray,
-    own: IntArray,
-    whole: IntArray,
-    every: IntArray,
+    strata: IntArray,
+    frame_sizes: IntArray,
+    frame_strata: IntArray,
     confidence: float,
 ) -> tuple[float, float, float]:
-    """Return the rate and its interval; ``own`` and ``every`` are strata of sample and frame."""
+    """Return the rate and its interval, from the strata of sampled blocks and of the frame."""
     parts = []
-    for group in np.unique(every):
-        a, b = own == group, every == group
+    for group in np.unique(frame_strata):
+        a, b = strata == group, frame_strata == group
         people = x[a].astype(float)
         parts.append(
-            (y[a], t[a], people, whole[b].sum() / max(people.sum(), 1), 1 - a.sum() / b.sum())
+            (y[a], t[a], people, frame_sizes[b].sum() / max(people.sum(), 1), 1 - a.sum() / b.sum())
         )
     trials = sum(g * n.sum() for _, n, _, g, _ in parts)
     if trials == 0:

@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
+from bayesrisk.distributions.base import single_law
 from bayesrisk.distributions.sums import as_finite
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.simulated import SimulatedLikelihood
 from bayesrisk.risk.intervals import binomial_interval
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesrisk.plotting import Axes
 
 _MOST_POINTS = 2**22
@@ -109,8 +108,6 @@ class TradeOffCurve(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each point."""
-        import pandas as pd  # slow to import
-
         columns: dict[str, FloatArray] = {}
         for name in ("false_positive_rate", "true_positive_rate"):
             rate = getattr(self, name)
@@ -128,15 +125,6 @@ class TradeOffCurve(Tabular):
         return plot_tradeoff({self.method: self.to_frame()}, ax=ax)
 
 
-def _law(noise: object, name: str) -> CountLaw:
-    law = noise.law() if isinstance(noise, Noise) else noise
-    if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a Noise or a law of counts, got {shown(noise)}")
-    if law.shape:
-        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
-    return law
-
-
 def tradeoff_curve(
     noise: Noise | CountLaw | Sequence[Noise | CountLaw], *, changes: ArrayLike = 1
 ) -> TradeOffCurve:
@@ -144,7 +132,9 @@ def tradeoff_curve(
 
     The hypotheses are that the target's record is absent, and that it is there and moves the cells
     by ``changes``; all other records are known.  By Neyman and Pearson's lemma the best tests
-    reject where the ratio of the two probabilities of the release is large.
+    reject where the ratio of the two probabilities of the release is large.  Source: Wasserman and
+    Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP,
+    its trade-off functions and their duality with (epsilon, delta).
 
     Parameters
     ----------
@@ -160,11 +150,6 @@ def tradeoff_curve(
         With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.  The
         cells together have at most 2**22 values.
 
-    References
-    ----------
-    Wasserman and Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022,
-    arXiv:1905.02383) for f-DP, its trade-off functions and their duality with (epsilon, delta).
-
     Examples
     --------
     >>> curve = tradeoff_curve(Noise(rho=0.0992264))
@@ -178,10 +163,8 @@ def tradeoff_curve(
     )
     if moved.ndim != 1:
         raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
-    if isinstance(noise, Sequence):
-        laws = [_law(one, "noise") for one in noise]
-    else:
-        laws = [_law(noise, "noise")] * moved.size
+    given = noise if isinstance(noise, Sequence) else [noise] * moved.size
+    laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in given]
     if len(laws) != moved.size:
         raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
     absent = present = np.ones(1)
@@ -230,11 +213,7 @@ def _rates(mass: FloatArray) -> FloatArray:
 
 
 def simulated_tradeoff(
-    likelihood: SimulatedLikelihood,
-    *,
-    absent: int = 0,
-    present: int = 1,
-    confidence: float = 0.95,
+    likelihood: SimulatedLikelihood, *, absent: int = 0, present: int = 1, confidence: float = 0.95
 ) -> TradeOffCurve:
     """Return the trade-off curve of a protection whose releases were simulated.
 

@@ -215,11 +215,7 @@ def _percent(flags: NDArray[np.bool_]) -> str:
 
 
 def first_look(
-    records: Source,
-    *,
-    keys: Sequence[str],
-    sensitive: str | None = None,
-    max_size: int = 3,
+    records: Source, *, keys: Sequence[str], sensitive: str | None = None, max_size: int = 3
 ) -> FirstLook:
     """Return class sizes, sample uniques and special uniques of microdata.
 
@@ -374,6 +370,8 @@ def repeated_microdata(
     .. math:: \mathrm{repU} = \frac{100}{N_d} \sum_q 1[d_{.q} = 1, s_{.q} = 1], \quad
        \mathrm{DiSCO} = \frac{100}{N_d} \sum_q \sum_t d_{tq}\, 1[s_{tq} = s_{.q} > 0]
 
+    Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826), whose names are in brackets above.
+
     Parameters
     ----------
     original, protected : Records or pandas.DataFrame
@@ -389,10 +387,6 @@ def repeated_microdata(
     -------
     RepeatedMicrodata
         In per cent of the original records, exactly; ``unique_protected`` of the protected ones.
-
-    References
-    ----------
-    Raab, Nowok and Dibben (2024, arXiv:2406.16826), whose names are in brackets above.
 
     Examples
     --------

@@ -26,8 +26,17 @@ from bayesrisk.tables import Schema
 # The confidential households that occupancy attacks are held against.
 
 
+#: What a match key is made of.
+Key = str | tuple[str, ...] | list[str]
 #: What a match key may hold.
 KEY_COLUMNS = ("subsidised", "bedrooms", "race_ethnicity", "child")
+#: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
+#: sells, with no knowledge of who is subsidised.
+MATCH_KEYS = {
+    "hud": ("subsidised", "bedrooms", "race_ethnicity", "child"),
+    "subsidised": ("subsidised", "race_ethnicity", "child"),
+    "broker": ("race_ethnicity", "child"),
+}
 _BASE = (2, 4, 14, 2)
 _BOUNDS = {
     "size": (1, 7),
@@ -64,10 +73,13 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
 
 
 def checked_key(key: object) -> tuple[str, ...]:
-    """Return the columns of a match key."""
+    """Return the columns of a match key, those of the reference by their names."""
+    if isinstance(key, str) and key in MATCH_KEYS:
+        return MATCH_KEYS[key]
     if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
         raise ArgumentTypeError(
-            f"key must be columns of {', '.join(KEY_COLUMNS)}, got {shown(key)}"
+            f"key must be columns of {', '.join(KEY_COLUMNS)}, or one of {', '.join(MATCH_KEYS)}, "
+            f"got {shown(key)}"
         )
     for name in key:
         if name not in KEY_COLUMNS or list(key).count(name) > 1:
@@ -209,7 +221,7 @@ class OccupancyBlockRisk(Tabular):
 
 
 def occupancy_block_risk(
-    found: OccupancyDetection,
+    detection: OccupancyDetection,
     truth: pd.DataFrame,
     *,
     infeasible: str = "apart",
@@ -217,22 +229,20 @@ def occupancy_block_risk(
 ) -> OccupancyBlockRisk:
     """Return the counts of blocks said to hold a violation, and of those that do.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
+
     Parameters
     ----------
-    found : OccupancyDetection
+    detection : OccupancyDetection
         What is said of every block.
     truth : pandas.DataFrame
         Confidential households in codes of ``household-occupancy``: ``block, size,
-        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of ``found`` are
-        left out.
+        race_ethnicity, children, bedrooms, subsidised``; other blocks than those of
+        ``detection`` are left out.
     infeasible : {"apart", "violation"}, default "apart"
         What a block without any reconstruction is; the reference counts it as a violation.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Table 1.
 
     Examples
     --------
@@ -244,12 +254,12 @@ def occupancy_block_risk(
     >>> occupancy_block_risk(found, truth).to_frame()["value"].tolist()
     [1.0, 0.5]
     """
-    check.instance(found, OccupancyDetection, "found")
+    check.instance(detection, OccupancyDetection, "detection")
     check.choice(infeasible, "infeasible", INFEASIBLE_AS)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     homes = household_frame(truth, source="truth")
-    true = np.isin(found.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
-    return count_blocks(np.array(found.status), true, infeasible=infeasible, confidence=share)
+    true = np.isin(detection.geoids.astype(str), homes.loc[homes["violation"], "block"].unique())
+    return count_blocks(np.array(detection.status), true, infeasible=infeasible, confidence=share)
 
 
 def count_blocks(
@@ -267,15 +277,6 @@ def count_blocks(
         int((status == Status.UNDECIDED).sum()),
         confidence,
     )
-
-
-#: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
-#: sells, with no knowledge of who is subsidised.
-MATCH_KEYS = {
-    "hud": ("subsidised", "bedrooms", "race_ethnicity", "child"),
-    "subsidised": ("subsidised", "race_ethnicity", "child"),
-    "broker": ("race_ethnicity", "child"),
-}
 
 
 @displayed
@@ -353,46 +354,24 @@ class LinkageCurve(Tabular):
         return frame.assign(match_rate=self.match_rate, baseline=self.baseline)
 
 
-def occupancy_ranking(
-    found: OccupancyReconstruction, *, key: tuple[str, ...] | list[str]
-) -> pd.DataFrame:
+def occupancy_ranking(result: OccupancyReconstruction, *, key: Key) -> pd.DataFrame:
     """Return the kinds of reconstructed violations, the most frequent first.
 
-    Parameters
-    ----------
-    found : OccupancyReconstruction
-        Solutions of blocks; all violations in them count.
-    key : sequence of str
-        Columns of ``subsidised, bedrooms, race_ethnicity, child``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``block``, those of the key, and ``score``: violating households of that kind, on
-        average over the solutions of the block.
-
-    Examples
-    --------
-    >>> from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
-    >>> one = np.ones(1, dtype=int)
-    >>> found = OccupancyReconstruction(
-    ...     np.array(["1"]), ("proved",), np.array([False]), one, 0 * one, 0 * one, 3 * one,
-    ...     0 * one, one, one, one, 2 * one, (np.zeros(1),), (0 * one,))
-    >>> occupancy_ranking(found, key=["race_ethnicity", "child"]).values.tolist()
-    [['1', 0, 1, 2.0]]
+    Columns ``block``, those of the key, and ``score``: violating households of that kind, on
+    average over the solutions of the block; all violations in the solutions count.
     """
-    check.instance(found, OccupancyReconstruction, "found")
+    check.instance(result, OccupancyReconstruction, "result")
     names = list(checked_key(key))
-    frame = found.to_frame()
+    frame = result.to_frame()
     frame["child"] = (frame["children"] > 0).astype(np.int64)
-    share = frame["households"].to_numpy() / found.solutions[found.block]
+    share = frame["households"].to_numpy() / result.solutions[result.block]
     frame = frame.assign(score=share)[frame["violation"]]
     rows = frame.groupby(["block", *names], sort=True)["score"].sum().reset_index()
     return rows.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
 
 def sampling_ranking(
-    sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: tuple[str, ...] | list[str]
+    sample: pd.DataFrame, targets: NDArray[np.str_] | list[str], *, key: Key
 ) -> pd.DataFrame:
     """Return the kinds of violations in a sample of the truth: a strong baseline.
 
@@ -409,10 +388,10 @@ def sampling_ranking(
 
 
 def occupancy_linkage(
-    ranking: pd.DataFrame,
+    ranking: OccupancyReconstruction | pd.DataFrame,
     truth: pd.DataFrame,
     *,
-    key: tuple[str, ...] | list[str],
+    key: Key,
     unique: bool,
     confidence: float = 0.95,
 ) -> LinkageCurve:
@@ -420,26 +399,25 @@ def occupancy_linkage(
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`
-    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall
-    :math:`|V \cap \hat V_k| / |V|`.
+    precision is :math:`|V \cap \hat V_k| / |\hat V_k|` and recall :math:`|V \cap \hat V_k| / |V|`.
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 
     Parameters
     ----------
-    ranking : pandas.DataFrame
-        From :func:`occupancy_ranking`.
+    ranking : OccupancyReconstruction or pandas.DataFrame
+        Solutions of blocks, whose violations are ranked by how often they occur; or a ranking:
+        ``block``, the columns of the key, and ``score``.
     truth : pandas.DataFrame
         Confidential households: ``block, size, race_ethnicity, children, bedrooms, subsidised``.
         All of them: violations in blocks that the ranking leaves out count as missed.
-    key : sequence of str
-        Columns of the ranking.
+    key : str or sequence of str
+        Columns of ``subsidised, bedrooms, race_ethnicity, child``; or a key of the reference:
+        ``"hud"`` (all of them), ``"subsidised"`` (not the bedrooms), or ``"broker"``, what a data
+        broker sells (race and ethnicity, and whether there are children).
     unique : bool
         Whether only households count that are alone in their block with their key.
     confidence : float, default 0.95
         Confidence of the intervals, between 0 and 1.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 4, 5 and 9.
 
     Examples
     --------
@@ -452,6 +430,8 @@ def occupancy_linkage(
     """
     names = checked_key(key)
     share = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    if isinstance(ranking, OccupancyReconstruction):
+        ranking = occupancy_ranking(ranking, key=names)
     ranking = check.frame(ranking, "ranking", ("block", *names, "score"))
     check.flag(unique, "unique")
     homes = household_frame(truth, source="truth")

@@ -4,28 +4,6 @@ Code of the adversary may import schemas, workloads and published tables, never 
 records.
 """
 
-from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.change import PopulationChange, link_years
-from bayesrisk.tables.linked import HouseholdLink
-from bayesrisk.tables.microdata import Microdata
-from bayesrisk.tables.published import Histogram, PublishedTables, tabulate
-from bayesrisk.tables.records import Records, iter_records
-from bayesrisk.tables.schema import Attribute, Geography, Schema
-from bayesrisk.tables.workload import Workload
+from bayesrisk._lazy import attach as _attach
 
-__all__ = [
-    "Attribute",
-    "Geography",
-    "Histogram",
-    "HouseholdLink",
-    "Microdata",
-    "PopulationChange",
-    "PublishedTables",
-    "Records",
-    "Schema",
-    "Table",
-    "Workload",
-    "iter_records",
-    "link_years",
-    "tabulate",
-]
+__getattr__, __dir__, __all__ = _attach(__name__, __file__)

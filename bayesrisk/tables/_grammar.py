@@ -110,7 +110,7 @@ def groups_of(texts: object, attribute: Attribute) -> Groups:
     return tuple(found)
 
 
-def cell_names(pattern: Any, count: int, table: str) -> tuple[str, ...]:
+def cell_names(pattern: Iterable[object] | None, count: int, table: str) -> tuple[str, ...]:
     """Return the names of cells: listed, patterned (``P012{0003-0025}``), or numbers from 0."""
     if pattern is None:
         width = len(str(count - 1))

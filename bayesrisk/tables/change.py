@@ -8,7 +8,7 @@ either year counts trajectories, so that two releases t years apart are two rele
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -23,7 +23,6 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
 from bayesrisk.tables.workload import Workload
@@ -336,28 +335,19 @@ class PopulationChange:
         order = [n for n in self.schema_of_both.names if n in factors]
         return Table(table.name, table.cells, {n: factors[n] for n in order})
 
-    def workload(self, first: Workload, later: Workload) -> Workload:
-        """Return the tables of both years, called ``first NAME`` and ``later NAME``."""
-        tables = {
-            (level, f"{year} {name}"): replace(
-                self.table(table, later=year == "later"), name=f"{year} {name}"
-            )
-            for year, workload in (("first", first), ("later", later))
-            for (level, name), table in check.instance(workload, Workload, year).tables.items()
-        }
+    def convert(self, workload: Workload, *, later: bool) -> Workload:
+        """Return the tables of one of the years as tables that count trajectories."""
+        given = check.instance(workload, Workload, "workload")
+        if given.schema != self.schema:
+            theirs = shown(given.schema.name)
+            raise ArgumentError(f"workload must be of schema {self.schema.name!r}, got {theirs}")
+        tables = {key: self.table(t, later=later) for key, t in given.tables.items()}
         return Workload(self.schema_of_both, tables)
 
-    def published(self, tables: PublishedTables, *, later: bool) -> PublishedTables:
-        """Return published tables of one of the years as tables of trajectories."""
-        given = check.instance(tables, PublishedTables, "tables")
-        if given.workload.schema != self.schema:
-            raise ArgumentError(
-                f"tables must be of schema {self.schema.name!r}, got "
-                f"{shown(given.workload.schema.name)}"
-            )
-        own = {key: self.table(t, later=later) for key, t in given.workload.tables.items()}
-        workload = Workload(self.schema_of_both, own)
-        return replace(given, workload=workload)
+    def workload(self, first: Workload, later: Workload) -> Workload:
+        """Return the tables of both years, called ``first: NAME`` and ``later: NAME``."""
+        years = {"first": first, "later": later}
+        return Workload.join({n: self.convert(w, later=n == "later") for n, w in years.items()})
 
     def condition(
         self,
@@ -411,18 +401,88 @@ class PopulationChange:
             if not mask.all()
         }
 
-    def cells_of_year(self, cells: ArrayLike, *, later: bool) -> IntArray:
-        """Return the cell of the schema that trajectories have in a year; -1 where they are away.
+    # ---- records of both years, on the custodian's side
 
-        ``cells`` are numbers of cells of ``schema_of_both``.
+    def link(self, first: Records, later: Records, *, person: str = "person") -> Records:
+        """Return the trajectories of the records of two years, which a column of both links.
+
+        Whoever is in another place in the later year, or has values that the law excludes, is one
+        who left and one who arrived; somebody whom the law excludes even so is refused.
+
+        Parameters
+        ----------
+        first, later : Records
+            Records of the schema of the law of change, each with a column of whole numbers that
+            identifies a person, each number once.
+        person : str, default "person"
+            The column, which the trajectories have, too: one record for each person of a place.
+
+        Examples
+        --------
+        One stays and is of the next group, one leaves, and one arrives:
+
+        >>> about = Schema("town", (Attribute("old", 2),))
+        >>> law = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
+        >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
+        ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
+        >>> linked = law.link(first, later)
+        >>> [law.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
+        ['0, then 1', '1, then gone', 'not yet, then 1']
         """
-        both = self.schema_of_both
-        index = both.indices(check.count_array(cells, "cells", lower=0, upper=both.size - 1))
-        values = {n: self.pairs[n][index[n], int(later)] for n in both.names}
-        found = np.zeros(np.shape(cells), np.int64)
-        for a in self.schema.attributes:
-            found = found * a.size + values[a.name]
-        return np.where(values[self.presence] < 0, _ABSENT, found)
+        place = self.schema.geography.finest
+        frames = []
+        for name, records in (("first", first), ("later", later)):
+            own = check.instance(records, Records, name)
+            if own.schema != self.schema:
+                raise ArgumentError(f"{name} must be of schema {self.schema.name!r}")
+            if person not in own.columns:
+                raise ArgumentError(f"{name} must have a column {person!r} that links the years")
+            ids = pd.Series(own.table.column(person).to_numpy())
+            if ids.duplicated().any():
+                raise DataError(
+                    f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
+                )
+            frames.append(pd.DataFrame({person: ids, place: own.geoids, "cell": own.cells()}))
+        both = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
+        cells = both[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
+        codes, known = self._codes_of_pairs(cells)
+        # Who is there in both years as the law excludes it is counted as two.
+        apart = np.flatnonzero(~known & (cells >= 0).all(axis=1))
+        if apart.size:
+            rows = np.concatenate([np.delete(np.arange(len(cells)), apart), apart, apart])
+            cells, both = cells[rows].copy(), both.iloc[rows]
+            cells[len(cells) - 2 * apart.size : len(cells) - apart.size, 1] = _ABSENT
+            cells[len(cells) - apart.size :, 0] = _ABSENT
+            codes, known = self._codes_of_pairs(cells)
+        if not known.all():
+            row = int(np.flatnonzero(~known)[0])
+            state, who = "leaves" if cells[row, 1] < 0 else "arrives", both[person].iloc[row]
+            raise DataError(f"change excludes that somebody {state} as {person} {who} does")
+        held = {place: both[place].to_numpy(), **codes, person: both[person].to_numpy()}
+        schema = self.schema_of_both
+        return Records.from_frame(pd.DataFrame(held), schema=schema, source="trajectories")
+
+    def _codes_of_pairs(self, cells: IntArray) -> tuple[dict[str, IntArray], BoolArray]:
+        """Return the codes of trajectories with the cells of both years, and which are possible."""
+        both, known = self.schema_of_both, np.ones(len(cells), np.bool_)
+        values = [self.schema.indices(np.maximum(side, 0)) for side in cells.T]
+        codes = {}
+        for a in both.attributes:
+            pairs = self.pairs[a.name]
+            sides = []
+            for own, there, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
+                value = own.get(a.name, np.zeros(len(cells), np.int64))
+                away = _ABSENT if a.name == self.presence else other.get(a.name, value)
+                sides.append(np.where(there, value, away))
+            width = int(pairs.max()) + 2
+            number = np.full(width * width, _ABSENT)
+            number[(pairs[:, 0] + 1) * width + pairs[:, 1] + 1] = np.arange(len(pairs))
+            inside = np.maximum(*sides) < width - 1
+            key = np.where(inside, (sides[0] + 1) * width + sides[1] + 1, 0)
+            found = np.where(inside, number[key], _ABSENT)
+            known &= found >= 0
+            codes[a.name] = np.maximum(found, 0) + a.first
+        return codes, known
 
 
 def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
@@ -434,104 +494,3 @@ def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
         else:
             found.append(f"{labels[first]}, then {'gone' if later < 0 else labels[later]}")
     return tuple(found)
-
-
-# ---- records of both years, on the custodian's side
-
-
-def link_years(
-    first: Records, later: Records, change: PopulationChange, *, person: str = "person"
-) -> Records:
-    """Return the trajectories of the records of two years, which a column of both links.
-
-    Parameters
-    ----------
-    first, later : Records
-        Records of the schema of the law of change, each with a column of whole numbers that
-        identifies a person, each number once.
-    change : PopulationChange
-        The law of change.
-    person : str, default "person"
-        The column.
-
-    Returns
-    -------
-    Records
-        Of schema ``schema_of_both``, with the column: one record for each person of a place.  Who
-        is in another place in the later year, or has values that the law excludes, is one who left
-        and one who arrived.
-
-    Raises
-    ------
-    DataError
-        If the law of change excludes that somebody of such an age leaves or arrives.
-
-    Examples
-    --------
-    One stays and is of the next group, one leaves, and one arrives:
-
-    >>> about = Schema("town", (Attribute("old", 2),))
-    >>> change = PopulationChange(about, 10, age="old", starts=[0, 20], staying=0.5, arrivals=0.1)
-    >>> first, later = (Records.from_frame(pd.DataFrame(rows), schema=about) for rows in (
-    ...     {"old": [0, 1], "person": [1, 2]}, {"old": [1, 1], "person": [1, 3]}))
-    >>> linked = link_years(first, later, change)
-    >>> [change.schema_of_both.attribute("old").labels[code] for code in linked.codes("old")]
-    ['0, then 1', '1, then gone', 'not yet, then 1']
-    """
-    check.instance(change, PopulationChange, "change")
-    place = change.schema.geography.finest
-    frames = []
-    for name, records in (("first", first), ("later", later)):
-        own = check.instance(records, Records, name)
-        if own.schema != change.schema:
-            raise ArgumentError(f"{name} must be of schema {change.schema.name!r}")
-        if person not in own.columns:
-            raise ArgumentError(f"{name} must have a column {person!r} that links the years")
-        ids = pd.Series(own.table.column(person).to_numpy())
-        if ids.duplicated().any():
-            raise DataError(
-                f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
-            )
-        frames.append(pd.DataFrame({person: ids, place: own.geoids, "cell": own.cells()}))
-    both = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
-    cells = both[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
-    codes, known = _codes_of_pairs(change, cells)
-    # Who is there in both years as the law excludes it is counted as two.
-    apart = np.flatnonzero(~known & (cells >= 0).all(axis=1))
-    if apart.size:
-        rows = np.concatenate([np.delete(np.arange(len(cells)), apart), apart, apart])
-        cells, both = cells[rows].copy(), both.iloc[rows]
-        cells[len(cells) - 2 * apart.size : len(cells) - apart.size, 1] = _ABSENT
-        cells[len(cells) - apart.size :, 0] = _ABSENT
-        codes, known = _codes_of_pairs(change, cells)
-    if not known.all():
-        row = both.iloc[int(np.flatnonzero(~known)[0])]
-        state = "leaves" if cells[np.flatnonzero(~known)[0], 1] < 0 else "arrives"
-        raise DataError(f"change excludes that somebody {state} as {person} {row[person]} does")
-    frame = pd.DataFrame({place: both[place].to_numpy(), **codes, person: both[person].to_numpy()})
-    return Records.from_frame(frame, schema=change.schema_of_both, source="trajectories")
-
-
-def _codes_of_pairs(
-    change: PopulationChange, cells: IntArray
-) -> tuple[dict[str, IntArray], BoolArray]:
-    """Return the codes of trajectories with the cells of both years, and which are possible."""
-    both, known = change.schema_of_both, np.ones(len(cells), np.bool_)
-    values = [change.schema.indices(np.maximum(side, 0)) for side in cells.T]
-    codes = {}
-    for a in both.attributes:
-        pairs = change.pairs[a.name]
-        sides = []
-        for own, there, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
-            value = own.get(a.name, np.zeros(len(cells), np.int64))
-            away = _ABSENT if a.name == change.presence else other.get(a.name, value)
-            sides.append(np.where(there, value, away))
-        width = int(pairs.max()) + 2
-        number = np.full(width * width, _ABSENT)
-        number[(pairs[:, 0] + 1) * width + pairs[:, 1] + 1] = np.arange(len(pairs))
-        inside = np.maximum(*sides) < width - 1
-        key = np.where(inside, (sides[0] + 1) * width + sides[1] + 1, 0)
-        found = np.where(inside, number[key], _ABSENT)
-        known &= found >= 0
-        codes[a.name] = np.maximum(found, 0) + a.first
-    return codes, known

@@ -169,8 +169,7 @@ def index_rows(code: str, places: NDArray[np.str_], width: int, manifest: str) -
     if not len(above):
         above, counts = np.array([code]), np.zeros(1, dtype=np.int64)
     rows = pa.table(
-        [pa.array([code] * len(above)), pa.array(above.tolist()), pa.array(counts)],
-        schema=_COLUMNS,
+        [pa.array([code] * len(above)), pa.array(above.tolist()), pa.array(counts)], schema=_COLUMNS
     )
     return rows.append_column("manifest", pa.array([manifest] * len(above), pa.string()))
 
@@ -444,12 +443,7 @@ def _matrices(
 
 
 def _positions(
-    part: pa.Table,
-    column: str,
-    known: Iterable[str],
-    meaning: str,
-    file: Path,
-    where: IntArray,
+    part: pa.Table, column: str, known: Iterable[str], meaning: str, file: Path, where: IntArray
 ) -> IntArray:
     """Return the positions of texts among those known; one that is not is refused by its row."""
     found = pc.index_in(part.column(column), value_set=pa.array(list(known), pa.string()))

@@ -164,7 +164,7 @@ class Sheet(NamedTuple):
     rows: list[tuple[int, list[str]]]
 
 
-def frame_sheets(frames: Any) -> list[Sheet]:
+def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
     """Return the sheets of a data frame or several."""
     several = frames if isinstance(frames, list | tuple) else [frames]
     sheets = []

@@ -257,8 +257,8 @@ class RoundingSpec(Likelihood):
     base : int
         Base, in [1, 2**31].
     method : str
-        ``nearest``, halves upwards, or ``random``, so that the mean is the count; see
-        :func:`rounding_probability`.
+        ``nearest``, halves upwards, or ``random``: with r the remainder of a count x modulo the
+        base b, x - r with probability 1 - r / b, else x - r + b, so that the mean is x.
 
     Examples
     --------
@@ -296,8 +296,15 @@ class RoundingSpec(Likelihood):
         return np.where(wrong, 1, np.maximum(out - below, 0)), np.where(wrong, 0, out + above)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
-        """Return P(released | true count), as :func:`rounding_probability`, exact to rounding."""
-        return rounding_probability(released, true_count, base=self.base, method=self.method)
+        """Return P(released | true count), exact to rounding."""
+        out, count = _two_counts(released, true_count)
+        base = self.base
+        if self.method == "nearest":
+            return np.asarray(out == (2 * count + base) // (2 * base) * base, dtype=float)
+        # The remainder r of the count goes up with probability r / b.
+        below = count // base * base
+        share = (count - below) / base
+        return np.where(out == below, 1.0 - share, np.where(out == below + base, share, 0.0))
 
     def releases(self, low: int, high: int, *, tail: float) -> IntArray:
         """Return all multiples of the base from below ``low`` to above ``high``."""
@@ -571,41 +578,6 @@ def read_likelihood(document: object, source: str) -> Likelihood:
     usual = {name for name, default in made.items() if default is not MISSING}
     same_keys(document, {"likelihood", *made} - (usual - set(document)), source)
     return KINDS[kind](**{name: document[name] for name in made if name in document})
-
-
-def rounding_probability(
-    released: ArrayLike, true_count: ArrayLike, *, base: int, method: str
-) -> FloatArray:
-    r"""Return P(released | true count) of a count that was rounded to a multiple of ``base``.
-
-    With r the remainder of the true count x modulo the base b, random rounding gives x - r with
-    probability 1 - r / b and x - r + b with probability r / b, so that its mean is x.  Rounding
-    to the nearest multiple is certain; halves go up.
-
-    Parameters
-    ----------
-    released, true_count : array_like of int
-        Released and possible true counts; they broadcast.
-    base : int
-        Base b, >= 1.
-    method : {"nearest", "random"}
-        How counts are rounded.
-
-    Examples
-    --------
-    >>> rounding_probability([0, 5, 10], 6, base=5, method="random").tolist()
-    [0.0, 0.8, 0.2]
-    >>> rounding_probability([0, 5, 10], 6, base=5, method="nearest").tolist()
-    [0.0, 1.0, 0.0]
-    """
-    base = check.integer(base, "base", lower=1)
-    check.choice(method, "method", _ROUNDINGS)
-    out, count = _two_counts(released, true_count)
-    if method == "nearest":
-        return np.asarray(out == (2 * count + base) // (2 * base) * base, dtype=float)
-    below = count // base * base
-    share = (count - below) / base
-    return np.where(out == below, 1.0 - share, np.where(out == below + base, share, 0.0))
 
 
 def _two_counts(released: ArrayLike, true_count: ArrayLike) -> tuple[IntArray, IntArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.linked import HouseholdLink
@@ -301,6 +302,17 @@ class PublishedTables(Tabular):
         found: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
         return found
 
+    def parents(self, level: str) -> IntArray:
+        """Return the position of the place of a level that each of the finest places lies in."""
+        places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
+        own = self.workload.schema.geography.ancestors(finest, level)
+        group = np.minimum(np.searchsorted(places, own), places.size - 1)
+        missing = places[group] != own
+        if missing.any():
+            first = str(own[int(missing.argmax())])
+            raise ArgumentError(f"tables must have every {level}, got none of {shown(first)}")
+        return group.astype(np.int64)
+
     def row(self, level: str, geoid: str) -> int:
         """Return the position of a place at its level."""
         check.choice(level, "level", tuple(self.geoids))
@@ -411,6 +423,7 @@ class PublishedTables(Tabular):
         cls,
         releases: Mapping[str, PublishedTables] | Sequence[PublishedTables],
         *,
+        change: PopulationChange | None = None,
         link: HouseholdLink | None = None,
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
@@ -426,6 +439,9 @@ class PublishedTables(Tabular):
         releases : mapping of str to PublishedTables, or sequence of them
             Tables of one schema by the name of their release, which is the number of the release
             in a sequence.
+        change : PopulationChange, optional
+            Law of change between two years: the first of two releases is of the first year, the
+            second of the later one, and all become tables of the trajectories of both.
         link : HouseholdLink, optional
             Where some tables are of persons and some of their households: all become tables of its
             linked records.
@@ -440,33 +456,30 @@ class PublishedTables(Tabular):
         [('all', 'spring: sex')]
         """
         given = by_release(releases, PublishedTables)
+        works = {name: part.workload for name, part in given.items()}
+        if change is not None:
+            check.instance(change, PopulationChange, "change")
+            if len(given) != 2:
+                raise ArgumentError(f"releases must be two with a change, got {len(given)}")
+            years = zip(works.items(), (False, True), strict=True)
+            works = {name: change.convert(own, later=later) for (name, own), later in years}
         if link is not None:
-            given = {
-                name: replace(part, workload=link.convert(part.workload))
-                for name, part in given.items()
-            }
+            works = {name: link.convert(own) for name, own in works.items()}
+        whole = Workload.join(works)
         parts = {
             (level, f"{release}: {name}"): (part, (level, name))
             for release, part in given.items()
             for level, name in part.workload.tables
         }
-        schema = next(iter(given.values())).workload.schema
-        tables = {
-            key: replace(part.workload.tables[own], name=key[1])
-            for key, (part, own) in parts.items()
-        }
-        geoids = {
-            level: _common_places(given.values(), level)
-            for level in Workload(schema, tables).levels
-        }
+        geoids = {level: _common_places(given.values(), level) for level in whole.levels}
         stated: dict[Key, _Stated] = {}
         for key, (part, own) in parts.items():
             made = _stated(part, own, geoids[key[0]], key)
             others = [other for other in stated.values() if other.key[0] == key[0]]
-            if not any(made.repeats(other, tables) for other in others):
+            if not any(made.repeats(other, whole.tables) for other in others):
                 stated[key] = made
         return cls(
-            Workload(schema, {key: tables[key] for key in stated}),
+            Workload(whole.schema, {key: whole.tables[key] for key in stated}),
             geoids,
             {key: made.counts for key, made in stated.items()},
             {key: made.hidden for key, made in stated.items() if made.hidden.nnz},
@@ -490,6 +503,45 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     raise ArgumentTypeError(
         f"tables must be PublishedTables, or a list of them, got {type(tables).__name__}"
     )
+
+
+def level_and_kind(
+    scope: object, levels: tuple[str, ...], kinds: Sequence[str] = (), name: str = "scope"
+) -> tuple[str, str]:
+    """Return the level that a scope names, and in which of some ``kinds`` it is taken.
+
+    Without kinds a scope is a level; with them it is the finest level, of no kind, or a larger one
+    with a kind, such as ``tract-joint``.  Where no level is called ``block``, that is the finest.
+    """
+    options = {level: (level, "") for level in (levels[-1:] if kinds else levels)}
+    options |= {f"{level}-{kind}": (level, kind) for level in levels[:-1] for kind in kinds}
+    if kinds and scope == "block" and "block" not in levels:
+        return levels[-1], ""
+    return options[check.choice(scope, name, tuple(options))]
+
+
+def read_tables(
+    tables: SeveralTables,
+    scope: str | None,
+    *,
+    taken_as_true: bool,
+    kinds: Sequence[str] = (),
+    alone: bool = False,
+) -> tuple[PublishedTables, tuple[str, ...], bool]:
+    """Return the tables of one release, the levels that are read, and what that assumes.
+
+    The levels are the finest one and then those from ``scope`` (:func:`level_and_kind`; None is the
+    finest) on, the largest first; where read ``alone``, as ``level``, only that.  The last is as of
+    :func:`assumed_true`, for who reads ranges.
+    """
+    tables = one_release(tables)
+    *larger, finest = levels = tables.workload.levels
+    name = "level" if alone else "scope"
+    top = finest if scope is None else level_and_kind(scope, levels, kinds, name)[0]
+    read = (top,) if alone else (finest, *larger[levels.index(top) :])
+    keys = [key for key in tables.workload.tables if key[0] in read]
+    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
+    return tables, read, assumed
 
 
 def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
@@ -565,7 +617,7 @@ def _stated(part: PublishedTables, own: Key, places: TextArray, key: Key) -> _St
 
 
 def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
-    """Return tables of different places as one; the parts of a level are in order of their places.
+    """Return tables of different places as one, in order of their places.
 
     A level that only some parts have is made of those.
     """
@@ -573,17 +625,18 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
     if not others:
         return first
     workload = first.workload.union(*(part.workload for part in others))
-    geoids = {
-        level: np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
-        for level in workload.levels
-    }
+    geoids, order = {}, {}
+    for level in workload.levels:
+        places = np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
+        order[level] = np.argsort(places, kind="stable")
+        geoids[level] = places[order[level]]
     counts, suppressed = {}, {}
     for key in workload.tables:
-        having = [p for p in parts if key in p.counts]
-        counts[key] = sparse.csr_array(sparse.vstack([p.counts[key] for p in having]))
+        having, rows = [p for p in parts if key in p.counts], order[key[0]]
+        counts[key] = sparse.vstack([p.counts[key] for p in having], format="csr")[rows]
         if any(key in p.suppressed for p in having):
-            hidden = sparse.vstack([p.hidden(*key) for p in having])
-            suppressed[key] = sparse.csr_array(hidden)
+            hidden = sparse.vstack([p.hidden(*key) for p in having], format="csr")
+            suppressed[key] = hidden[rows]
     laws = {key: law for part in parts for key, law in part.laws.items()}
     return PublishedTables(workload, geoids, counts, suppressed, laws)
 
@@ -618,7 +671,7 @@ def assumed_true(
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
             f"tables must hold true counts, got {shown(refused)} of a release under the law "
-            f"{shown(laws[refused].kind)}: {better}taken_as_true=True (on the command line "
+            f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )
     return False

@@ -208,11 +208,7 @@ class Records(Tabular):
 
     @classmethod
     def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        *,
-        schema: Schema | None = None,
-        source: str = "frame of records",
+        cls, frame: pd.DataFrame, *, schema: Schema | None = None, source: str = "frame of records"
     ) -> "Records":
         """Return the records of a data frame; its index is dropped.
 
@@ -335,7 +331,7 @@ class Records(Tabular):
         made.table = self.table.take(pa.array(where.astype(np.int64)))
         return made
 
-    def replace(self, **columns: Any) -> "Records":
+    def replace(self, **columns: object) -> "Records":
         """Return records with columns changed or added; what is new is checked."""
         table = self.table
         for name, values in columns.items():

@@ -10,19 +10,17 @@ from importlib import resources
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Attributes: what is said of a record, and with which codes.
@@ -310,8 +308,6 @@ class Schema:
         >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
         ['M', 'F']
         """
-        import pandas as pd  # slow to import
-
         made: pd.DataFrame = check.frame(frame, "frame").copy()
         for level in {*self.geography.levels} & {*made.columns} if self.geography.names else ():
             made[level] = self.geography.named(made[level])
@@ -511,7 +507,7 @@ class Schema:
         return _built_in(name, geography)
 
 
-def _place(values: Any) -> Geography:
+def _place(values: Mapping[str, Any] | str | None) -> Geography:
     """Return a geography: by name, as a document has it, or the one place where there is none."""
     if values is None:
         return EVERYWHERE
@@ -545,15 +541,7 @@ def _built_in(name: str, geography: str | None) -> Schema:
 
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.
-TYPES = {
-    1: (1, 2),
-    2: (3, 4, 10, 11),
-    3: (3, 4, 6, 7),
-    4: (9,),
-    5: (4, 12),
-    6: (5,),
-    7: (4, 8),
-}
+TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}
 _ALONE = (5, 9)
 _COUPLE_WITH_CHILDREN = (1, 3)
 _COUPLE = (2, 4)

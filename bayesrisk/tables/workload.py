@@ -1,7 +1,7 @@
 """Workloads: published tables as linear counting queries, and their sensitivity."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
@@ -309,6 +309,16 @@ class Workload:
                     raise ArgumentError(f"table {key[1]!r} at {key[0]!r} differs in two workloads")
         return Workload(self.schema, tables)
 
+    @classmethod
+    def join(cls, workloads: "Mapping[str, Workload]") -> "Workload":
+        """Return named workloads of one schema as one: table ``t`` of ``w`` is called ``w: t``."""
+        tables = {
+            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
+            for name, given in workloads.items()
+            for (level, own), table in given.tables.items()
+        }
+        return cls(next(iter(workloads.values())).schema, tables)
+
     def select(
         self,
         *,
@@ -420,11 +430,7 @@ class Workload:
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        *,
-        schema: Schema | None = None,
-        levels: Sequence[str] | None = None,
+        cls, path: str | Path, *, schema: Schema | None = None, levels: Sequence[str] | None = None
     ) -> "Workload":
         r"""Return the workload in a TOML file: a schema, and tables in the compact grammar.
 

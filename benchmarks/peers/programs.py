@@ -10,7 +10,7 @@ from peers.worker import Worker
 from test_claims import one_hot_case
 
 from bayesrisk.reconstruction import reconstruct
-from bayesrisk.reconstruction.records.problem import published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from oracles.reconstruction import people, person_tables
@@ -23,7 +23,7 @@ class Blocks:
         rng = np.random.default_rng(1)
         sizes = np.clip(rng.lognormal(1.6, 1.0, 400).astype(int), 1, 300)
         self.tables = person_tables(people(rng, sizes.tolist(), spread=0.15), tract=False)
-        problem = published_rows(self.tables, scope="block")
+        problem = published_problem(self.tables, scope="block")
         matrix = problem.system.queries.matrix.toarray()
         by_age = [
             at for at, (table, _) in enumerate(problem.system.queries.names) if table == "P12"

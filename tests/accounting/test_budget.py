@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrisk import ArgumentError
-from bayesrisk.accounting import census_2020_budget, compose_rho, split_rho
+from bayesrisk.accounting import census_2020_budget, split_rho
 from bayesrisk.accounting.budget import exact_number
 
 positive = st.fractions(Fraction(1, 10**9), 10**9)
@@ -51,26 +51,16 @@ def test_not_a_number(bad):
         exact_number(bad, "budget")
 
 
-@given(st.lists(positive, min_size=1, max_size=6))
-def test_composition_is_the_sum(budgets):
-    assert compose_rho(*budgets) == sum(budgets)
-    assert compose_rho(*budgets, 0) == sum(budgets)
-
-
 @given(positive, st.lists(positive, min_size=1, max_size=6))
 def test_a_split_adds_up_and_keeps_proportions(rho, weights):
     parts = split_rho(rho, weights)
-    assert compose_rho(*parts) == rho
+    assert sum(parts) == rho
     assert [p / parts[0] for p in parts] == [w / weights[0] for w in weights]
     named = split_rho(rho, {str(i): w for i, w in enumerate(weights)})
     assert list(named.values()) == parts
 
 
 def test_bad_budgets():
-    with pytest.raises(ArgumentError, match="at least one budget, got none"):
-        compose_rho()
-    with pytest.raises(ArgumentError, match="budget must be >= 0, got -1"):
-        compose_rho(1, -1)
     with pytest.raises(ArgumentError, match="rho must be > 0, got 0"):
         split_rho(0, [1])
     with pytest.raises(ArgumentError, match="weights must not be empty"):

@@ -16,7 +16,6 @@ from bayesrisk import epsilon_to_rho, rho_to_epsilon
 from bayesrisk.accounting import (
     discrete_gaussian_delta,
     discrete_gaussian_epsilon,
-    rho_from_sigma2,
     rho_to_delta,
     sigma2_from_rho,
 )
@@ -256,7 +255,6 @@ def test_kinds_of_numbers():
     series = pd.Series([0.1, 0.2])
     assert rho_to_delta(series, 1.0).tolist() == rho_to_delta([0.1, 0.2], 1.0).tolist()
     assert sigma2_from_rho(Fraction(1, 3), 1) == Fraction(3, 2)
-    assert rho_from_sigma2(Fraction(3, 2), 1) == Fraction(1, 3)
     assert sigma2_from_rho(2, 3) == Fraction(9, 4)
     assert sigma2_from_rho([0.5, 0.25], [1, 2]).tolist() == [1.0, 8.0]
     assert sigma2_from_rho(0.1, 2**0.5) == pytest.approx(10.0, rel=1e-15, abs=0)
@@ -264,7 +262,7 @@ def test_kinds_of_numbers():
 
 @given(st.fractions(Fraction(1, 10**6), 10**6), st.fractions(Fraction(1, 100), 100))
 def test_scale_and_budget_exchange_exactly(rho, sensitivity):
-    assert rho_from_sigma2(sigma2_from_rho(rho, sensitivity), sensitivity) == rho
+    assert 2 * rho * sigma2_from_rho(rho, sensitivity) == sensitivity**2
     assert float(sigma2_from_rho(rho, sensitivity)) == pytest.approx(
         sigma2_from_rho(float(rho), float(sensitivity)), rel=1e-15, abs=0
     )
@@ -289,13 +287,11 @@ CALLS = {
     "sigma2": [
         (lambda v: discrete_gaussian_delta(1.0, sigma2=v), [0, -1, 1e-320, 1e15]),
         (lambda v: discrete_gaussian_epsilon(0.1, sigma2=v), [0, -1, 1e-320, 1e15]),
-        (lambda v: rho_from_sigma2(v, 1), [0, -1]),
     ],
     "sensitivity": [
         (lambda v: discrete_gaussian_delta(1.0, sigma2=1.0, sensitivity=v), [0, 1.5, 10**7]),
         (lambda v: discrete_gaussian_epsilon(0.1, sigma2=1.0, sensitivity=v), [0, 1.5, -2]),
         (lambda v: sigma2_from_rho(1.0, v), [0, -1]),
-        (lambda v: rho_from_sigma2(1.0, v), [0, -1]),
     ],
 }
 

@@ -37,9 +37,6 @@ class Uniform(CountLaw):
     def var(self):
         return 8.25
 
-    def entropy(self):
-        return np.log(10)
-
     def rvs(self, size=None, random_state=None):
         return generator(random_state).integers(0, 10, _whole_size(size, ()))
 

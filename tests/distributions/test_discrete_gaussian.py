@@ -97,20 +97,17 @@ def test_the_oracle_tells_sigma2_from_the_variance():
 
 
 @pytest.mark.parametrize("sigma2", [1e-3, 0.05, 0.2, 0.4, 0.49, 0.5, 0.51, 1.0, 3.0, 20.0, 100.0])
-def test_variance_and_entropy(sigma2):
+def test_variance(sigma2):
     law = DiscreteGaussian(sigma2)
     # 1 - pmf(0) is exp(-500) at the smallest scale: digits enough to see it.
-    variance, entropy = oracles.gaussian_moments(sigma2, dps=300 if sigma2 < 0.1 else 60)
+    variance, _ = oracles.gaussian_moments(sigma2, dps=300 if sigma2 < 0.1 else 60)
     assert oracles.relative_error(law.var(), variance) < BOUND
-    assert oracles.relative_error(law.entropy(), entropy) < BOUND
     assert law.std() == pytest.approx(math.sqrt(law.var()), rel=1e-15, abs=0)
 
 
 def test_moments_of_wide_laws_are_those_of_the_normal():
     law = DiscreteGaussian([1e3, 1e10])
     assert law.var() == pytest.approx([1e3, 1e10], rel=1e-14, abs=0)
-    normal = 0.5 * np.log(2 * np.pi * math.e * np.array([1e3, 1e10]))
-    assert law.entropy() == pytest.approx(normal, rel=1e-14, abs=0)
 
 
 @given(sigma2s, locs, st.integers(-300, 300))
@@ -156,10 +153,6 @@ def test_quantiles_at_and_beyond_the_ends():
     assert law.ppf([0.0, 0.5, 1.0]).tolist() == [-np.inf, 0.0, np.inf]
     assert law.isf([0.0, 0.5, 1.0]).tolist() == [np.inf, 0.0, -np.inf]
     assert np.isnan(law.ppf([-0.1, 1.1, np.nan])).all()
-    assert law.median() == 0.0
-    low, high = law.interval(0.95)
-    assert (low, high) == (-high, high)
-    assert law.cdf(high) - law.cdf(low - 1) >= 0.95
 
 
 def test_off_the_integers():
@@ -210,7 +203,7 @@ def test_broadcasting_equals_a_loop():
     ]
     assert law.ppf(q).tolist() == loop
     assert law.mean().tolist() == [[-2.0, 5.0]] * 3
-    assert law.var().shape == law.entropy().shape == law.support()[0].shape == (3, 2)
+    assert law.var().shape == law.support()[0].shape == (3, 2)
 
 
 def test_kinds_of_numbers():

@@ -40,7 +40,6 @@ def test_moments(counts):
     mean = math.fsum(x * p for x, p in pairs)
     assert law.mean() == pytest.approx(mean, abs=1e-14)
     assert law.var() == pytest.approx(math.fsum((x - mean) ** 2 * p for x, p in pairs), abs=1e-13)
-    assert law.entropy() == pytest.approx(-math.fsum(p * math.log(p) for _, p in pairs), abs=1e-14)
 
 
 @given(weights, st.floats(0, 1))
@@ -70,7 +69,7 @@ def test_ends_of_the_quantiles():
     assert law.isf([0.0, 1.0]).tolist() == [4.0, 1.0]
     assert np.isnan(law.ppf([-0.1, 1.1, np.nan])).all()
     assert np.isnan(law.isf([-0.1, 1.1, np.nan])).all()
-    assert law.median() == 3.0
+    assert law.ppf(0.5) == 3.0
 
 
 def test_the_upper_end_is_the_last_quantile():

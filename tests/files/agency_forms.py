@@ -15,8 +15,14 @@ import pyarrow as pa
 
 from bayesrisk.readers import hud, ipums
 from bayesrisk.readers.summary_files import nhgis, segments
-from bayesrisk.readers.text.source import new_file, write_table
-from bayesrisk.readers.text.tables import STATES, digit_matrix, extra_column, pieces_of
+from bayesrisk.readers.text import (
+    STATES,
+    digit_matrix,
+    extra_column,
+    new_file,
+    pieces_of,
+    write_table,
+)
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
 

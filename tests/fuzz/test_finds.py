@@ -18,7 +18,7 @@ import bayesrisk as br
 from bayesrisk._files.delimited import TextStream, WithoutComments
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, OutputError
 from bayesrisk.experiments import load_config, read_results
-from bayesrisk.readers.text.tables import Piece
+from bayesrisk.readers.text import Piece
 from bayesrisk.tables import Attribute, PublishedTables, Records, Schema
 from bayesrisk.tables._grammar import codes_of
 

@@ -19,7 +19,7 @@ from bayesrisk.experiments.audit.study import audited_protection
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release
 from bayesrisk.risk import Adversary, mechanism_risk
-from bayesrisk.risk.audit.release_checks import release_differences
+from bayesrisk.risk.audit.checks import release_differences
 from bayesrisk.tables import tabulate
 
 RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding", "suppression", "identity")

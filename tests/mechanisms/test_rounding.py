@@ -12,7 +12,7 @@ from bayesrisk.mechanisms import (
     Identity,
     Rounding,
 )
-from bayesrisk.release import rounding_probability
+from bayesrisk.release import RoundingSpec
 from bayesrisk.tables import tabulate
 
 counts = st.lists(st.integers(0, 10**6), min_size=1, max_size=20)
@@ -40,9 +40,9 @@ def test_random_follows_its_likelihood(count):
     rounding = Rounding(base=5, method="random")
     drawn = rounding.round(np.full(20_000, count), np.random.default_rng(count))
     below = count // 5 * 5
-    share = rounding_probability(below, count, base=5, method="random")
+    share = RoundingSpec(5, "random").probability(below, count)
     assert stats.binomtest(int((drawn == below).sum()), drawn.size, float(share)).pvalue > 1e-3
-    wrong = rounding_probability(below, count + 1, base=5, method="random")
+    wrong = RoundingSpec(5, "random").probability(below, count + 1)
     assert stats.binomtest(int((drawn == below).sum()), drawn.size, float(wrong)).pvalue < 1e-9
 
 

@@ -98,3 +98,13 @@ def _histograms(kinds, most):
             np.add.at(found, (np.arange(len(chosen)), chosen[:, place]), 1)
         rows.append(found)
     return np.concatenate(rows)
+
+
+def cells_of_year(law, cells, *, later):
+    """Return the cell of the schema that trajectories have in a year; -1 where they are away."""
+    index = law.schema_of_both.indices(np.asarray(cells))
+    values = {name: law.pairs[name][at, int(later)] for name, at in index.items()}
+    found = np.zeros(np.shape(cells), np.int64)
+    for attribute in law.schema.attributes:
+        found = found * attribute.size + values[attribute.name]
+    return np.where(values[law.presence] < 0, -1, found)

@@ -10,9 +10,9 @@ from files.agency_forms import write_sf1
 
 from bayesrisk import DataError
 from bayesrisk.readers import read_record_form, read_sf1, write_record_form
-from bayesrisk.readers.ppmf import RACE_MASKS
 from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import Workload, tabulate
+from bayesrisk.tables.records import CENRACE
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -47,7 +47,7 @@ def test_every_code_of_race():
     for row in rows("cenrace63.csv"):
         flags = ("white", "black", "aian", "asian", "nhopi", "sor")
         mask = sum(int(row[name]) << place for place, name in enumerate(flags))
-        assert RACE_MASKS[int(row["mdf_code"]) - 1] == mask
+        assert CENRACE[int(row["mdf_code"]) - 1] == mask
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -31,7 +31,7 @@ def table(**change):
         "n_siblings": np.array([*MARGINAL_POSTERIOR])[:, None],
         **change,
     }
-    return br.risk.postprocessed_marginal_posterior(**setting).posterior.round(5)
+    return br.risk.compare_postprocessing(**setting).after.round(5)
 
 
 @pytest.mark.parametrize("rho", [RHO, 0.0992264])

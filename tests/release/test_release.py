@@ -28,7 +28,6 @@ from bayesrisk.release import (
     SimulationOnly,
     SuppressedCounts,
     TrueCounts,
-    rounding_probability,
 )
 from bayesrisk.tables import exchange
 
@@ -85,8 +84,8 @@ def test_specs_are_checked(arguments, match):
     [
         (lambda: NoiseSpec("normal", 1), "law must be one of"),
         (lambda: NoiseSpec("discrete-laplace", 0), "scale must be > 0, got 0"),
-        (lambda: rounding_probability(0, 0, base=0, method="random"), "base must be >= 1"),
-        (lambda: rounding_probability(0, 0, base=5, method="up"), "method must be one of"),
+        (lambda: RoundingSpec(0, "random"), "base must be >= 1"),
+        (lambda: RoundingSpec(5, "up"), "method must be one of"),
     ],
 )
 def test_likelihoods_are_checked(make, match):
@@ -171,7 +170,7 @@ def test_the_spec_of_a_release_names_every_published_table(released, tmp_path):
 @given(st.integers(1, 12), st.integers(0, 60), st.sampled_from(["nearest", "random"]))
 def test_rounding_probabilities(base, count, method):
     released = np.arange(-base, 60 + 2 * base)
-    pmf = rounding_probability(released, count, base=base, method=method)
+    pmf = RoundingSpec(base, method).probability(released, count)
     assert pmf.sum() == pytest.approx(1.0, abs=1e-15)
     assert set(released[pmf > 0] % base) == {0}
     assert np.abs(released[pmf > 0] - count).max() < max(base, 2)

@@ -13,7 +13,7 @@ from two_years import random_law
 from bayesrisk import Microdata, Records, Schema, Workload, tabulate
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.population import simulate_later
-from bayesrisk.tables import Attribute, Geography, PopulationChange, link_years
+from bayesrisk.tables import Attribute, Geography, PopulationChange
 
 TOWN = Geography("towns", ("tract", "block"), (1, 3))
 ABOUT = Schema("people", (Attribute("sex", 2), Attribute("age", 3)), TOWN)
@@ -33,7 +33,7 @@ def test_expected_trajectories_equal_those_of_the_oracle(seed):
     expected = law.trajectories(counts)
     both = law.schema_of_both
     cells = np.arange(both.size)
-    first, later = (law.cells_of_year(cells, later=late) for late in (False, True))
+    first, later = (oracle.cells_of_year(law, cells, later=late) for late in (False, True))
     for start, end, mean in oracle.trajectories(sizes, age, told, by_kind):
         of = [-1 if k is None else int(np.ravel_multi_index(k, sizes)) for k in (start, end)]
         found = expected[(first == of[0]) & (later == of[1])].sum()
@@ -70,14 +70,14 @@ def test_tables_of_trajectories_are_those_of_both_years(seed, number):
     law = change(staying=0.6, dying=[0.0, 0.1, 0.4], changes={"sex": 0.2}, arrivals=0.5, births=0.2)
     first = people(rng, number)
     later = simulate_later(first, law, rng=rng)
-    linked = link_years(first, later, law)
+    linked = law.link(first, later)
     work = Workload.of(ABOUT, ["sex", ["sex", "age"]], levels=["tract", "block"])
     blocks = pd.DataFrame({"block": ["100", "101"]})
     joint = tabulate(Microdata(linked, blocks=blocks), law.workload(work, work))
     for year, records in (("first", first), ("later", later)):
         own = tabulate(Microdata(records, blocks=blocks), work)
         for (level, name), counts in own.counts.items():
-            of_both = joint.counts[level, f"{year} {name}"]
+            of_both = joint.counts[level, f"{year}: {name}"]
             assert np.array_equal(of_both.toarray(), counts.toarray())
     # Nobody is lost: everybody of either year is in one trajectory.
     ids = set(first.table["person"].to_pylist()) | set(later.table["person"].to_pylist())
@@ -93,7 +93,7 @@ def test_numbers_of_a_later_year_are_those_of_the_law():
     found = np.zeros(mean.size)
     for seed in range(runs):
         later = simulate_later(first, law, rng=seed)
-        found += np.bincount(link_years(first, later, law).cells(), minlength=mean.size)
+        found += np.bincount(law.link(first, later).cells(), minlength=mean.size)
     assert np.all(found[mean == 0.0] == 0)
     z = (found - runs * mean)[mean > 0] / np.sqrt(runs * mean[mean > 0])
     assert np.abs(z).max() < 4.5
@@ -112,12 +112,14 @@ def test_whoever_changes_as_the_law_excludes_is_counted_as_two():
     first, later = (
         Records.from_frame(pd.DataFrame({**row, "age": [a]}), schema=ABOUT) for a in (2, 0)
     )
-    linked = link_years(first, later, law)
-    cells = [law.cells_of_year(linked.cells(), later=late).tolist() for late in (False, True)]
+    linked = law.link(first, later)
+    cells = [
+        oracle.cells_of_year(law, linked.cells(), later=late).tolist() for late in (False, True)
+    ]
     assert cells == [[2, -1], [-1, 0]]
     closed = change(staying=1.0)
     with pytest.raises(DataError, match="person 7"):
-        link_years(first, later, closed)
+        closed.link(first, later)
 
 
 def test_conditions_are_about_the_years_that_they_name():

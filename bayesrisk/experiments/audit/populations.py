@@ -23,33 +23,20 @@ from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
-from bayesrisk.experiments.by_place import (
-    check_reach,
-    coarse_levels,
-    level_of_parts,
-    open_index,
-    read_place,
-)
+from bayesrisk.experiments import by_place
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
 from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
-from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, spot_comparisons
-from bayesrisk.risk.audit.adversaries import (
-    READINGS,
-    Surroundings,
-    drawn_targets,
-    fit_place_concentration,
-    sampled_places,
+from bayesrisk.risk.audit import (
+    AuditedPopulation,
+    AuditQuestion,
+    adversaries,
+    checks,
+    spot_comparisons,
 )
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
-from bayesrisk.risk.audit.release_checks import (
-    DIFFERENCES,
-    NO_PROOFS,
-    release_differences,
-    release_proofs,
-)
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
@@ -230,7 +217,7 @@ class Survey:
     targets: IntArray
     target_places: IntArray
     households: bool
-    around: tuple[Surroundings, ...]
+    around: tuple[adversaries.Surroundings, ...]
 
 
 class PopulationInParts:
@@ -256,10 +243,10 @@ class PopulationInParts:
         self._index, self.level = None, None
         if not isinstance(source, SimulatedPopulation | Records):
             path = check.path(source, "population")
-            self._index = open_index(path) if Partitions.there(path) else None
+            self._index = by_place.open_index(path) if Partitions.there(path) else None
         if self._index is not None:
-            self.level = level_of_parts(self._index, question.workload)
-            if coarse := coarse_levels(question.workload, self.level):
+            self.level = by_place.level_of_parts(self._index, question.workload)
+            if coarse := by_place.coarse_levels(question.workload, self.level):
                 raise ArgumentError(
                     f"workload must have no level coarser than a {self.level}, which the parts "
                     f"are, got {coarse[0]}"
@@ -278,7 +265,7 @@ class PopulationInParts:
         if isinstance(self.source, SimulatedPopulation):
             return simulated.simulate_population(self.source.spec, rng=self.source.seed)
         if self._index is not None:
-            return read_place(cast(Path, self.source), number, self._digest)[1]
+            return by_place.read_place(cast(Path, self.source), number, self._digest)[1]
         if isinstance(self.source, Records):
             return as_microdata(self.source)
         path = check.path(self.source, "population")
@@ -286,13 +273,15 @@ class PopulationInParts:
             return Microdata.read(path)
         return as_microdata(Records.read(path, schema=self.schema))
 
-    def _read(self, number: int, around: Surroundings | None) -> AuditedPopulation | None:
+    def _read(
+        self, number: int, surroundings: adversaries.Surroundings | None
+    ) -> AuditedPopulation | None:
         """Return a part; None where nobody lives there."""
         data = self._microdata(number)
         if not len(data.for_schema(self.question.workload.schema)):
             return None
         return AuditedPopulation(
-            data, self.question, seed=self.seed, around=around, public=self._public
+            data, self.question, seed=self.seed, around=surroundings, public=self._public
         )
 
     def _public_prior(self, source: str | Path) -> PublicPrior:
@@ -332,8 +321,8 @@ class PopulationInParts:
             raise ArgumentError("population must hold at least one record, got none")
         if targets is None and rows[-1] > MOST_TARGETS:
             targets = USUAL_TARGETS
-        chosen = drawn_targets(self.seed, rows[-1], targets)
-        sampled = sampled_places(self.seed, places[-1])
+        chosen = adversaries.drawn_targets(self.seed, rows[-1], targets)
+        sampled = adversaries.sampled_places(self.seed, places[-1])
         concentration = question.concentration
         if concentration is None and places[-1] == 1:
             concentration = schema.size
@@ -354,10 +343,12 @@ class PopulationInParts:
                     counts = np.zeros((sampled.size, values.shape[1]), np.int64)
                 counts[where] = values
         alike = (
-            fit_place_concentration(counts) if counts.size else float(concentration or schema.size)
+            adversaries.fit_place_concentration(counts)
+            if counts.size
+            else float(concentration or schema.size)
         )
         around = tuple(
-            Surroundings(code, row, place, composition, largest, alike)
+            adversaries.Surroundings(code, row, place, composition, largest, alike)
             for code, row, place in zip(codes, rows, places, strict=False)
         )
         known = () if self._index is None else around
@@ -369,7 +360,7 @@ class PopulationInParts:
         mechanism, workload = self.mechanism(protection), self.question.workload
         if self.level is not None:
             instead = "audit them as one folder of microdata, not by place"
-            check_reach(mechanism, workload, self.level, whole=instead)
+            by_place.check_reach(mechanism, workload, self.level, whole=instead)
         published = getattr(mechanism, "published", None)
         if published is not None:
             lived, left = (w.levels[-1] for w in (workload, published(workload)))
@@ -434,10 +425,10 @@ class PopulationInParts:
             part = self.part(number_of_part)
             sums.append(part.error_sums(release))
             truth = part.true_tables(release.tables.workload)
-            differences.append(release_differences(release, truth))
+            differences.append(checks.release_differences(release, truth))
         errors = mean_errors(pd.concat(sums, ignore_index=True))
         whole = pd.concat(differences, ignore_index=True)
-        whole = whole.groupby(DIFFERENCES, sort=False)["cells"].sum().reset_index()
+        whole = whole.groupby(checks.DIFFERENCES, sort=False)["cells"].sum().reset_index()
         for frame in (errors, whole):
             frame.insert(0, "release", number)
         return errors, whole
@@ -448,7 +439,7 @@ class PopulationInParts:
         """Return the numbers of counts that a release proves in places where rows live."""
         tables = self.question.workload.tables.values()
         told = [n for n in self.schema.names if any(n in table.factors for table in tables)]
-        frames, left = [NO_PROOFS], most
+        frames, left = [checks.NO_PROOFS], most
         for part in self.parts_of(rows):
             start, stop = self.known.rows[part : part + 2]
             audited, release = self.part(part), self.release(protection, number, part)[1]
@@ -459,7 +450,7 @@ class PopulationInParts:
             if not places.size:
                 break
             truth, codes = audited.true_tables(work), audited.codes[places]
-            found = release_proofs(release.tables, truth, codes.tolist(), whole=told)
+            found = checks.release_proofs(release.tables, truth, codes.tolist(), whole=told)
             found["people"] = [audited.rows_of(p).size for p in places.tolist()]
             frames.append(found.assign(release=number))
             left -= size * places.size
@@ -479,7 +470,7 @@ class PopulationInParts:
             audited, made = self.part(part), self.release(protection, number, part)
             for method in audited.methods(protection.mechanism, number, *made):
                 some = asked[asked["attack"] == method.reading.name]
-                if len(some) and method.reading.name in READINGS:
+                if len(some) and method.reading.name in adversaries.READINGS:
                     read = method.reading, method.counterfactual
                     frames.append(spot_comparisons(audited, some, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)

@@ -8,9 +8,9 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -22,18 +22,8 @@ from bayesrisk._files.delimited import own_text
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.audit.choosing import (
-    PROOF,
-    ProtectionGoal,
-    Reader,
-    Search,
-    Trial,
-    Trials,
-    is_range,
-    search_of,
-)
+from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
     OF_RECORDS,
     POPULATION,
@@ -47,25 +37,14 @@ from bayesrisk.experiments.audit.populations import (
     of_population,
     source_digest,
 )
-from bayesrisk.experiments.audit.report import audit_files, check_totals
-from bayesrisk.experiments.audit.screen import audit_brief
-from bayesrisk.experiments.by_place import forget_index
+from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
+from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.risk.audit import (
-    Adversary,
-    AuditQuestion,
-    audit_calibration,
-    audit_checks,
-    audit_measures,
-    audit_targets,
-    compare,
-    costs,
-)
-from bayesrisk.risk.audit.checks import constructions
+from bayesrisk.risk import audit
+from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
-from bayesrisk.risk.audit.release_checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Records, Schema, Workload
 
@@ -205,7 +184,7 @@ class AuditStudy(Study):
     workload: Workload
     _: KW_ONLY
     protections: Sequence[Protection]
-    adversaries: Sequence[Adversary]
+    adversaries: Sequence[audit.Adversary]
     stated: Sequence[str]
     schema: Schema | None = None
     targets: int | None = None
@@ -216,9 +195,10 @@ class AuditStudy(Study):
     methods: Sequence[str] = ("posterior",)
     seed: int = 1
     targets_per_shard: int = 25
-    goal: ProtectionGoal | None = None
+    goal: choosing.ProtectionGoal | None = None
 
     layout = LAYOUT
+    caches: ClassVar = (open_index,)
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -228,28 +208,21 @@ class AuditStudy(Study):
         digests = {name: source_digest(source) for name, source in self._sources.items()}
         tables = json.dumps(self.workload.to_dict(), sort_keys=True)
         goal, question = self.goal, self._question
-        return {
-            "population": digests.get("", digests),
-            "workload": hashlib.sha256(tables.encode()).hexdigest(),
-            "stated": list(question.stated),
-            "protections": [_plain(one) for one in self.protections],
-            "adversaries": [asdict(one) | {"known": [*one.known]} for one in question.adversaries],
-            "targets": self.targets,
-            "releases": self.releases,
-            "half_width": self.half_width,
-            "prior_from": None if self.prior_from is None else source_digest(self.prior_from),
-            "made_up": all(map(is_made_up, self._sources.values())),
-            "concentration": self.concentration,
-            "methods": list(question.methods),
-            "seed": self.seed,
-            "targets_per_shard": self.targets_per_shard,
-            "target_ratio": None if goal is None else goal.target_ratio,
-            "quantile": None if goal is None else goal.quantile,
-            "against": None if goal is None else goal.against,
-            "steps": None if goal is None else goal.steps,
-            "shards": sum(map(len, self._slots)) * len(self._shards),
-            "version": __version__,
-        }
+        names = (one.name for one in fields(choosing.ProtectionGoal))
+        config = self.configuration(
+            population=digests.get("", digests),
+            workload=hashlib.sha256(tables.encode()).hexdigest(),
+            stated=list(question.stated),
+            protections=[_plain(one) for one in self.protections],
+            adversaries=[asdict(one) | {"known": [*one.known]} for one in question.adversaries],
+            prior_from=None if self.prior_from is None else source_digest(self.prior_from),
+            made_up=all(map(is_made_up, self._sources.values())),
+            methods=list(question.methods),
+            shards=sum(map(len, self._slots)) * len(self._shards),
+            **{name: getattr(goal, name, None) for name in names},
+        )
+        del config["goal"], config["schema"]
+        return config
 
     def _check_numbers(self) -> None:
         if self.targets is not None:
@@ -288,8 +261,8 @@ class AuditStudy(Study):
         return named_sources(self.population, self.schema or self.workload.schema)
 
     @functools.cached_property
-    def _question(self) -> AuditQuestion:
-        return AuditQuestion(
+    def _question(self) -> audit.AuditQuestion:
+        return audit.AuditQuestion(
             self.workload,
             tuple(self.stated),
             tuple(self.adversaries),
@@ -337,13 +310,13 @@ class AuditStudy(Study):
     # Settings of protections: stated ones, or a search of which each step needs the one before.
 
     @functools.cached_property
-    def _searches(self) -> list[Search | None]:
+    def _searches(self) -> list[choosing.Search | None]:
         """The search of each protection; None where its setting is stated."""
         if self.goal is not None:
-            return [search_of(one) for one in self.protections]
+            return [choosing.search_of(one) for one in self.protections]
         for one in self.protections:
             for name, value in one.parameters.items():
-                if is_range(value):
+                if choosing.is_range(value):
                     raise ArgumentError(
                         f"{name} of {one.name!r} must be one value where there is no target ratio, "
                         f"got {shown(value)}"
@@ -370,12 +343,12 @@ class AuditStudy(Study):
         return [[(number, step) for number in everyone] for step in range(len(self._batches))]
 
     @functools.cached_property
-    def _trials(self) -> Trials | None:
+    def _trials(self) -> choosing.Trials | None:
         """The settings that are tried where there is a goal."""
         if self.goal is None:
             return None
         populations = self._populations.values()
-        return Trials(
+        return choosing.Trials(
             self.goal,
             self.protections,
             releases=self._batches[0].stop,
@@ -394,7 +367,7 @@ class AuditStudy(Study):
         stops = np.cumsum([0, *map(len, self._slots)]) * len(self._shards)
         return [range(a, b) for a, b in itertools.pairwise(stops.tolist())]
 
-    def _trial(self, number: int, step: int, folder: RunFolder | None) -> Trial | None:
+    def _trial(self, number: int, step: int, folder: RunFolder | None) -> choosing.Trial | None:
         """Return the setting and the releases of a step; None where there is nothing to do."""
         if folder is None and self._order.index((number, step)) >= len(self._slots[0]):
             raise ArgumentError(f"shard must be of the first stage, got step {step}")
@@ -402,10 +375,10 @@ class AuditStudy(Study):
             return self._trials.trial(number, step, self._reader(folder))
         protection = self.protections[number]
         if self._randomised(protection):
-            return Trial(protection, None, self._batches[step])
-        return None if step else Trial(protection, None, range(1))
+            return choosing.Trial(protection, None, self._batches[step])
+        return None if step else choosing.Trial(protection, None, range(1))
 
-    def _reader(self, folder: RunFolder | None) -> Reader:
+    def _reader(self, folder: RunFolder | None) -> choosing.Reader:
         """Return the function that reads the statements of a step."""
 
         def read(number: int, step: int) -> pd.DataFrame:
@@ -432,7 +405,7 @@ class AuditStudy(Study):
             size, before = len(self._shards), sum(map(len, self._slots[:step]))
             mine = [i for i, (one, *_) in enumerate(self._shards) if one == name]
             shards = [slot * size + i for slot in range(before) for i in mine]
-            targets = audit_targets(folder.frame("statements", shards))
+            targets = audit.audit_targets(folder.frame("statements", shards))
             share = targets["target"].nunique() / self._populations[name].people
             self._widths[step, name] = widest_interval(targets, share=share)
         return self._widths[step, name] <= self.half_width
@@ -461,7 +434,7 @@ class AuditStudy(Study):
             trial is None or not len(trial.releases) or self._enough(step, name, folder)
         ):  # nothing is left to do
             return {k: folder.read_part(0, k).schema.empty_table() for k in self.layout.kinds}
-        trial = cast(Trial, trial)  # each step of the first stage has one
+        trial = cast(choosing.Trial, trial)  # each step of the first stage has one
         population = self._populations[name]
         frame = population.statements(trial.protection, trial.releases, rows)
         counts = [(NO_ERRORS, NO_DIFFERENCES)]
@@ -474,7 +447,7 @@ class AuditStudy(Study):
             one.insert(0, "protection", trial.protection.name)
         # Some statements once more by a plain way: under the first release that results are about.
         spots, proofs = NO_SPOTS.copy(), NO_PROOFS.copy()
-        if (not step and self.goal is None) or step >= PROOF:
+        if (not step and self.goal is None) or step >= choosing.PROOF:
             number_of_shards = sum(one == name for one, *_ in self._shards)
             some = -(-_SPOTS // number_of_shards)
             spots = population.spots(trial.protection, trial.releases[0], frame, some)
@@ -514,7 +487,7 @@ class AuditStudy(Study):
                 population,
                 protections,
             )
-            frames["costs"] = costs(of_population(errors, name))
+            frames["costs"] = audit.costs(of_population(errors, name))
             frames["proofs"] = proof_totals(of_population(proofs, name))
             for kind, frame in frames.items():
                 if name:
@@ -545,14 +518,14 @@ class AuditStudy(Study):
     ) -> dict[str, pd.DataFrame]:
         """Return the tables of one population's results."""
         specs = {one.name: population.mechanism(one).spec for one in protections}
-        targets, people = audit_targets(statements), population.people
+        targets, people = audit.audit_targets(statements), population.people
         pairs = constructions(specs, self.workload)
         return {
             "targets": targets,
-            "measures": audit_measures(targets, people=people),
-            "comparisons": compare(targets, people=people, constructions=pairs),
-            "calibration": audit_calibration(statements),
-            "checks": audit_checks(
+            "measures": audit.audit_measures(targets, people=people),
+            "comparisons": audit.compare(targets, people=people, constructions=pairs),
+            "calibration": audit.audit_calibration(statements),
+            "checks": audit.audit_checks(
                 statements,
                 question=self._question,
                 specs=specs,
@@ -580,7 +553,7 @@ class AuditStudy(Study):
         """Forget the records."""
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
-        forget_index()
+        super().close()
 
 
 def _plain(protection: Protection) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -34,6 +34,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed, short
+from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -112,6 +113,11 @@ class Study(ABC):
 
         It is written into the folder and tells runs apart.
         """
+
+    def configuration(self, **found: Any) -> dict[str, Any]:
+        """Return the fields as a configuration: with what was found of them, and the version."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return given | found | {"version": __version__}
 
     @property
     def shards(self) -> int:

@@ -217,7 +217,7 @@ class RunFolder:
 
     # A run, from the first look at the folder to its results.
 
-    def prepare(self, mine: range, *, resume: bool) -> set[int]:
+    def prepare(self, shards: range, *, resume: bool) -> set[int]:
         """Make the folder ready for the shards of a run; return those that are already there.
 
         With ``resume`` a shard with a damaged part is to be computed again, and a warning names it.
@@ -225,24 +225,24 @@ class RunFolder:
         with _files.explained(self.path):
             self._settle()
         if resume:
-            for shard in mine:
+            for shard in shards:
                 try:
                     self._check_whole(shard)
                 except (PartFileError, DataError) as error:
                     self._compute_again(error)
                     self._record(shard).unlink()
         done = set(self.finished())
-        if not resume and not done.isdisjoint(mine):
+        if not resume and not done.isdisjoint(shards):
             raise OutputError(
-                f"{self.path}: holds {len(done.intersection(mine))} shards of this run; "
+                f"{self.path}: holds {len(done.intersection(shards))} shards of this run; "
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
         self._make_folder(self.state / self.layout.parts)
-        self._tidy(mine)
+        self._tidy(shards)
         folder = self.state / self.layout.failures
         if folder.is_dir():
             with _files.explained(folder):
-                for shard in mine:
+                for shard in shards:
                     self._failure(shard).unlink(missing_ok=True)
                 if not any(folder.iterdir()):
                     folder.rmdir()

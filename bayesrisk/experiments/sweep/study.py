@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import csv as pa_csv
 from pydantic import TypeAdapter, ValidationError
 
+from bayesrisk import risk
 from bayesrisk._files.limits import as_config_error
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
@@ -34,14 +35,6 @@ from bayesrisk.exceptions import (
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, digest_of
 from bayesrisk.inference import count_posterior, decision_threshold, posterior_probability
-from bayesrisk.risk import (
-    TwoLevels,
-    correct_decision_probability,
-    decision_accuracy,
-    marginal_posterior,
-    marginal_risk,
-    multilevel_marginal_posterior,
-)
 from bayesrisk.risk.count.accuracy import (
     laplace_accuracy,
     laplace_correct_decision,
@@ -310,11 +303,11 @@ def gaussian_law(rho: float, sensitivity: float) -> _Law:
     sigma2 = sensitivity**2 / (2.0 * rho)
     given = {"rho": rho, "sensitivity": sensitivity}
     averages: dict[str, Callable[..., Any]] = {
-        "marginal_posterior": marginal_posterior,
-        "marginal_risk": marginal_risk,
+        "marginal_posterior": risk.marginal_posterior,
+        "marginal_risk": risk.marginal_risk,
         "decision_threshold": decision_threshold,
-        "correct_decision_probability": correct_decision_probability,
-        "accuracy": decision_accuracy,
+        "correct_decision_probability": risk.correct_decision_probability,
+        "accuracy": risk.decision_accuracy,
     }
     return _Law(
         sigma2,
@@ -433,7 +426,7 @@ def _by_levels(
     rhos = shared["rho"] * np.array([level.value for level in study.levels])
     for n in range(1, len(rhos) + 1):
         noise = Noise(rho=rhos[:n], sensitivity=shared["sensitivity"])
-        belief = multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
+        belief = risk.multilevel_marginal_posterior(noise=noise, prior=by_prior["prior"])
         as_ratio = quantity == "multilevel_marginal_risk"
         yield {**by_prior, "levels": n, "value": belief.ratio if as_ratio else belief.posterior}
 
@@ -441,9 +434,9 @@ def _by_levels(
 def _by_hierarchy(study: SweepStudy, shared: _Columns, quantity: str) -> Iterator[_Columns]:
     """Yield an average over the releases of two levels at every point of the hierarchy's axes."""
     averages: dict[str, Any] = {
-        "hierarchical_marginal_posterior": TwoLevels.average,
-        "hierarchical_correct_decision_probability": TwoLevels.correct_decision,
-        "hierarchical_decision_accuracy": TwoLevels.accuracy,
+        "hierarchical_marginal_posterior": risk.TwoLevels.average,
+        "hierarchical_correct_decision_probability": risk.TwoLevels.correct_decision,
+        "hierarchical_decision_accuracy": risk.TwoLevels.accuracy,
     }
     axes = study.hierarchy
     grid = np.meshgrid(
@@ -458,7 +451,7 @@ def _by_hierarchy(study: SweepStudy, shared: _Columns, quantity: str) -> Iterato
     for conditionals in axes.conditionals:
         with warnings.catch_warnings():  # the configuration asks for them by name
             warnings.simplefilter("ignore", IncompatibleConditionalsWarning)
-            question = TwoLevels(
+            question = risk.TwoLevels(
                 n_siblings=siblings,
                 rho_block=shared["rho"],
                 rho_group=rho_group,

@@ -127,12 +127,12 @@ def _dot(one: FloatArray, other: FloatArray) -> float:
 
 
 @lean_kernel
-def _positions(low: IntArray, span: IntArray, pace: IntArray, at: IntArray) -> None:
+def _positions(low: IntArray, span: IntArray, pace: IntArray, cells: IntArray) -> None:
     """Fill in the sum of pace times value for all values of some axes, in order."""
-    for t in range(at.size):
-        index, at[t] = t, 0
+    for t in range(cells.size):
+        index, cells[t] = t, 0
         for i in range(pace.size - 1, -1, -1):
-            at[t] += pace[i] * (low[i] + index % span[i])
+            cells[t] += pace[i] * (low[i] + index % span[i])
             index //= span[i]
 
 

@@ -433,12 +433,12 @@ def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
     return frame
 
 
-def _codes(of: Classes, name: str) -> list[str]:
+def _codes(classes: Classes, name: str) -> list[str]:
     """Return the codes of every bin of an attribute."""
-    attribute = of.schema.attribute(name)
+    attribute = classes.schema.attribute(name)
     told = []
-    for b in range(int(of.bins[name].max()) + 1):
-        codes = np.flatnonzero(of.bins[name] == b) + attribute.first
+    for b in range(int(classes.bins[name].max()) + 1):
+        codes = np.flatnonzero(classes.bins[name] == b) + attribute.first
         runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
         told.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
     return told

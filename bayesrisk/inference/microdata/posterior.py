@@ -378,21 +378,21 @@ def _people_chains(
     system: MicrodataSystem,
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
-    how: _Settings,
+    settings: _Settings,
 ) -> MicrodataPosterior:
-    generators, origin = spawn(how.rng, how.chains)
+    generators, origin = spawn(settings.rng, settings.chains)
     starts = _people(system, generators, _FEWEST)
     model = starts[0].model
     of_state = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
-    expected = ExpectedCounts(system, asked, functions, starts, how.draws)
+    expected = ExpectedCounts(system, asked, functions, starts, settings.draws)
     together = not expected.possible.any()
     if together:  # nothing is asked of the chain in each state
         starts = _people(system, generators, _FEWEST_TOGETHER)
-        how = how._replace(doublings=how.doublings + _first_doublings(starts))
+        settings = settings._replace(doublings=settings.doublings + _first_doublings(starts))
 
     def observer() -> Observer:
-        tallies[:] = [Tally(how.chains, model.cell_of.size)]
+        tallies[:] = [Tally(settings.chains, model.cell_of.size)]
         expected.reset()
 
         def observe(chain: int, counts: IntArray) -> None:
@@ -406,7 +406,7 @@ def _people_chains(
 
     leap = int(model.arrays.leap.max(initial=1))
     drawn, frame = _drawn(
-        starts, of_state, asked, functions, how, (observer, answer, leap, together)
+        starts, of_state, asked, functions, settings, (observer, answer, leap, together)
     )
     reason = "counts are noisy"
     if expected.used:
@@ -422,22 +422,22 @@ def _lattice_chains(
     system: MicrodataSystem,
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
-    how: _Settings,
+    settings: _Settings,
 ) -> MicrodataPosterior:
     small, over_groups = presolve(system, system.over_unknowns(functions.cells))
     if not small.matrix.shape[1]:
         return _exact(system, asked, functions)
-    generators, origin = spawn(how.rng, how.chains + 1)
-    of = LatticeChains(small, how.chains, generators[-1])
+    generators, origin = spawn(settings.rng, settings.chains + 1)
+    of = LatticeChains(small, settings.chains, generators[-1])
     if not len(of.moves):  # the exact counts leave one point
         return _exact(system, asked, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
     everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
-    drawn, frame = _drawn(of.begin(generators[:-1]), everything, asked, functions, how)
+    drawn, frame = _drawn(of.begin(generators[:-1]), everything, asked, functions, settings)
     each = drawn.counts[:, :, over_groups.shape[0] :]
     groups = each.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
-    laws = [[np.bincount(g) / how.draws for g in chain.T] for chain in each]
+    laws = [[np.bincount(g) / settings.draws for g in chain.T] for chain in each]
     law = _law_of_groups(system, small, laws, drawn.agreed)
     run = (
         "lattice",
@@ -453,7 +453,7 @@ def _drawn(
     of_state: sp.csr_array,
     asked: Sequence[RecordQuestion],
     functions: QuestionFunctions,
-    how: _Settings,
+    settings: _Settings,
     special: tuple[Callable[[], Observer], _Answer, int, bool] = (
         no_observer,
         lambda frame, _: frame,
@@ -478,9 +478,9 @@ def _drawn(
     found = draw(
         chains,
         of_state,
-        how.draws,
-        thin=how.thin,
-        doublings=how.doublings,
+        settings.draws,
+        thin=settings.thin,
+        doublings=settings.doublings,
         enough=enough,
         observer=observer,
         together=together,

@@ -249,16 +249,16 @@ class _Shared:
 
 
 @lru_cache(maxsize=16)
-def _classes(of: _Shared, levels: tuple[str, ...]) -> Classes:
-    told = [t for level in levels for t in of.workload.at(level).values()]
-    return classes_of(of.workload.schema, told)
+def _classes(shared: _Shared, levels: tuple[str, ...]) -> Classes:
+    told = [t for level in levels for t in shared.workload.at(level).values()]
+    return classes_of(shared.workload.schema, told)
 
 
 @lru_cache(maxsize=16)
-def _weights(of: _Shared, level: str, classes: Classes) -> sp.csr_array:
+def _weights(shared: _Shared, level: str, classes: Classes) -> sp.csr_array:
     """Return the weight of a record of every class in every cell of a level."""
     cells = classes.representatives()
-    parts = [table.incidence(classes.schema, cells) for table in of.workload.at(level).values()]
+    parts = [table.incidence(classes.schema, cells) for table in shared.workload.at(level).values()]
     return sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._highs import WarmProgram
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
@@ -27,9 +28,6 @@ from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ra
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
@@ -274,18 +272,10 @@ class Suppression(BaseMechanism):
     are primary, and nobody's record.  Whoever knows more, such as people of the place or how the
     cells were chosen, may recover more.
 
-    For each withheld count that no known histogram moves, two linear programs look for the
-    cheapest direction up and down, where moving a published count by one costs that count; what it
-    moves is withheld.  A direction counts if it is whole, which is checked.  If neither is, one
-    more record like a true one is, which is always a direction.  The cells are sufficient, not the
-    fewest possible.  The choice is deterministic:
-    nothing is drawn.  Which cells are withheld depends on the records and is published;
-    ``diagnostics["suppressed_cells"]`` of a release is their number.
-    Tables may tell at most 4,194,304 kinds of records apart, and counts are below 2**31.
-
-    Places are protected one by one where tables have one level, and together below each place of
-    the coarsest level where they have several.  A program has as many variables as a place has
-    cells of its histogram that no published zero holds, and two for each count above 0.
+    The cells are sufficient, not the fewest possible.  The choice is deterministic: nothing is
+    drawn.  Which cells are withheld depends on the records and is published;
+    ``diagnostics["suppressed_cells"]`` of a release is their number.  Tables may tell at most
+    4,194,304 kinds of records apart, and counts are below 2**31.
 
     Examples
     --------
@@ -294,6 +284,7 @@ class Suppression(BaseMechanism):
     """
 
     dial = Dial("threshold", 100.0, 2.0, whole=True)
+    grain = 0  # cells are protected together below each place
     totals = ("suppressed_cells",)
 
     def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
@@ -323,10 +314,6 @@ class Suppression(BaseMechanism):
         """
         check.instance(tables, PublishedTables, "tables")
         return self._suppress(tables, None)
-
-    def acts_within(self, workload: Workload) -> str | None:
-        """Return the coarsest published level, below whose places cells are protected together."""
-        return check.instance(workload, Workload, "workload").levels[0]
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
@@ -436,8 +423,6 @@ class ProtectionRanges(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each suppressed cell."""
-        import pandas as pd
-
         return pd.DataFrame({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
@@ -474,15 +459,9 @@ def audit_suppression(
 
     Notes
     -----
-    Linear programs propose; whole numbers decide.  An end of a range is reached by a histogram
-    that is checked in every published cell, and bounded by dual values that are rounded to
-    fractions first, so that the bound is exact whatever they are.  Where the two do not meet, the
-    program is split at a variable, up to 2,000 times; then ``proved`` is False and the end is the
-    bound.  A cell that is recovered is so in any case.
-
-    Attributes that no table crosses have histograms of their own that agree on what they share,
-    which loses nothing (whole margins that agree come from a whole histogram where the crossed
-    attributes form a tree of cliques).  Codes that no table tells apart are one.
+    Linear programs propose; an end is reached by a histogram that is checked in every published
+    cell, and bounded by dual values in exact fractions.  Where the two do not meet, the program is
+    split at a variable, up to 2,000 times; then ``proved`` is False and the end is the bound.
 
     Examples
     --------

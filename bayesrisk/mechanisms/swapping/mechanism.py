@@ -229,8 +229,10 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     households with the same swap key that are in another block of the region and not swapped yet.
     The whole record moves, its persons with it; nobody is swapped twice.
 
-    Counts of households by block and swap key do not change, nor any count of a geography that
-    is a region or holds regions whole.
+    Counts of households by block and swap key do not change, nor any count of a geography that is a
+    region or holds regions whole.  Source: The tiers and the five nearest partners with equal size
+    and number of adults: Steed, Qing and Wu (2024, arXiv:2407.04776), section 4.2 and note 6, after
+    Kim (2015) and Christ et al. (2022).
 
     Parameters
     ----------
@@ -256,19 +258,12 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
     Notes
     -----
-    "Near" is the distance of block centres.  Without coordinates it is the distance in the
-    sorted list of blocks.  Persons whose household has no record (group quarters) stay, and
-    households without persons do where persons are given.  Where no partner is left the next
-    household of the tier is tried, then those of the next tiers, so the realised rate is below
-    the stated one only when too few households have a partner at all; it is always reported:
-    ``diagnostics["realised_rate"]`` of a release: a fact about the records that is published
-    besides the counts, the only one.  Its spec names the tables that swapping cannot
-    change; the likelihood of the others has no closed form.
-
-    References
-    ----------
-    The tiers and the five nearest partners with equal size and number of adults: Steed, Qing and Wu
-    (2024, arXiv:2407.04776), section 4.2 and note 6, after Kim (2015) and Christ et al. (2022).
+    "Near" is the distance of block centres, without coordinates that in the sorted list of blocks.
+    Persons whose household has no record (group quarters) stay, and households without persons do
+    where persons are given.  The realised rate is below the stated one only when too few households
+    have a partner at all; ``diagnostics["realised_rate"]`` of a release is the only fact about the
+    records that is published besides the counts.  The spec of a release names the tables that
+    swapping cannot change; the likelihood of the others has no closed form.
 
     Examples
     --------

@@ -288,7 +288,7 @@ def swap_units(
         member = None if data.persons is None else _members(data.persons, households)
         if data.households is not None:
             places, place = data.households.places()
-        else:
+        elif data.persons is not None and member is not None:
             places, place = _places_of_members(data.persons, member, count)
         columns = {name: _household_columns(data, name, member, count) for name in names}
     persons = np.ones(count, dtype=np.int64)
@@ -327,7 +327,7 @@ def _household_ids(data: Microdata) -> IntArray:
     return numbers
 
 
-def _numbers(records: Any, source: str) -> IntArray:
+def _numbers(records: Records | None, source: str) -> IntArray:
     """Return the column ``household``."""
     values = None if records is None else _column(records, _HOUSEHOLD)
     if values is None:
@@ -363,7 +363,9 @@ def _members(persons: Records, households: IntArray) -> IntArray:
     return np.where(households[order][at] == numbers, order[at], -1).astype(np.int64)
 
 
-def _places_of_members(persons: Any, member: Any, count: int) -> tuple[NDArray[np.str_], IntArray]:
+def _places_of_members(
+    persons: Records, member: IntArray, count: int
+) -> tuple[NDArray[np.str_], IntArray]:
     """Return the places of households that are known from their persons only."""
     places, place = persons.places()
     of_household = np.zeros(count, dtype=np.int64)

@@ -28,18 +28,9 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
+from bayesrisk.mechanisms.topdown import families
 from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
-from bayesrisk.mechanisms.topdown.families import (
-    ExactSets,
-    Family,
-    Lookahead,
-    Query,
-    Zeros,
-    controlled_sets,
-    lookaheads,
-    nested,
-)
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
 from bayesrisk.tables.published import row_sums
@@ -50,7 +41,7 @@ from bayesrisk.tables.published import row_sums
 Key = tuple[str, str]
 Rows = sparse.csr_array
 #: Returns the integer counts of the children of a node, (children, cells).
-Solve = Callable[[Family], IntArray]
+Solve = Callable[[families.Family], IntArray]
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,10 @@ class Level:
     # is a family of its own
     first: IntArray
     measured: tuple[Measured, ...]  # tables
-    exact: ExactSets  # what the children keep exactly
-    zeros: Zeros  # public zeros
+    exact: families.ExactSets  # what the children keep exactly
+    zeros: families.Zeros  # public zeros
     controlled: Rows  # sets whose totals are rounded to a neighbour
-    lookahead: dict[int, Lookahead] = field(default_factory=dict)  # by node, where needed
+    lookahead: dict[int, families.Lookahead] = field(default_factory=dict)  # by node, where needed
 
 
 @dataclass(frozen=True)
@@ -124,7 +115,7 @@ def _truths(histogram: Histogram, geoids: NDArray[np.str_], levels: list[str]) -
     return found[::-1]
 
 
-def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
+def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families.Zeros:
     """Return the public zeros of the finest places."""
     cells = schema.indices(np.arange(schema.size, dtype=np.int64))
     kinds = np.zeros(schema.size, dtype=np.int64)
@@ -152,7 +143,7 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
         present[:, 0] = True
         kinds = kinds * (len(codes) + 1) + own
         allowed = (allowed[:, :, None] & present[:, None, :]).reshape(truth.geoids.size, -1)
-    return Zeros(kinds, allowed)
+    return families.Zeros(kinds, allowed)
 
 
 def _of_table(
@@ -173,19 +164,21 @@ def _exact(
     rows: Mapping[str, Rows],
     level: str,
     truth: _Truth,
-    below: ExactSets | None,
-) -> ExactSets:
+    below: families.ExactSets | None,
+) -> families.ExactSets:
     """Return the exact sets of a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
     own = [
-        ExactSets(rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64))
+        families.ExactSets(
+            rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64)
+        )
         for name, table in settings.invariants
         if name == level
     ]
-    exact = ExactSets.stack(
+    exact = families.ExactSets.stack(
         own if below is None else [*own, below], cells=cells, nodes=truth.geoids.size
     )
-    if not nested(exact.sets):
+    if not families.nested(exact.sets):
         raise ArgumentError(
             f"invariants must be 0/1 tables whose cells are nested, those of the levels below "
             f"included; at level {level!r} they are not"
@@ -232,16 +225,18 @@ def build(
             "invariants must lie at one level below the top when zero_patterns are given, "
             f"got {', '.join(lower)}"
         )
-    below: ExactSets | None = None
-    units: tuple[ExactSets, Zeros, IntArray] | None = None
+    below: families.ExactSets | None = None
+    units: tuple[families.ExactSets, families.Zeros, IntArray] | None = None
     levels: list[Level] = []
     for level, truth in reversed(list(zip(names, truths, strict=True))):
         rows = {name: settings.rows[level, name] for name in workload.at(level)}
         exact = _exact(settings, rows, level, truth, below)
         budget = settings.budget[level]
         laws = {t: DiscreteGaussian(scales[level, t]) for t in budget}
-        ahead = {} if units is None else lookaheads(*units)
-        controlled = controlled_sets({t: rows[t] for t in budget}, exact.sets, settings.rounding)
+        ahead = {} if units is None else families.lookaheads(*units)
+        controlled = families.controlled_sets(
+            {t: rows[t] for t in budget}, exact.sets, settings.rounding
+        )
         top = level == names[0]
         first = np.arange(truth.geoids.size + 1)
         if not top:
@@ -274,7 +269,7 @@ def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArra
 
 def _family(
     level: Level, nodes: slice, parent: IntArray | None, noisy: list[IntArray]
-) -> tuple[Family, IntArray]:
+) -> tuple[families.Family, IntArray]:
     """Return the problem of some nodes, and the cells it is about."""
     exact, zeros = level.exact, level.zeros
     totals = exact.totals[nodes]
@@ -296,12 +291,12 @@ def _family(
         if (found := level.lookahead.get(node)) is not None
     ]
     queries = tuple(
-        Query(table.rows[:, cells], table.weight, answers)
+        families.Query(table.rows[:, cells], table.weight, answers)
         for table, answers in zip(level.measured, noisy, strict=True)
     )
     counts = None if parent is None else parent[cells]
     controlled = sparse.csr_array(level.controlled[:, cells])
-    return Family(live, counts, queries, sets, totals, controlled, tuple(ahead)), cells
+    return families.Family(live, counts, queries, sets, totals, controlled, tuple(ahead)), cells
 
 
 def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:
@@ -339,10 +334,10 @@ def workload_of(value: object) -> Workload | None:
     raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
 
 
-def level_tables(value: Any) -> tuple[Key, ...]:
+def level_tables(value: object) -> tuple[Key, ...]:
     """Return pairs of level and table."""
-    good = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-    pairs = [tuple(k) if isinstance(k, (list, tuple)) else () for k in value] if good else [()]
+    entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
+    pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
         raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
     return tuple((p[0], p[1]) for p in pairs)
@@ -437,9 +432,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     .. math:: \min_{x \ge 0} \sum_{c, q} \frac{\|A_q x_c - y_{cq}\|^2}{v_q}, \quad
         \sum_c x_c = h, \quad B x_c = b_c,
 
-    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the
-    invariants, and rounded to neighbouring integers that keep every sum.  All published tables
-    are computed from these integers, so they are non-negative and agree with each other.
+    with :math:`v_q` the variance of the noise, h the parent's integer counts and B the invariants,
+    and rounded to neighbouring integers that keep every sum.  All published tables are computed
+    from these integers, so they are non-negative and agree with each other.  Source: Abowd et al.
+    (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
 
     Parameters
     ----------
@@ -470,20 +466,12 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
 
     Notes
     -----
-    Simulation grade: see :meth:`DiscreteGaussian.rvs`.  The released counts have no likelihood in
-    closed form, so the spec's ``noise`` is empty; :meth:`measurement_noise` says what was drawn.
-    A release is post-processing of the noisy counts, but for what is invariant; its spec holds the
-    budget of every measured table.  Tables are published at the measured levels or coarser ones:
-    non-negative, whole, and consistent with each other.
-
-    The fit of the tables is unique; the cells are so where tables tell all of them apart.  Else the
-    rounded sum over cells that nothing tells apart is split in proportion to the parent's counts,
-    the rest at random, and what is open beyond that is the solver's choice.
-
-    References
-    ----------
-    Abowd et al. (2022, arXiv:2204.08986), The 2020 Census Disclosure Avoidance System TopDown
-    Algorithm.
+    The released counts have no likelihood in closed form; :meth:`measurement_noise` says what was
+    drawn, with NumPy, for simulation.  A release is post-processing of the noisy counts, but for
+    what is invariant; its spec holds the budget of every measured table.  Tables are published at
+    the measured levels or coarser ones.  The fit of the tables is unique; the cells are so where
+    tables tell all of them apart, and else what is open beyond the parent's proportions is the
+    solver's choice.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened
 from bayesrisk._files.text import named, shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import MAX_COUNT, FloatAnswer, FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
@@ -43,10 +44,6 @@ from bayesrisk.readers.nmf.rows import (
     rows_of_query,
     universe_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Variance and scale of the noise in noisy measurement files.
 #
@@ -730,9 +727,7 @@ _Column = tuple[str, str, str, int, int, bool]
 
 
 def _stacked(
-    atoms: Atoms,
-    units: NDArray[np.str_],
-    rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
+    atoms: Atoms, units: NDArray[np.str_], rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]]
 ) -> tuple[IntArray, list[_Column]]:
     """Return all totals about each unit side by side; -1 where there is no row."""
     parts: list[IntArray] = [np.zeros((units.size, 0), dtype=np.int64)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyarrow import parquet
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
@@ -27,9 +28,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
 from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Invented geography and people for a small noisy measurement file.
 
@@ -298,11 +296,7 @@ def _measure(
 
 
 def _constraints(
-    universe: Universe,
-    counts: IntArray,
-    facilities: IntArray,
-    geocodes: Sequence[str],
-    level: str,
+    universe: Universe, counts: IntArray, facilities: IntArray, geocodes: Sequence[str], level: str
 ) -> list[pa.Table]:
     """Return the constraints of some units: what the 2020 system held fixed."""
     n, every, one = len(geocodes), dict.fromkeys(universe.axes, "*"), [1] * len(universe.axes)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
@@ -29,16 +28,14 @@ from bayesrisk.reconstruction.claims.search.decide import (
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
+from bayesrisk.reconstruction.records.problem import stated_counts
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
 from bayesrisk.tables.published import (
-    Key,
-    PublishedTables,
     SeveralTables,
-    assumed_true,
-    one_release,
+    read_tables,
     under_laws,
 )
 from bayesrisk.tables.schema import Schema
@@ -222,37 +219,37 @@ def one_record(claims: pd.DataFrame) -> BoolArray:
     return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
 
 
-def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
+def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
     """Return the claims of all places as frames."""
     level, places = problem.level, problem.places.astype(object)
-    patterns, decision = _joined(found, "patterns"), _joined(found, "decision")
-    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in found]), patterns)
-    frame["multiplicity"] = _joined(found, "multiplicity")
+    patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
+    frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)
+    frame["multiplicity"] = _joined(studies, "multiplicity")
     if problem.bounds:
-        frame["at_least"] = _joined(found, "at_least")
+        frame["at_least"] = _joined(studies, "at_least")
     frame["status"] = np.select(
         [decision == code for code in STATUS], list(STATUS.values()), default=""
     ).astype(object)
     frame["n_columns"] = (patterns >= 0).sum(axis=1)
-    frame["n_needed"] = _joined(found, "needed")
-    frame["readable"] = _joined(found, "readable")
-    frame["readable_here"] = _joined(found, "readable_here")
+    frame["n_needed"] = _joined(studies, "needed")
+    frame["readable"] = _joined(studies, "readable")
+    frame["readable_here"] = _joined(studies, "readable_here")
     blocks = pd.DataFrame(
         {
             level: places,
-            "status": [f.status for f in found],
-            "records": [len(f.rows) for f in found],
-            "live_cells": [f.live for f in found],
-            "verified": [int((f.decision == VERIFIED).sum()) for f in found],
-            "undecided": [int((f.decision == UNDECIDED).sum()) for f in found],
-            "conflict": [f.conflict for f in found],
+            "status": [f.status for f in studies],
+            "records": [len(f.rows) for f in studies],
+            "live_cells": [f.live for f in studies],
+            "verified": [int((f.decision == VERIFIED).sum()) for f in studies],
+            "undecided": [int((f.decision == UNDECIDED).sum()) for f in studies],
+            "conflict": [f.conflict for f in studies],
         }
     )
-    per_row = np.repeat(places, [len(f.rows) for f in found])
+    per_row = np.repeat(places, [len(f.rows) for f in studies])
     return Claims(
         frame,
         blocks,
-        _decoded(problem, per_row, _joined(found, "rows")),
+        _decoded(problem, per_row, _joined(studies, "rows")),
         level,
         problem.columns,
         _grouped(problem),
@@ -262,9 +259,9 @@ def _collected(problem: ClaimProblem, found: Sequence[BlockClaims]) -> Claims:
     )
 
 
-def _joined(found: Sequence[BlockClaims], name: str) -> NDArray[Any]:
+def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
     """Return one array of all places; without any claim, an empty one."""
-    parts = [getattr(f, name) for f in found or [BlockClaims(Status.EMPTY)]]
+    parts = [getattr(f, name) for f in studies or [BlockClaims(Status.EMPTY)]]
     return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
 
@@ -466,14 +463,21 @@ class ClaimOptions:
 
 def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     """Return the claims that options ask of tables, both checked, with the space they are in."""
-    tables = one_release(tables)
-    workload = tables.workload
-    schema = workload.schema
-    level = workload.levels[-1] if options.level is None else options.level
-    check.choice(level, "level", workload.levels)
+    tables, (level,), assumed = read_tables(
+        tables, options.level, taken_as_true=options.taken_as_true, alone=True
+    )
+    workload, schema = tables.workload, tables.workload.schema
     keys = [key for key in workload.tables if key[0] == level]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=options.taken_as_true, ranges=True)
-    ranges = _ranges(tables, keys, options, assumed=assumed)
+    # Of tables that are taken as true only those laws count that say no less.
+    laws = {
+        key: law
+        for key, law in tables.laws.items()
+        if key in keys and not law.plain and (law.exact or not assumed)
+    }
+    coarsened = any(options.known_rule or not law.exact for law in laws.values())
+    stated = stated_counts(
+        under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
+    )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
             f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
@@ -489,17 +493,13 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     if values > _MOST_CLAIMS:
         raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
     most = len(columns) if options.max_columns is None else options.max_columns
-    hidden = None
-    if tables.suppressed:
-        hidden = sp.csr_array(sp.hstack([tables.hidden(*key) for key in keys], format="csr"))
     return ClaimProblem(
         level,
         tables.geoids[level],
         columns,
         kept,
         space,
-        sp.csr_array(sp.hstack([tables.counts[key] for key in keys], format="csr")),
-        hidden,
+        *stated,
         subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
         make_solver(options.solver),
         options.time_limit,
@@ -507,24 +507,8 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
         options.rng,
         options.refuted,
         assumed,
-        ranges,
-        options.known_rule,
-        ranges is not None,
+        coarsened,
     )
-
-
-def _ranges(
-    tables: PublishedTables, keys: Sequence[Key], options: ClaimOptions, *, assumed: bool
-) -> PublishedTables | None:
-    """Return the tables if some cell allows several counts by its law, else None."""
-    laws = {
-        key: law
-        for key, law in tables.laws.items()
-        if key in keys and not law.plain and (law.exact or not assumed)
-    }
-    if not any(options.known_rule or not law.exact for law in laws.values()):
-        return None
-    return under_laws(tables, laws)
 
 
 # -----------------------------------------------------------------------------

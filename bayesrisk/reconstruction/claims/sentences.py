@@ -103,9 +103,9 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     return lines
 
 
-def _codes(found: Claims, name: str, code: int) -> tuple[int, ...]:
+def _codes(claims: Claims, name: str, code: int) -> tuple[int, ...]:
     """Return the codes that a code stands for."""
-    return next((g for g in found.grouped.get(name, ()) if code in g), (code,))
+    return next((g for g in claims.grouped.get(name, ()) if code in g), (code,))
 
 
 def _number(times: int, *, more: bool) -> str:
@@ -165,10 +165,10 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
 
 
-def _record(number: str, times: int, said: Mapping[str, tuple[int, ...]], about: Schema) -> str:
+def _record(number: str, times: int, said: Mapping[str, tuple[int, ...]], schema: Schema) -> str:
     parts = []
     for name, codes in said.items():
-        labels, first = about.attribute(name).labels, about.attribute(name).first
+        labels, first = schema.attribute(name).labels, schema.attribute(name).first
         words = [labels[c - first] if labels else str(c) for c in codes]
         if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):
             words = [f"{codes[0]} to {codes[-1]}"]

@@ -32,9 +32,9 @@ from bayesrisk.reconstruction.occupancy.statistics import (
     statistic_rows,
 )
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, make_solver
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.model import SolverBackend
+from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
 from bayesrisk.release import Release
 
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
@@ -320,18 +320,11 @@ def detect_occupancy(
     """
     check.instance(blocks, OccupancyStatistics, "blocks")
     least = check.integer(adults, "adults", lower=0, upper=1)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    open_end, backend = check.flag(open_end, "open_end"), make_solver(solver)
+    open_end = check.flag(open_end, "open_end")
+    backend, limits = solver_and_limits(solver, time_limit)
     answers = []
     if len(blocks):
-        detector = _Detector(
-            blocks,
-            adults=least,
-            open_end=open_end,
-            solver=backend,
-            limits=Limits(seconds=time_limit),
-        )
+        detector = _Detector(blocks, adults=least, open_end=open_end, solver=backend, limits=limits)
         answers = [detector.decide(block) for block in range(len(blocks))]
     status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
     subsidised = (blocks if blocks.most is None else blocks.most).hud_households
@@ -469,10 +462,8 @@ def occupancy_variability(
     attributes : {"full", "binned"}
         ``full``: size, race and ethnicity, number of children, subsidy and bedrooms; ``binned``:
         size, white and not Hispanic or not, children or not, subsidy and bedrooms.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for each block; none by default.
+    solver, time_limit
+        As for :func:`reconstruct_occupancy`.
 
     References
     ----------
@@ -503,9 +494,7 @@ def occupancy_variability(
     check.choice(attributes, "attributes", _ATTRIBUTES)
     if not np.array_equal(blocks.geoids, found.geoids):
         raise ArgumentError("found must be of the same blocks as blocks")
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend, limits = make_solver(solver), Limits(seconds=time_limit)
+    backend, limits = solver_and_limits(solver, time_limit)
     kinds = law if attributes == "full" else _coarse(law)
     answers = [
         _largest(blocks, at, found, kinds, attributes == "full", backend, limits)
@@ -544,25 +533,25 @@ def _cell(
 
 def _largest(
     blocks: OccupancyStatistics,
-    at: int,
-    found: OccupancyReconstruction,
+    block: int,
+    solution: OccupancyReconstruction,
     law: HouseholdLaw,
     full: bool,
     solver: SolverBackend,
     limits: Limits,
 ) -> tuple[str, int, int]:
     """Return status, lower and upper bound of the largest distance in one block."""
-    if not found.solutions[at]:
+    if not solution.solutions[block]:
         return Status.NOT_RUN, 0, 0
-    n = int(blocks.households[at])
-    mine = (found.block == at) & (found.solution == 0)
+    n = int(blocks.households[block])
+    mine = (solution.block == block) & (solution.solution == 0)
     cells = _cell(
-        *(getattr(found, a)[mine] for a in ("size", "race_ethnicity", "children", "bedrooms")),
+        *(getattr(solution, a)[mine] for a in ("size", "race_ethnicity", "children", "bedrooms")),
         full=full,
     )
     different, inverse = np.unique(cells, return_inverse=True)
-    star = np.bincount(inverse, found.households[mine]).astype(np.int64)
-    model, cell = _model(blocks, at, law, full=full)
+    star = np.bincount(inverse, solution.households[mine]).astype(np.int64)
+    model, cell = _model(blocks, block, law, full=full)
     position = np.minimum(np.searchsorted(different, cell), max(different.size - 1, 0))
     position = np.where(different[position] == cell, position, -1) if n else position
     # Where no household need be as in the reconstruction, all can differ.
@@ -581,19 +570,19 @@ def _largest(
 
 
 def _model(
-    blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, full: bool
+    blocks: OccupancyStatistics, block: int, law: HouseholdLaw, *, full: bool
 ) -> tuple[IntegerModel, IntArray]:
     """Return the program over kinds and bedrooms (0: not subsidised), and the cells of these."""
-    limit = kind_limit(blocks, at, law, exact=True)
+    limit = kind_limit(blocks, block, law, exact=True)
     kinds = np.flatnonzero(limit)
-    rows, low, high = statistic_rows(blocks, at, law, kinds, exact=True)
+    rows, low, high = statistic_rows(blocks, block, law, kinds, exact=True)
     homes, subsidised = rows[:, : kinds.size], rows[:, kinds.size :]
     columns = sp.hstack([homes] * 4) + sp.hstack([homes * 0, subsidised])
     attributes = (law.size[kinds], law.race_ethnicity[kinds], law.children[kinds])
     size, race, children = (np.tile(a, 4) for a in attributes)
     rooms = np.repeat(np.arange(4), kinds.size)
     top = np.tile(limit[kinds], 4)
-    top[kinds.size :] = np.minimum(top[kinds.size :], blocks.hud_households[at])
+    top[kinds.size :] = np.minimum(top[kinds.size :], blocks.hud_households[block])
     model = IntegerModel(np.zeros(top.size, np.int64), top, sp.csr_array(columns), low, high)
     return model, _cell(size, race, children, rooms, full=full)
 

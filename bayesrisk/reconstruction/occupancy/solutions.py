@@ -26,13 +26,13 @@ from bayesrisk.reconstruction.occupancy.statistics import (
     block_program,
 )
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult, make_solver
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult
 from bayesrisk.reconstruction.solvers.branching import (
     LinearSolver,
     proves_infeasible,
     reduced_values,
 )
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
 
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
@@ -218,8 +218,7 @@ def reconstruct_occupancy(
         )
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    backend, limits = solver_and_limits(solver, time_limit)
     plan = _SolutionPlan(
         law,
         check.integer(count, "count", lower=1, upper=10**6),
@@ -227,18 +226,18 @@ def reconstruct_occupancy(
         scale or 0.0,
         error,
         bool(likelihood),
-        make_solver(solver),
-        Limits(seconds=time_limit),
+        backend,
+        limits,
     )
     return _collected(blocks, law, [_solve(blocks, i, plan, random) for i in range(len(blocks))])
 
 
 def _solve(
-    blocks: OccupancyStatistics, at: int, plan: _SolutionPlan, rng: np.random.Generator
+    blocks: OccupancyStatistics, block: int, plan: _SolutionPlan, rng: np.random.Generator
 ) -> _Found:
     """Return the solutions of one block; with kinds outside the sample where it needs them."""
     for every in (False, True):
-        program = _program(blocks, at, plan, every_kind=every)
+        program = _program(blocks, block, plan, every_kind=every)
         best = _best(program, plan, rng)
         if best.status != Status.INFEASIBLE:
             break
@@ -253,13 +252,13 @@ def _solve(
 
 
 def _program(
-    blocks: OccupancyStatistics, at: int, plan: _SolutionPlan, *, every_kind: bool
+    blocks: OccupancyStatistics, block: int, plan: _SolutionPlan, *, every_kind: bool
 ) -> BlockProgram:
     """Return the program of a block; squared errors only as far as the best one can reach."""
     about = {"every_kind": every_kind, "likelihood": plan.likelihood}
     if plan.error != "squared":
-        return block_program(blocks, at, plan.law, error=plan.error, **about)
-    linear = block_program(blocks, at, plan.law, error="absolute", **about)
+        return block_program(blocks, block, plan.law, error=plan.error, **about)
+    linear = block_program(blocks, block, plan.law, error="absolute", **about)
     found = best_solution(linear, plan.solver, plan.limits)
     if not found.values:
         return linear
@@ -268,10 +267,10 @@ def _program(
     weight = linear.objective[:n]
     # No row of the best solution misses by more than this one does in all, its likelihood
     # counted against the largest that any has.
-    spare = int(weight.max(initial=-(2**40))) * int(blocks.households[at])
+    spare = int(weight.max(initial=-(2**40))) * int(blocks.households[block])
     spare -= int(weight @ found.values[0][:n])
     most = isqrt(int(missed @ missed) + max(spare, 0) // UNIT + 1)
-    return block_program(blocks, at, plan.law, error="squared", most=max(most, 1), **about)
+    return block_program(blocks, block, plan.law, error="squared", most=max(most, 1), **about)
 
 
 def _best(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
@@ -302,20 +301,20 @@ def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator)
 
 
 def _collected(
-    blocks: OccupancyStatistics, law: HouseholdLaw, found: list[_Found]
+    blocks: OccupancyStatistics, law: HouseholdLaw, solutions: list[_Found]
 ) -> OccupancyReconstruction:
     """Return the solutions of all blocks as one result."""
     pieces = [np.empty((0, 5), dtype=np.int64)]
-    for at, answer in enumerate(found):
+    for at, answer in enumerate(solutions):
         for number, rows in enumerate(answer.rows):
             label = np.full((len(rows), 2), (at, number), dtype=np.int64)
             pieces.append(np.hstack([label, rows]))
     block, solution, kind, rooms, homes = np.concatenate(pieces).T
     return OccupancyReconstruction(
         blocks.geoids,
-        tuple(f.status for f in found),
-        np.array([f.outside for f in found], dtype=bool),
-        np.array([len(f.rows) for f in found], dtype=np.int64),
+        tuple(f.status for f in solutions),
+        np.array([f.outside for f in solutions], dtype=bool),
+        np.array([len(f.rows) for f in solutions], dtype=np.int64),
         block,
         solution,
         law.size[kind],
@@ -324,8 +323,8 @@ def _collected(
         rooms,
         (rooms > 0).astype(np.int64),
         homes,
-        tuple(f.log_likelihood for f in found),
-        tuple(f.misfit for f in found),
+        tuple(f.log_likelihood for f in solutions),
+        tuple(f.misfit for f in solutions),
     )
 
 

@@ -534,7 +534,7 @@ class BlockProgram:
 
 def block_program(
     blocks: OccupancyStatistics,
-    at: int,
+    block: int,
     law: HouseholdLaw,
     *,
     every_kind: bool,
@@ -552,14 +552,14 @@ def block_program(
     """
     exact = error == "none"
     usable = np.ones(len(law), dtype=bool) if every_kind else law.in_sample
-    limit = kind_limit(blocks, at, law, exact=exact)
+    limit = kind_limit(blocks, block, law, exact=exact)
     kinds = np.flatnonzero(usable & (limit > 0))
     code, class_of = np.unique(_classes(law, kinds), return_inverse=True)
-    rows, low, high = statistic_rows(blocks, at, law, kinds, code, exact=exact)
+    rows, low, high = statistic_rows(blocks, block, law, kinds, code, exact=exact)
     n, m = kinds.size, code.size
-    top = np.concatenate([limit[kinds], np.full(3 * m, blocks.hud_households[at])])
+    top = np.concatenate([limit[kinds], np.full(3 * m, blocks.hud_households[block])])
     if not exact:
-        top[n:] = blocks.households[at]
+        top[n:] = blocks.households[block]
     coupling = sp.hstack(
         [
             -sp.csr_array((np.ones(n, np.int64), (class_of, np.arange(n))), shape=(m, n)),
@@ -581,16 +581,18 @@ def block_program(
         np.zeros(top.size, np.int64),
         top.astype(np.int64),
         sp.csr_array(sp.vstack([rows, coupling], format="csr")),
-        np.concatenate([low, np.full(m, -int(blocks.households[at]), np.int64)]),
+        np.concatenate([low, np.full(m, -int(blocks.households[block]), np.int64)]),
         np.concatenate([high, np.zeros(m, np.int64)]),
     )
     return BlockProgram(model, objective, kinds, class_of, m)
 
 
-def kind_limit(blocks: OccupancyStatistics, at: int, law: HouseholdLaw, *, exact: bool) -> IntArray:
+def kind_limit(
+    blocks: OccupancyStatistics, block: int, law: HouseholdLaw, *, exact: bool
+) -> IntArray:
     """Return the most households of each kind that a block can have."""
-    n = int(blocks.households[at])
-    race = blocks.race[at]
+    n = int(blocks.households[block])
+    race = blocks.race[block]
     if exact and race.sum() == n:
         return np.asarray(race[law.race_ethnicity], dtype=np.int64)
     return np.full(len(law), n, dtype=np.int64)
@@ -605,7 +607,7 @@ def _classes(law: HouseholdLaw, kinds: IntArray) -> IntArray:
 
 def statistic_rows(
     blocks: OccupancyStatistics,
-    at: int,
+    block: int,
     law: HouseholdLaw,
     kinds: IntArray,
     code: IntArray | None = None,
@@ -619,7 +621,7 @@ def statistic_rows(
     size, race, children = law.size[kinds], law.race_ethnicity[kinds], law.children[kinds]
     code = _classes(law, kinds) if code is None else code
     c_size, c_group, c_child = code // 14, (code // 2) % 7 - 1, code % 2
-    n, n_sub = int(blocks.households[at]), int(blocks.hud_households[at])
+    n, n_sub = int(blocks.households[block]), int(blocks.hud_households[block])
     homes = [np.ones_like(size), *(size == x for x in range(1, 8))]
     homes += [*(race == j for j in range(14)), size, children]
     subsidised = [np.ones_like(c_size), c_size, *(c_group == j for j in range(6)), c_child]
@@ -627,12 +629,12 @@ def statistic_rows(
     rooms = np.kron(np.eye(3, dtype=np.int64), np.ones(code.size, dtype=np.int64))
     parts = np.array(homes, dtype=np.int64), np.vstack([every, rooms])
     matrix = sp.block_diag([sp.coo_array(part) for part in parts], format="csr")
-    counts = blocks.sizes[at]
-    people, minors = int(blocks.population[at]), int(blocks.children[at])
-    hud_people = int(blocks.hud_people[at])
+    counts = blocks.sizes[block]
+    people, minors = int(blocks.population[block]), int(blocks.children[block])
+    hud_people = int(blocks.hud_people[block])
     large = n - int(counts[:6].sum())  # households that may be larger than any size published
     if exact:
-        hud_people = min(hud_people, int(blocks.largest_people[at]))
+        hud_people = min(hud_people, int(blocks.largest_people[block]))
     if exact and large > 0:
         sizes, homes_of = np.arange(1, 8), [*counts[:6].tolist(), large]
         people = min(people, int(homes_of @ sizes))
@@ -640,16 +642,20 @@ def statistic_rows(
         left = n_sub - np.cumsum([0, *homes_of[:0:-1]])  # the largest ones first
         largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
         hud_people = min(hud_people, int(largest))
-    low = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
-    low += [*blocks.hud_race[at], int(blocks.hud_children[at, 0]), *blocks.hud_bedrooms[at]]
-    high = [n, *counts, *blocks.race[at], people, minors, n_sub, hud_people]
-    high += [*np.asarray(blocks.hud_race_most)[at], int(blocks.hud_children[at, 1])]
-    high += [*np.asarray(blocks.hud_bedrooms_most)[at]]
+    low = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
+    low += [
+        *blocks.hud_race[block],
+        int(blocks.hud_children[block, 0]),
+        *blocks.hud_bedrooms[block],
+    ]
+    high = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
+    high += [*np.asarray(blocks.hud_race_most)[block], int(blocks.hud_children[block, 1])]
+    high += [*np.asarray(blocks.hud_bedrooms_most)[block]]
     if exact:
         # A household of unknown size may have 7 people, and 7 may be anything.
         low[7] = 0
         high = [n, *[n] * 7, *[n] * 14, 7 * n, 7 * n, n_sub, 7 * n, *[n] * 6]
-        high += [int(blocks.hud_children[at, 1]), *[n] * 3]
+        high += [int(blocks.hud_children[block, 1]), *[n] * 3]
     return sp.csr_array(matrix), np.array(low, np.int64), np.array(high, np.int64)
 
 

@@ -11,37 +11,38 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, TOPLESS, UNBOUNDED
 from bayesrisk.reconstruction.records.parts import margin_problem, parts_of
 from bayesrisk.reconstruction.records.problem import (
-    BlockBounds,
     CountRanges,
-    Program,
-    PublishedRows,
+    Problem,
     RowSource,
+    entries,
+    published_problem,
+)
+from bayesrisk.reconstruction.records.program import (
+    BlockBounds,
+    Program,
     block_bounds,
     ceiling,
-    entries,
     open_program,
-    published_rows,
+    solution_model,
 )
-from bayesrisk.reconstruction.records.solve import Solution, solution_model, solve
-from bayesrisk.reconstruction.records.system import Queries, columns_of
+from bayesrisk.reconstruction.records.solve import Solution, solve
+from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, make_solver
-from bayesrisk.reconstruction.solvers.branching import find_at_least, reduced_values
+from bayesrisk.reconstruction.solvers import IntegerModel
+from bayesrisk.reconstruction.solvers.branching import reduced_values
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
     Limits,
     SolverBackend,
-    checked_nodes,
+    solver_and_limits,
 )
-from bayesrisk.tables.published import SeveralTables, one_release
+from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
 
 # -----------------------------------------------------------------------------
@@ -105,10 +106,7 @@ class _Ends:
         self, objective: IntArray, least: int | None, nodes: int = _NODES
     ) -> tuple[str, bool]:
         """Look for a solution of a large objective; return the finding, and whether it is new."""
-        self._linear.aim(objective)
-        status, values = find_at_least(
-            self._linear, self._lean, objective, least, nodes=nodes, deadline=self._deadline
-        )
+        status, values = self._linear.find(objective, least, nodes=nodes)
         return status, values is not None and self._note(values)
 
     def _note(self, values: IntArray) -> bool:
@@ -189,14 +187,8 @@ class _Ends:
         if self._deadline.late:
             return False
         # A general solver looks for anything above what was seen: that there is none, it confirms.
-        model = self._model
-        rows = sp.csr_array(sp.vstack([model.rows, self._rows[[end]]], format="csr"))
-        beyond = IntegerModel(
-            model.low, model.high, rows,
-            np.append(model.row_low, self.seen[end] + 1),
-            np.append(model.row_high, self.goal[end]),
-        )  # fmt: skip
-        nothing, limits = np.zeros(model.low.size, np.int64), self._deadline.limits
+        beyond = self._model.beyond(objective, int(self.seen[end]) + 1, int(self.goal[end]))
+        nothing, limits = np.zeros(objective.size, np.int64), self._deadline.limits
         if limits.nodes is not None:
             limits = replace(limits, nodes=min(limits.nodes, _ASKED))
             self._deadline.spend(_ASKED)
@@ -265,7 +257,7 @@ class _Question:
     rows: sp.csr_array | None
 
 
-def _published(problem: PublishedRows) -> list[_Question]:
+def _published(problem: Problem) -> list[_Question]:
     """Return the published cells of every level, the blocks' first."""
     own = problem.system.queries
     blocks = np.arange(problem.geoids.size)
@@ -292,9 +284,7 @@ def _published(problem: PublishedRows) -> list[_Question]:
     return asked
 
 
-def _others(
-    problem: PublishedRows, known: Sequence[_Question], workload: Workload
-) -> list[_Question]:
+def _others(problem: Problem, known: Sequence[_Question], workload: Workload) -> list[_Question]:
     """Return the queries of another workload, of which nothing is published."""
     asked = []
     for level in workload.levels:
@@ -314,8 +304,8 @@ _LARGER = 2
 
 
 def _problem_of(
-    problem: PublishedRows, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Question]
-) -> tuple[PublishedRows, BlockBounds, sp.csr_array, list[sp.csr_array]]:
+    problem: Problem, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Question]
+) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
     Its cells are those of margins where these are fewer, and its first rows those of ``asked``.
@@ -327,10 +317,10 @@ def _problem_of(
             made = margin_problem(problem, parts, bounds, star, sets)
             return *made, [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
     sources = [
-        RowSource(*columns_of(one.rows), np.arange(one.rows.shape[0]), one.ranges, one.group,
-                  asked=True)
-        for one in asked if one.rows is not None
-    ]  # fmt: skip
+        RowSource.over(one.rows, one.ranges, one.group, asked=True)
+        for one in asked
+        if one.rows is not None
+    ]
     # Differences of published cells say what these do, in fewer cells.
     if problem.system.reduced:
         sources.append(problem.rows[0])
@@ -341,7 +331,7 @@ def _problem_of(
     return replace(problem, rows=tuple(sources), larger=()), bounds, star, rows
 
 
-def _endless(problem: PublishedRows, bounds: BlockBounds) -> dict[int, BoolArray]:
+def _endless(problem: Problem, bounds: BlockBounds) -> dict[int, BoolArray]:
     """Return for blocks with cells that may hold any number which cells these are."""
     matrix, found = problem.system.queries.matrix, {}
     for b in np.flatnonzero(np.isin(bounds.status, (LOOSE, TOPLESS))).tolist():
@@ -362,15 +352,14 @@ class _Answers:
 
 
 def _answers(
-    problem: PublishedRows,
-    bounds: BlockBounds,
+    problem: Problem,
     solution: Solution,
     asked: Sequence[_Question],
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
-    good = solution.solved
+    good, bounds = solution.solved, solution.bounds or block_bounds(problem)
     made, found, star, rows = _problem_of(problem, bounds, solution.histogram(problem), asked)
     program, _, low, high = open_program(made, found, good)
     inside = np.flatnonzero(good[found.block])[program.entry]
@@ -527,12 +516,8 @@ def count_bounds(
     queries : Workload, optional
         Other counts of the same schema, at levels of the tables up to ``scope``; by default the
         published ones.
-    known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for each component of the integer system; none by default.
+    known_rule, solver, time_limit
+        As for :func:`reconstruct`.
     node_limit : int, optional
         Linear programs and nodes of branch and bound for each component; none by default.  What it
         leaves open is the same on a slow machine.  Not for solvers of PuLP.
@@ -564,31 +549,18 @@ def count_bounds(
     1    m           2            4    2     2
     2    f           0            1    0     0
     """
-    tables = one_release(tables)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    limits = Limits(time_limit, nodes=checked_nodes(node_limit, backend.name))
-    levels = tables.workload.levels
-    scope = levels[-1] if scope is None else check.choice(scope, "scope", levels)
+    backend, limits = solver_and_limits(solver, time_limit, node_limit)
     more = None if queries is None else check.instance(queries, Workload, "queries")
-    if more is not None:
-        if more.schema != tables.workload.schema:
-            raise ArgumentError(
-                f"queries must be of schema {tables.workload.schema.name!r}, "
-                f"got {shown(more.schema.name)}"
-            )
-        for level in more.levels:
-            check.choice(level, "level of queries", levels[levels.index(scope) :])
-    others = () if more is None else tuple(more.tables.values())
-    problem = published_rows(tables, scope=scope, known_rule=known_rule, others=others)
-    bounds = block_bounds(problem)
-    solution = solve(problem, bounds, solver=backend, limits=limits, loose=True)
+    problem = published_problem(tables, scope=scope, known_rule=known_rule, queries=more)
+    levels = (*(larger.level for larger in problem.larger), problem.level)
+    for level in () if more is None else more.levels:
+        check.choice(level, "level of queries", levels)
+    solution = solve(problem, solver=backend, limits=limits, loose=True)
     asked = _published(problem)
     known = len(asked)
     if more is not None:
         asked += _others(problem, asked, more)
-    answers = _answers(problem, bounds, solution, asked, backend, limits)
+    answers = _answers(problem, solution, asked, backend, limits)
     chosen = slice(known, None) if more is not None else slice(known)
     frames = [
         _frame(one, answer) for one, answer in zip(asked[chosen], answers[chosen], strict=True)
@@ -598,7 +570,8 @@ def count_bounds(
         str(problem.geoids[b]): solution.conflict.get(b, "")
         for b in np.flatnonzero(~solution.solved).tolist()
     }
-    return CountBounds(pd.concat([frames[at] for at in order], ignore_index=True), conflict, scope)
+    counts = pd.concat([frames[at] for at in order], ignore_index=True)
+    return CountBounds(counts, conflict, problem.scope)
 
 
 def _frame(asked: _Question, answer: _Answers) -> pd.DataFrame:

@@ -19,13 +19,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._validation import IntArray
-from bayesrisk.reconstruction.records.problem import (
-    BlockBounds,
-    CountRanges,
-    PublishedRows,
-    RowSource,
-)
-from bayesrisk.reconstruction.records.system import CellSpace, Queries, columns_of
+from bayesrisk.reconstruction.records.problem import CountRanges, Problem, RowSource
+from bayesrisk.reconstruction.records.program import BlockBounds
+from bayesrisk.reconstruction.records.system import CellSpace, Queries
 
 #: For every attribute the group that each of its bins is in.
 Margin: TypeAlias = Mapping[str, IntArray]
@@ -222,12 +218,12 @@ def _cells(space: CellSpace, margin: Margin) -> IntArray:
 
 
 def margin_problem(
-    problem: PublishedRows,
+    problem: Problem,
     parts: Parts,
     bounds: BlockBounds,
     star: sp.csr_array,
     asked: Sequence[tuple[Queries, CountRanges, IntArray]],
-) -> tuple[PublishedRows, BlockBounds, sp.csr_array]:
+) -> tuple[Problem, BlockBounds, sp.csr_array]:
     """Return a problem whose cells are those of margins and slacks of what they have in common.
 
     ``asked`` are queries with their ranges, and the group of every block; ``star`` are histograms
@@ -240,8 +236,7 @@ def margin_problem(
     width, sources = parts.width, []
     for number, (queries, ranges, group) in enumerate(asked):
         rows = parts.rows(number, queries.matrix)
-        family = np.arange(rows.shape[0])
-        sources.append(RowSource(*columns_of(rows), family, ranges, group, asked=True))
+        sources.append(RowSource.over(rows, ranges, group, asked=True))
     held = star.tocoo()
     at = held.coords[0].astype(np.int64), held.coords[1].astype(np.int64)
     values = [parts.sums(*at, held.data, size)]
@@ -267,8 +262,7 @@ def margin_problem(
         entry = np.concatenate(places, axis=1)
         rows = sp.csr_array((np.ones(entry.shape[1], np.int64), tuple(entry)), shape=(row, width))
         counts = CountRanges.of_counts(sp.csr_array(np.concatenate(totals, axis=1)))
-        source = RowSource(*columns_of(rows), np.arange(row), counts, np.arange(size))
-        sources.append(source)
+        sources.append(RowSource.over(rows, counts, np.arange(size)))
     most = np.concatenate([high, *slacks], axis=1)
     least = np.concatenate([low, np.zeros((size, width - parts.size), np.int64)], axis=1)
     block, cell = np.nonzero(most)

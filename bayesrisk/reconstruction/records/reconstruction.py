@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -18,32 +18,15 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.climb import solve_blocks
-from bayesrisk.reconstruction.records.kernels import FIXED, OPEN
-from bayesrisk.reconstruction.records.problem import (
-    BlockBounds,
-    CountRanges,
-    Program,
-    PublishedRows,
-    block_bounds,
-    entries,
-    open_program,
-    published_rows,
-)
-from bayesrisk.reconstruction.records.solve import (
-    Farthest,
-    Solution,
-    add_nearest,
-    check_solution,
-    farthest,
-    solve,
-)
+from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
+from bayesrisk.reconstruction.records.program import Farthest, farthest_solutions
+from bayesrisk.reconstruction.records.solve import Solution, solve_blocks, starting_solution
 from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import Limits, make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend, checked_nodes
+from bayesrisk.reconstruction.solvers import make_solver
+from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
 from bayesrisk.release import Release
-from bayesrisk.tables.published import SeveralTables, one_release
+from bayesrisk.tables.published import SeveralTables
 
 
 @displayed
@@ -53,7 +36,7 @@ class Reconstruction(AttackResult, Tabular):
 
     Attributes
     ----------
-    problem : PublishedRows
+    problem : Problem
         The tables as an integer system; where its ``taken_as_true`` is set, all that is said to be
         proved is so only if the published counts were true.
     scope : str
@@ -79,7 +62,7 @@ class Reconstruction(AttackResult, Tabular):
         Version of bayesrisk.
     """
 
-    problem: PublishedRows
+    problem: Problem
     scope: str
     status: tuple[str, ...]
     conflict: tuple[str, ...]
@@ -246,16 +229,11 @@ def reconstruct(
     1     1    0    1
     """
     check.flag(nearest, "nearest")
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    problem = published_rows(
+    backend, limits = solver_and_limits(solver, time_limit)
+    problem = published_problem(
         tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
     )
-    solution = solve_blocks(problem, solver=backend, limits=Limits(time_limit))
-    deviation = np.zeros(problem.geoids.size, np.int64)
-    if nearest:
-        deviation = add_nearest(problem, solution, backend, time_limit)
+    solution, deviation = solve_blocks(problem, solver=backend, limits=limits, nearest=nearest)
     return Reconstruction(
         problem,
         scope,
@@ -300,9 +278,8 @@ class ReconstructionAttack:
     ) -> None:
         if not isinstance(scope, str) or not scope:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
-        if time_limit is not None:
-            time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-        self.scope, self.time_limit = scope, time_limit
+        self.scope = scope
+        self.time_limit = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
         self.nearest = check.flag(nearest, "nearest")
         self.solver = make_solver(solver)
         self.taken_as_true = check.flag(taken_as_true, "taken_as_true")
@@ -311,15 +288,7 @@ class ReconstructionAttack:
     def run(self, release: Release) -> Reconstruction:
         """Return the reconstruction of a release; nothing else is read."""
         check.instance(release, Release, "release")
-        return reconstruct(
-            release.tables,
-            scope=self.scope,
-            solver=self.solver,
-            time_limit=self.time_limit,
-            nearest=self.nearest,
-            taken_as_true=self.taken_as_true,
-            known_rule=self.known_rule,
-        )
+        return reconstruct(release.tables, **vars(self))
 
 
 def record_form(found: Reconstruction) -> pd.DataFrame:
@@ -369,18 +338,8 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
 # Solution variability: the largest distance of other solutions from one.
 
 
-def variability_scope(
-    scope: object, levels: tuple[str, ...], name: str = "scope"
-) -> tuple[str, str]:
-    """Return the level that a scope names, and ``bounds``, ``joint`` or nothing.
-
-    Where no level is called so, ``block`` is the finest one.
-    """
-    if scope == "block" and "block" not in levels:
-        return levels[-1], ""
-    larger = [f"{level}-{kind}" for level in levels[:-1] for kind in ("bounds", "joint")]
-    level, _, kind = check.choice(scope, name, (levels[-1], *larger)).rpartition("-")
-    return (level, kind) if scope != levels[-1] else (levels[-1], "")
+#: What a larger level is good for: its counts as upper bounds, or all of its blocks together.
+KINDS = ("bounds", "joint")
 
 
 @displayed
@@ -495,19 +454,14 @@ def solution_variability(
     solution : Reconstruction, optional
         The solution ``x*``, of these tables; by default one is found, with the tables of the
         level that ``scope`` names.  The three values are ordered only for one ``x*``.
-    solver : str or SolverBackend, default "highs"
-        See :func:`make_solver`.
-    time_limit : float, optional
-        Seconds that the solver may take for a component; none by default.
+    solver, time_limit
+        As for :func:`reconstruct`.
     node_limit : int, optional
         Nodes of branch and bound that the solver may look at for the distance of a component; none
         by default.  What it leaves open is the same on a slow machine.
         Not for solvers of PuLP.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it, noisy and swapped ones are refused.
-    known_rule : bool, default True
-        Whether the rule is used by which counts are withheld.
+    taken_as_true, known_rule
+        As for :func:`reconstruct`.
 
     Returns
     -------
@@ -521,53 +475,35 @@ def solution_variability(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
-    >>> about = Schema("s", (Attribute("sex", 2), Attribute("old", 2)),
-    ...                Geography("g", ("block",), (1,)))
-    >>> sex = Table("SEX", ("m", "f"), {"sex": np.eye(2, dtype=int)})
-    >>> old = Table("OLD", ("young", "old"), {"old": np.eye(2, dtype=int)})
-    >>> work = Workload(about, {("block", "SEX"): sex, ("block", "OLD"): old})
-    >>> counts = {("block", "SEX"): sparse.csr_array([[2, 0], [1, 1]]),
-    ...           ("block", "OLD"): sparse.csr_array([[1, 1], [1, 1]])}
-    >>> published = PublishedTables(work, {"block": ["1", "2"]}, counts)
-    >>> solution_variability(published, scope="block").upper.tolist()
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"place": list("aabb"), "sex": list("FFMF"), "old": list("ynny")})
+    >>> schema = Schema.from_frame(people, place="place")
+    >>> work = Workload.of(schema, [["sex"], ["old"]])
+    >>> published = tabulate(Records.from_frame(people, schema=schema), work)
+    >>> solution_variability(published, scope="place").upper.tolist()
     [0.0, 1.0]
     """
-    tables = one_release(tables)
-    known, kind = variability_scope(scope, tables.workload.levels)
-    if time_limit is not None:
-        time_limit = check.scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
-    backend = make_solver(solver)
-    node_limit = checked_nodes(node_limit, backend.name)
+    backend, limits = solver_and_limits(solver, time_limit, node_limit)
+    given = None
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
-    problem = published_rows(
-        tables, scope=known, taken_as_true=taken_as_true, known_rule=known_rule
+        parts = solution.block, solution.cell, solution.count
+        given = solution.problem, Solution(list(solution.status), {}, *parts)
+    problem = published_problem(
+        tables, scope=scope, kinds=KINDS, taken_as_true=taken_as_true, known_rule=known_rule
     )
-    bounds = block_bounds(problem)
-    if solution is None:
-        star = solve(problem, bounds, solver=backend, limits=Limits(time_limit))
-    else:
-        star = Solution(
-            list(solution.status), block=solution.block, cell=solution.cell, count=solution.count
-        )
-        check_solution(problem, star, solution.geoids, solution.problem.space)
-    solved = star.solved & np.isin(bounds.status, (FIXED, OPEN))
-    if kind == "joint":
-        for place in problem.larger:  # a place counts when all of its blocks do
-            solved &= ~np.isin(place.group, place.group[~solved])
-    program, point, answer = farthest_solutions(
+    kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
+    star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
+    answer = farthest_solutions(
         problem,
-        bounds,
-        solved,
+        star.bounds,
         star.histogram(problem),
-        bounds_only=kind == "bounds",
+        star.solved,
+        kind=kind,
         solver=backend,
-        limits=Limits(time_limit, nodes=node_limit),
+        limits=limits,
     )
-    return _result(problem, program, point, answer, star, solved, scope, backend.name)
+    return _result(problem, answer, star, scope, backend.name)
 
 
 def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
@@ -580,16 +516,10 @@ def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
 
 
 def _result(
-    problem: PublishedRows,
-    program: Program,
-    point: IntArray,
-    answer: Farthest,
-    star: Solution,
-    solved: BoolArray,
-    scope: str,
-    solver: str,
+    problem: Problem, answer: Farthest, star: Solution, scope: str, solver: str
 ) -> SolutionVariability:
     """Add the components of every place up."""
+    program = answer.program
     level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
     if joint := scope.endswith("-joint"):
         largest = problem.larger[0]
@@ -604,10 +534,10 @@ def _result(
     if joint:
         known |= _known_totals(largest.coupling.queries, largest.ranges)
     fixed = answer.fixed | known[owner]
-    low, below, high, above = _ratios(program, point, answer, fixed, owner, 2 * population)
+    low, below, high, above = _ratios(answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
     status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
-    for b in np.flatnonzero(~solved):
+    for b in np.flatnonzero(~answer.solved):
         reason = star.status[b]
         status[place[b]] = (
             reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
@@ -621,12 +551,7 @@ def _result(
 
 
 def _ratios(
-    program: Program,
-    point: IntArray,
-    answer: Farthest,
-    fixed: BoolArray,
-    owner: IntArray,
-    whole: IntArray,
+    answer: Farthest, fixed: BoolArray, owner: IntArray, whole: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
 
@@ -635,6 +560,7 @@ def _ratios(
     is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
     and the bounds of cells and distance the upper one.
     """
+    program, point = answer.program, answer.point
     component = program.component_of()
     room = np.zeros((2, program.n_components), np.int64)
     np.add.at(room[0], component, program.high - point)
@@ -653,31 +579,3 @@ def _ratios(
     gain = np.minimum(most_gain, most - loss)
     high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
     return low, below, high, above
-
-
-def farthest_solutions(
-    problem: PublishedRows,
-    bounds: BlockBounds,
-    solved: BoolArray,
-    star: sp.csr_array,
-    *,
-    bounds_only: bool,
-    solver: SolverBackend,
-    limits: Limits,
-) -> tuple[Program, IntArray, Farthest]:
-    """Return the program of the solved blocks, ``star`` as its solution, and what is farthest."""
-    program, wrong, low, high = open_program(problem, bounds, solved, bounds_only=bounds_only)
-    value = entries(star, bounds.block, bounds.cell)
-    outside = solved[bounds.block] & ((value < low) | (value > high))
-    point = entries(star, program.block, program.cell)
-    p = program.arrays
-    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=(p.row_low.size, point.size))
-    sums = np.asarray(matrix @ point)
-    bad = p.row_var[p.row_ptr[:-1][(sums < p.row_low) | (sums > p.row_high)]]
-    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *program.block[bad].tolist()]
-    if broken:
-        raise ArgumentError(
-            f"solution must fit the tables, got one that breaks those around "
-            f"{problem.level} {problem.geoids[min(broken)]}"
-        )
-    return program, point, farthest(program, point, solver, limits)

@@ -1,35 +1,30 @@
 """A solution of every block, what is proved of it, and records where no solution is."""
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.conflict import (
-    block_conflict,
-    component_conflict,
-    row_conflict,
-)
+from bayesrisk.reconstruction.records.climb import climbed_records
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
-from bayesrisk.reconstruction.records.problem import (
+from bayesrisk.reconstruction.records.problem import CountRanges, LargerLevel, Problem
+from bayesrisk.reconstruction.records.program import (
     BlockBounds,
-    CountRanges,
-    LargerLevel,
-    Program,
-    PublishedRows,
-    entries,
-    open_program,
+    Clash,
+    Row,
+    row_bounds,
+    settle,
 )
-from bayesrisk.reconstruction.records.system import CellSpace, Coupling, Queries
+from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.branching import find_at_least
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
 @dataclass
@@ -38,9 +33,10 @@ class Solution:
 
     ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
     blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
-    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
-    holds, in words; their other cells have values, which the rows of larger places need, until
-    these were checked.  ``extra`` are finer columns of the records, from larger places.
+    ``count`` are the histograms, ``bounds`` those of their cells where these are known.
+    ``unbounded`` are blocks with a cell that no published count holds, in words; their other cells
+    have values, which the rows of larger places need, until these were checked.  ``extra`` are
+    finer columns of the records, from larger places.
     """
 
     status: list[str]
@@ -48,6 +44,7 @@ class Solution:
     block: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    bounds: BlockBounds | None = None
     unbounded: dict[int, str] = field(default_factory=dict)
     extra: dict[str, IntArray] = field(default_factory=dict)
 
@@ -56,7 +53,7 @@ class Solution:
         """Blocks with a solution, as a mask."""
         return np.isin(self.status, (Status.UNIQUE, Status.FEASIBLE))
 
-    def histogram(self, problem: PublishedRows) -> sp.csr_array:
+    def histogram(self, problem: Problem) -> sp.csr_array:
         """Return the histograms over the cells of a problem, blocks by cells."""
         shape = (problem.geoids.size, problem.space.size)
         found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
@@ -68,81 +65,82 @@ class Solution:
         self.block, self.cell, self.count = self.block[kept], self.cell[kept], self.count[kept]
 
 
-def _bound_together(problem: PublishedRows, chosen: Iterable[int]) -> dict[int, int]:
-    """Return the blocks that stand or fall with the chosen ones, and with which."""
-    blocks = sorted(set(chosen))
-    because: dict[int, int] = {}
-    if problem.larger and blocks:
-        place = problem.larger[0].group  # the largest place first
-        for b in blocks:
-            because.setdefault(int(place[b]), b)
-        others = np.flatnonzero(np.isin(place, list(because)))
-        return {int(b): because[int(place[b])] for b in others} | {b: b for b in blocks}
-    return {b: b for b in blocks}
+def solve_blocks(
+    problem: Problem, *, solver: SolverBackend, limits: Limits, nearest: bool = False
+) -> tuple[Solution, IntArray]:
+    """Return a solution of every block, and the deviation from the published counts.
 
-
-def _give_up(
-    problem: PublishedRows,
-    solution: Solution,
-    causes: Mapping[int, tuple[str, str]],
-    good: BoolArray,
-) -> None:
-    """Note status and reason of blocks without a solution, and of those that are bound to them.
-
-    Rows of a larger place make no sense without one of its blocks.
+    Most coarsened blocks are solved by a climb; blocks that no records fit get those of least
+    deviation where ``nearest``.
     """
-    for block, cause in _bound_together(problem, causes).items():
-        solution.status[block], solution.conflict[block] = causes[cause]
-        good[block] = False
+    if not problem.coarsened or problem.larger or np.any(problem.system.cell_coef != 1):
+        solution = solve(problem, solver=solver, limits=limits)
+    else:
+        solution = _climbed(problem, solver, limits)
+    deviation = np.zeros(problem.geoids.size, np.int64)
+    if nearest:
+        _add_nearest(problem, solution, deviation, solver, limits.seconds)
+    return solution, deviation
+
+
+def _climbed(problem: Problem, solver: SolverBackend, limits: Limits) -> Solution:
+    """Return the records that a climb finds of some blocks, and a solution of the others."""
+    (block, cell, count), rest = climbed_records(problem)
+    made = Solution([Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count)
+    # Every answer is tabulated again.
+    counts = sp.csr_array(made.histogram(problem) @ problem.system.queries.matrix.T)
+    rest = np.union1d(rest, problem.ranges.differences(counts)[0])
+    others = solve(problem.part(rest), solver=solver, limits=limits)
+    for at, b in enumerate(rest.tolist()):
+        made.status[b] = others.status[at]
+        if at in others.conflict:
+            made.conflict[b] = others.conflict[at]
+    made.keep(~np.isin(made.block, rest))
+    parts = (made.block, rest[others.block]), (made.cell, others.cell), (made.count, others.count)
+    block, cell, count = (np.concatenate(pair) for pair in parts)
+    order = np.lexsort((cell, block))
+    made.block, made.cell, made.count = block[order], cell[order], count[order]
+    return made
 
 
 def solve(
-    problem: PublishedRows,
-    bounds: BlockBounds,
-    *,
-    solver: SolverBackend,
-    limits: Limits,
-    loose: bool = False,
+    problem: Problem, *, solver: SolverBackend, limits: Limits, loose: bool = False
 ) -> Solution:
     """Return a solution of every block, with proof of uniqueness where there is one.
 
     ``limits`` are those of each component that the search does not settle.  Blocks with cells of
     any number keep their other records where ``loose``.
     """
-    size = problem.geoids.size
-    solution = Solution(
-        [Status.UNIQUE] * size, unbounded={} if loose else _unbounded(problem, bounds)
-    )
-    good = np.ones(size, bool)
-    wrong_rows = {
-        int(b): (Status.INFEASIBLE, block_conflict(problem, int(b), int(bounds.culprit[b]), solver))
-        for b in np.flatnonzero(bounds.status == kernels.INFEASIBLE)
-    }
-    _give_up(problem, solution, wrong_rows, good)
-    while True:  # ends: each round gives up a block at least
-        program, wrong, low, _ = open_program(problem, bounds, good)
-        if not wrong:
-            break
-        texts = {r: row_conflict(problem, program, r, solver) for r in set(wrong.values())}
-        causes = {b: (Status.INFEASIBLE, texts[wrong[b]]) for b in wrong}
-        _give_up(problem, solution, causes, good)
-    star, found = solve_components(program, solver, limits)
-    _note_statuses(problem, program, found, solution, solver)
+    findings = settle(problem, solver=solver, limits=limits)
+    bounds, size = findings.bounds, problem.geoids.size
+    solution = Solution([Status.UNIQUE] * size, bounds=bounds)
+    if not loose:
+        solution.unbounded = _unbounded(problem, bounds)
+    for finding, blocks in findings.components:
+        for b in blocks.tolist():
+            if finding == kernels.UNKNOWN:
+                # Proofs about other components stand.
+                solution.status[b] = Status.UNKNOWN
+                solution.conflict[b] = "a limit was reached before a solution was found"
+            elif solution.status[b] == Status.UNIQUE:
+                solution.status[b] = Status.FEASIBLE
+    texts: dict[int, str] = {}
+    for b, clash in findings.clashes.items():
+        if id(clash) not in texts:
+            texts[id(clash)] = _clash_text(problem, clash, solver)
+        solution.status[b], solution.conflict[b] = Status.INFEASIBLE, texts[id(clash)]
     # One more record in a cell that no count bounds fits, too.
-    for b in np.flatnonzero((bounds.status == kernels.TOPLESS) & good):
+    for b in np.flatnonzero(bounds.status == kernels.TOPLESS):
         if solution.status[b] == Status.UNIQUE:
             solution.status[b] = Status.FEASIBLE
-    inside = np.flatnonzero(good[bounds.block])
-    value = low.copy()
-    value[inside[program.entry]] = star
-    kept = solution.solved[bounds.block] & (value > 0)
+    kept = solution.solved[bounds.block] & (findings.value > 0)
     solution.block, solution.cell = bounds.block[kept], bounds.cell[kept]
-    solution.count = value[kept]
+    solution.count = findings.value[kept]
     _complete(problem, solution)
     return solution
 
 
-def _unbounded(problem: PublishedRows, bounds: BlockBounds) -> dict[int, str]:
+def _unbounded(problem: Problem, bounds: BlockBounds) -> dict[int, str]:
     """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
@@ -152,284 +150,146 @@ def _unbounded(problem: PublishedRows, bounds: BlockBounds) -> dict[int, str]:
     }
 
 
-def _note_statuses(
-    problem: PublishedRows,
-    program: Program,
-    found: dict[int, tuple[int, IntArray]],
-    solution: Solution,
-    solver: SolverBackend,
-) -> None:
-    """Note the status of every block from that of its components."""
-    causes: dict[int, tuple[str, str]] = {}
-    for k in found:
-        finding, blocks = found[k]
-        text = component_conflict(problem, program, k, solver) if finding == kernels.NONE else ""
-        for b in blocks.tolist():
-            if finding == kernels.NONE:
-                causes[b] = (Status.INFEASIBLE, text)
-            elif finding == kernels.UNKNOWN:
-                # Proofs about other components stand.
-                solution.status[b] = Status.UNKNOWN
-                solution.conflict[b] = "a limit was reached before a solution was found"
-            elif solution.status[b] == Status.UNIQUE:
-                solution.status[b] = Status.FEASIBLE
-    _give_up(problem, solution, causes, np.ones(problem.geoids.size, bool))
-
-
 # -----------------------------------------------------------------------------
-# Components: a search of each, then a solver; one in which all is seen is unique or has none.
+# Published counts that contradict each other, in words.
+
+#: Rows that are named; coefficients up to which the fewest are looked for; seconds of a look.
+_NAMED, _SMALL, _SECONDS = 3, 2_000_000, 1.0
 
 
-#: Nodes that a depth-first search may look at before a solver is asked.
-NODES = 1000
-#: Variables above which a component is searched with fewer nodes, and how many: enough for two
-#: dives, which mostly find a solution and another one, but seldom the farthest.
-LARGE, FEW_NODES = 60, 60
-#: One in so many variables of a wide component begins its relaxation; nodes of a dive.
-_EVERY, _DIVES = 50, 400
-#: Variables up to which components are put into one model when a solution is looked for.
-TOGETHER = 2000
+def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
+    """Return rows that have no solution together, the fewest that are found."""
+    rows = clash.rows
+    if clash.propagated and problem.coarsened:
+        rows = _sifted(problem, _clashing_rows(problem, clash), solver)
+    elif problem.coarsened:
+        # Counts that are settled have settled the cells around: their rows clash with these.
+        every = [
+            (number, group, row)
+            for number, source in enumerate(problem.rows)
+            for group in np.unique(source.group[clash.blocks]).tolist()
+            for row in range(_matrix(problem, number).shape[0])
+        ]
+        if len(every) * problem.space.size * clash.blocks.size <= _SMALL:
+            rows = _sifted(problem, every, solver)
+    texts = [_row_text(problem, *row) for row in rows[:_NAMED]]
+    if len(rows) == 1:
+        return texts[0]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"together without a solution: {'; '.join(texts)}{more}"
 
 
-def solve_components(
-    program: Program, solver: SolverBackend, limits: Limits
-) -> tuple[IntArray, dict[int, tuple[int, IntArray]]]:
-    """Return a solution, -1 where there is none, and what is known of its components.
+def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
+    """Return rows of a block that contradict each other by propagation, among which fewer may."""
+    source, block = problem.rows[0], int(clash.blocks[0])
+    low, high = (side[0] for side in source.ranges.whole([block]))
 
-    Components whose solution is proved to be unique are left out; of each of the others one of the
-    kernels' findings (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``) and its blocks are returned.
-    """
-    star = np.full(program.low.size, -1, np.int64)
-    found = np.full(program.n_components, kernels.PENDING, np.int64)
-    _dive(program, star, found, limits)
-    _search(program, star, found)
-    without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
-    for group in _grouped(program, without):
-        _solve_group(program, group, star, found, solver, limits)
-    if without:
-        _search(program, star, found)
-    for k in np.flatnonzero(found == kernels.SOME):
-        other = distance_model(program, star, int(k)).another()
-        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
-        if answer.values is not None:
-            found[k] = kernels.SEVERAL
-        elif answer.status == Status.INFEASIBLE:
-            found[k] = kernels.UNIQUE
-    return star, {
-        int(k): (int(found[k]), program.blocks_of(int(k)))
-        for k in np.flatnonzero(found != kernels.UNIQUE)
-    }
+    def clashes(rows: IntArray) -> bool:
+        least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
+        least[rows], most[rows] = low[rows], high[rows]
+        given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
+        bounds = row_bounds(problem, replace(source, ranges=given))
+        return bool(bounds.status[0] == kernels.INFEASIBLE)
+
+    return [(0, block, int(row)) for row in _fewest(np.arange(low.size), clashes)]
 
 
-def _dive(program: Program, star: IntArray, found: IntArray, limits: Limits) -> None:
-    """Look for two solutions of every large component whose rows are wide: mostly there are."""
-    from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
-
-    p = program.arrays
-    wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
-    for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
-        model = solution_model(program, [k])
-        deadline = Deadline(limits.seconds, limits.nodes)
-        # Few of its cells are not 0 in a solution: any of them do to begin with.
-        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
-        objective, chosen = np.zeros(model.low.size, np.int64), variables(program, [k])
-        linear.aim(objective)
-        status, one = find_at_least(linear, model, objective, None, nodes=_DIVES, deadline=deadline)
-        if one is None:
-            found[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
-            continue
-        star[chosen] = one
-        linear.aim(-one)
-        _, other = find_at_least(linear, model, -one, None, nodes=_DIVES, deadline=deadline)
-        found[k] = kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
+def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
+    """Return some of rows that clash which still do, none of which can be left out."""
+    step = max(rows.size // 2, 1)
+    while True:
+        at = 0
+        while at < rows.size:
+            rest = np.delete(rows, slice(at, at + step))
+            if clashes(rest):
+                rows = rest
+            else:
+                at += step
+        if step == 1:
+            return rows
+        step = max(step // 2, 1)
 
 
-def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
-    """Return the limit of nodes for the search of every component."""
-    size = np.diff(program.arrays.first_var)
-    # The farthest solution of a large component is for a solver: only the bound is wanted.
-    return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
+def _matrix(problem: Problem, source: int) -> sp.csr_array:
+    """Return the rows of a source over the cells of one block."""
+    if source > 0:
+        return problem.larger[source - 1].coupling.rows
+    return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
 
 
-def _search(program: Program, star: IntArray, found: IntArray) -> None:
-    """Search the components that are pending; those with a solution have it in ``star``."""
-    k = program.n_components
-    has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
-    far = np.zeros(star.size, np.int64)
-    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    answers = kernels.SearchAnswers(star, has_star, far, found, lower, upper)
-    kernels.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
-
-
-def _grouped(program: Program, components: list[int]) -> Iterable[list[int]]:
-    """Yield components in groups whose variables fit into one model."""
-    sizes = np.diff(program.arrays.first_var)
-    group: list[int] = []
-    total = 0
-    for k in components:
-        if group and total + sizes[k] > TOGETHER:
-            yield group
-            group, total = [], 0
-        group.append(k)
-        total += int(sizes[k])
-    if group:
-        yield group
-
-
-def _solve_group(
-    program: Program,
-    group: list[int],
-    star: IntArray,
-    found: IntArray,
-    solver: SolverBackend,
-    limits: Limits,
-) -> None:
-    """Look for solutions of several components in one model; one by one if that fails."""
-    model = solution_model(program, group)
-    answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
-    if answer.values is not None:
-        star[variables(program, group)] = answer.values
-        found[group] = kernels.PENDING
-    elif len(group) > 1:
-        for k in group:
-            _solve_group(program, [k], star, found, solver, limits)
-    elif answer.status == Status.INFEASIBLE:
-        found[group] = kernels.NONE
-
-
-# -----------------------------------------------------------------------------
-# Integer models of components of a program: any solution, and the one farthest from another.
-
-
-def variables(program: Program, components: Sequence[int]) -> IntArray:
-    """Return the variables of some components, in order."""
-    first = program.arrays.first_var
-    return np.concatenate([np.arange(first[k], first[k + 1]) for k in components])
-
-
-def _component_rows(program: Program, components: Sequence[int]) -> tuple[IntArray, sp.csr_array]:
-    """Return the rows of some components, and their matrix over the components' variables."""
-    p = program.arrays
-    rows = np.concatenate([np.arange(p.first_row[k], p.first_row[k + 1]) for k in components])
-    starts = np.cumsum([0, *(p.first_var[k + 1] - p.first_var[k] for k in components)])
-    columns, values, sizes = [], [], []
-    for k, start in zip(components, starts[:-1], strict=True):
-        a, b = p.row_ptr[p.first_row[k]], p.row_ptr[p.first_row[k + 1]]
-        columns.append(p.row_var[a:b] - p.first_var[k] + start)
-        values.append(p.row_coef[a:b])
-        sizes.append(np.diff(p.row_ptr[p.first_row[k] : p.first_row[k + 1] + 1]))
-    ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-    matrix = sp.csr_array(
-        (np.concatenate(values), np.concatenate(columns), ptr),
-        shape=(rows.size, int(starts[-1])),
+def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> list[Row]:
+    """Return the fewest of rows without a common solution that are found to have none."""
+    size, parts, ends = problem.space.size, [], []
+    blocks = np.unique(
+        np.concatenate([np.flatnonzero(problem.rows[s].group == g) for s, g, _ in set(rows)])
     )
-    return rows, matrix
+    matrices = [_matrix(problem, source) for source in range(len(problem.rows))]
+    for number, group, row in rows:
+        source = problem.rows[number]
+        inside = sp.coo_array((source.group[blocks] == group).astype(np.int64)[None])
+        parts.append(sp.kron(inside, matrices[number][[row]], format="csr"))
+        ends.append([side[0, row] for side in source.ranges.whole([group])])
+    matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    low, high = np.array(ends, np.int64).T
+    # No cell needs more than the largest end of a row.
+    top = max(int(high[high < UNBOUNDED].max(initial=0)), int(low.max(initial=0)), 0)
 
-
-def solution_model(program: Program, components: Sequence[int]) -> IntegerModel:
-    """Return the model of the solutions of some components, variables as in ``variables``."""
-    chosen = variables(program, components)
-    rows, matrix = _component_rows(program, components)
-    p = program.arrays
-    return IntegerModel(
-        program.low[chosen], program.high[chosen], matrix, p.row_low[rows], p.row_high[rows]
-    )
-
-
-@dataclass(frozen=True)
-class DistanceModel:
-    """A model whose largest value is the largest distance from a solution.
-
-    Its variables are gains (the first ``gains`` of them), losses, and a binary for every cell
-    that could do either; the objective is gains plus losses.
-    """
-
-    model: IntegerModel
-    objective: IntArray
-    gains: int
-
-    def another(self) -> IntegerModel:
-        """Return the model of the solutions that differ: none, when the solution is unique."""
-        differs = sp.csr_array(self.objective[None, :])
-        return IntegerModel(
-            self.model.low,
-            self.model.high,
-            sp.csr_array(sp.vstack([self.model.rows, differs], format="csr")),
-            np.append(self.model.row_low, 1),
-            np.append(self.model.row_high, int(self.objective @ self.model.high)),
+    def clashes(chosen: IntArray) -> bool:
+        some = sp.csc_array(matrix[chosen])
+        used = np.flatnonzero(np.diff(some.indptr))
+        columns = np.unique(some[:, used].toarray(), axis=1)
+        count = columns.shape[1]
+        most = np.minimum(high[chosen], columns @ np.full(count, top))
+        if np.any(low[chosen] > most) or np.any(most < 0):
+            return True
+        model = IntegerModel(
+            np.zeros(count, np.int64), np.full(count, top), sp.csr_array(columns), low[chosen], most
         )
+        # Easy contradictions are proved soon; without a proof a row stays.
+        answer = solver.solve(model, model.low, limits=Limits(_SECONDS))
+        return answer.status == Status.INFEASIBLE
+
+    at = np.flatnonzero((low > 0) | (high < UNBOUNDED))
+    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(at):
+        at = _fewest(at, clashes)
+    return [rows[k] for k in at.tolist()]
 
 
-def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:
-    """Return the model of the largest distance from the solution ``star`` within a component.
+def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
+    """Return the place and the published cells of a row."""
+    if source == 0:
+        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
+    larger = problem.larger[source - 1]
+    part = larger.coupling.derivation[[row]].tocoo()
+    names = sorted(larger.coupling.queries.labels[at] for at in part.coords[1].tolist())
+    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
 
-    A cell is ``x = star + gain - loss``.  Where the bounds let it only gain or only lose, that
-    is all; where they let it do either, a binary says which: ``gain <= (high - star) b`` and
-    ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
-    gains, losses and binaries, in this order.
-    """
-    at = variables(program, [component])
-    rows, matrix = _component_rows(program, [component])
-    gain, loss = program.high[at] - star[at], star[at] - program.low[at]
-    up, down = np.flatnonzero(gain > 0), np.flatnonzero(loss > 0)
-    both = np.flatnonzero((gain > 0) & (loss > 0))
-    n, n_up, n_down = both.size, up.size, down.size
-    used = sp.csr_array(matrix @ star[at][:, None]).toarray().ravel()
-    columns = matrix.tocsc()
-    flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((rows.size, n))])
-    switch, each = n_up + n_down + np.arange(n), np.arange(n)
-    ones = np.ones(n, np.int64)
 
-    def linked(first: IntArray, weight: IntArray) -> sp.csr_array:
-        data = np.concatenate([ones, weight])
-        place = (np.tile(each, 2), np.concatenate([first, switch]))
-        return sp.csr_array((data, place), shape=(n, n_up + n_down + n))
-
-    p = program.arrays
-    model = IntegerModel(
-        low=np.zeros(n_up + n_down + n, np.int64),
-        high=np.concatenate([gain[up], loss[down], ones]),
-        rows=sp.csr_array(
-            sp.vstack(
-                [
-                    flow,
-                    linked(np.searchsorted(up, both), -gain[both]),
-                    linked(n_up + np.searchsorted(down, both), loss[both]),
-                ],
-                format="csr",
-            ).astype(np.int64)
-        ),
-        row_low=np.concatenate([p.row_low[rows] - used, -gain[both], np.zeros(n, np.int64)]),
-        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
-    )
-    objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
-    return DistanceModel(model, objective, n_up)
+def row_cells(system: CellSystem, row: int) -> str:
+    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
+    if row >= system.n_rows:
+        return "(no published cell)"
+    part = system.derivation[[row]].tocoo()
+    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
+    names = [system.queries.labels[at] for _, at in terms]
+    if len(terms) == 1 and terms[0][0] == 1:
+        return names[0]
+    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
+    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))
 
 
 # -----------------------------------------------------------------------------
 # Every answer tabulated again and compared with the published counts, in integer arithmetic.
 
 
-def first_differences(ranges: CountRanges, found: sp.csr_array, names: Queries) -> dict[int, str]:
+def _first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries) -> dict[int, str]:
     """Return for every geography that differs its first cell with both counts.
 
     None is returned where every count is one of those that the published cell allows.
     """
-    over, under = (sp.csr_array(found - part).tocoo() for part in (ranges.high, ranges.low))
-    above, below = over.data > ranges.zero[over.coords[1]], under.data < 0
-    rows, columns = (
-        np.concatenate([over.coords[k][above], under.coords[k][below]]) for k in range(2)
-    )
-    found.sort_indices()
-    order = np.lexsort((columns, rows))
-    places, first = np.unique(rows[order], return_index=True)
-    column = columns[order][first]
-    low, high = ranges.at(places.astype(np.int64), column.astype(np.int64))
-    counts = entries(found, places.astype(np.int64), column.astype(np.int64))
     texts = {}
-    for row, at, least, most, count in zip(
-        *(part.tolist() for part in (places, column, low, high, counts)), strict=True
-    ):
+    places = ranges.differences(counts)
+    for row, at, least, most, count in zip(*(part.tolist() for part in places), strict=True):
         table, cell = names.names[at]
         said = f"{least}" if least == most else f"from {least} to {most}"
         said = f"{least} or more" if most >= UNBOUNDED else said
@@ -439,7 +299,7 @@ def first_differences(ranges: CountRanges, found: sp.csr_array, names: Queries) 
     return texts
 
 
-def _complete(problem: PublishedRows, solution: Solution) -> None:
+def _complete(problem: Problem, solution: Solution) -> None:
     """Check a solution against every published cell, and find finer attributes of its records.
 
     Blocks whose tables do not agree with each other lose their records; their status becomes
@@ -456,11 +316,11 @@ def _complete(problem: PublishedRows, solution: Solution) -> None:
     solution.keep(kept)
 
 
-def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
+def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
     found = solution.histogram(problem)
     names, solved = problem.system.queries, solution.solved
-    differences = first_differences(problem.ranges, sp.csr_array(found @ names.matrix.T), names)
+    differences = _first_differences(problem.ranges, sp.csr_array(found @ names.matrix.T), names)
     causes = {
         b: f"{problem.level} {problem.geoids[b]}: {differences[b]}"
         for b in differences
@@ -478,15 +338,16 @@ def _checked(problem: PublishedRows, solution: Solution) -> dict[str, IntArray]:
     return extra
 
 
-def _drop(problem: PublishedRows, solution: Solution, causes: dict[int, str]) -> None:
+def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
     """Take the records of some blocks, and of those bound to them, away."""
-    gone = np.ones(problem.geoids.size, bool)
-    _give_up(problem, solution, {b: (Status.INFEASIBLE, causes[b]) for b in causes}, gone)
-    solution.keep(gone[solution.block])
+    together = problem.bound_together(causes)
+    for block, cause in together.items():
+        solution.status[block], solution.conflict[block] = Status.INFEASIBLE, causes[cause]
+    solution.keep(~np.isin(solution.block, list(together)))
 
 
 def _finer_columns(
-    problem: PublishedRows, solution: Solution, larger: LargerLevel
+    problem: Problem, solution: Solution, larger: LargerLevel
 ) -> tuple[dict[str, IntArray], dict[int, str]]:
     """Return the finer columns that a level gives, and the blocks of places that do not agree."""
     coupling, group = larger.coupling, larger.group
@@ -498,7 +359,7 @@ def _finer_columns(
         detailed = cell
     else:
         detail = sp.csr_array(larger.published @ coupling.detail.T).tocoo()
-        at = detailed_cells(coupling, detail, group[block], block, cell)
+        at = _detailed_cells(coupling, detail, group[block], block, cell)
         given = np.unravel_index(np.maximum(coupling.detail_cell[at], 0), fine.shape)
         parts = list(np.unravel_index(cell, problem.space.shape))
         for axis, attribute in enumerate(fine.schema.attributes):
@@ -512,7 +373,7 @@ def _finer_columns(
         detailed = np.ravel_multi_index(tuple(parts), fine.shape).astype(np.int64)
     shape = (larger.geoids.size, fine.size)
     found = sp.csr_array((np.ones(block.size, np.int64), (group[block], detailed)), shape=shape)
-    differences = first_differences(
+    differences = _first_differences(
         larger.ranges, sp.csr_array(found @ coupling.queries.matrix.T), coupling.queries
     )
     causes = {
@@ -523,7 +384,7 @@ def _finer_columns(
     return columns, causes
 
 
-def detailed_cells(
+def _detailed_cells(
     coupling: Coupling, detail: sp.coo_array, group: IntArray, block: IntArray, cell: IntArray
 ) -> IntArray:
     """Return for every record the row of the larger place's detailed tables that it gets.
@@ -633,17 +494,14 @@ def nearest_records(
     return Nearest(answer.status, cell[here], found[here], deviation, bound)
 
 
-def add_nearest(
-    problem: PublishedRows,
+def _add_nearest(
+    problem: Problem,
     solution: Solution,
+    deviation: IntArray,
     solver: SolverBackend,
     seconds: float | None,
-) -> IntArray:
-    """Give blocks that no records fit those of least deviation, and return every deviation.
-
-    Their finer columns are -1.
-    """
-    deviation = np.zeros(problem.geoids.size, np.int64)
+) -> None:
+    """Give blocks that no records fit those of least deviation, whose finer columns are -1."""
     parts = [(solution.block, solution.cell, solution.count)]
     for b, status in enumerate(solution.status):
         if status != Status.INFEASIBLE:
@@ -668,23 +526,30 @@ def add_nearest(
     for name, values in solution.extra.items():
         solution.extra[name] = np.concatenate([values, added])[by_place]
     solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
-    return deviation
 
 
 # -----------------------------------------------------------------------------
 # A solution that was found before, for tables that may tell less apart.
 
 
-def check_solution(
-    problem: PublishedRows, solution: Solution, geoids: TextArray, space: CellSpace
-) -> None:
-    """Put a solution on the cells of a problem; refuse one that breaks tables of its blocks.
+def starting_solution(
+    problem: Problem,
+    given: tuple[Problem, Solution] | None,
+    *,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Solution:
+    """Return a solution of a problem: one that was given of another, on its cells, or a new one.
 
-    Its own cells, those of ``space``, may be finer: tables of larger places can tell more apart.
+    One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
+    places can tell more apart.
     """
-    names = problem.space.schema.names
+    if given is None:
+        return solve(problem, solver=solver, limits=limits)
+    (other, solution), names = given, problem.space.schema.names
+    space = other.space
     wrong = ArgumentError("solution must be of the same blocks and cells as tables")
-    if not np.array_equal(problem.geoids, geoids) or names != space.schema.names:
+    if not np.array_equal(problem.geoids, other.geoids) or names != space.schema.names:
         raise wrong
     for name in names:
         fine, coarse = space.bins[name], problem.space.bins[name]
@@ -696,101 +561,10 @@ def check_solution(
     solution.cell = space.coarser(solution.cell, problem.space)
     published = problem.system.queries
     counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
-    differences = first_differences(problem.ranges, counts, published)
+    differences = _first_differences(problem.ranges, counts, published)
     for block in differences:
         if solution.solved[block]:
             raise ArgumentError(
                 f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
             )
-
-
-# -----------------------------------------------------------------------------
-# The farthest solution of every component.
-
-
-_WITHOUT_END = 2**60
-
-
-@dataclass
-class Farthest:
-    """Bounds of the largest distance from a solution, component by component.
-
-    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
-    ``more`` is how many records more than the solution the farthest one found has, at the
-    distance ``lower``; ``seconds`` is the time that a solver took.
-    """
-
-    lower: IntArray
-    upper: IntArray
-    seconds: FloatArray
-    fixed: BoolArray
-    more: IntArray
-
-
-def _solve_distance(
-    program: Program,
-    star: IntArray,
-    component: int,
-    solver: SolverBackend,
-    limits: Limits,
-    *,
-    even: bool,
-) -> tuple[int, int, int, float]:
-    """Return bounds of the largest distance within a component, records more, and the time."""
-    problem = distance_model(program, star, component)
-    start = time.perf_counter()
-    limits = replace(limits, gap=1.99 if even else 0.99)
-    answer = solver.solve(problem.model, problem.objective, limits=limits)
-    lower, more = 0, 0
-    if answer.value is not None and answer.values is not None:
-        lower = int(answer.value)
-        more = 2 * int(answer.values[: problem.gains].sum()) - lower
-    upper = int(problem.objective @ problem.model.high)
-    if np.isfinite(answer.bound):
-        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
-        step = 2 if even else 1
-        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
-    return lower, max(lower, upper), more, time.perf_counter() - start
-
-
-def fixed_totals(program: Program) -> BoolArray:
-    """Return the components with one number of records: every distance within is even.
-
-    They have a family whose rows are equations of ones that hold every variable once.
-    """
-    p = program.arrays
-    size, n_vars = np.diff(p.row_ptr), np.diff(p.first_var)
-    owner = np.repeat(np.arange(n_vars.size), np.diff(p.first_row))
-    weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
-    sound = (p.row_low == p.row_high) & (weighted == 0)
-    keys = np.stack([owner, p.family])[:, sound]
-    (component, _), at = np.unique(keys, axis=1, return_inverse=True)
-    # Rows of a family share no variable: as many variables as there are is each of them once.
-    held = np.bincount(at.ravel(), size[sound], component.size)
-    found = np.zeros(n_vars.size, np.bool_)
-    found[component[held == n_vars[component]]] = True
-    return found
-
-
-def farthest(program: Program, star: IntArray, solver: SolverBackend, limits: Limits) -> Farthest:
-    """Return bounds of the largest distance from ``star`` in every component.
-
-    The solver is asked for components that the search does not settle; the gap is chosen here.
-    """
-    k = program.n_components
-    far, point = np.zeros(star.size, np.int64), star.copy()
-    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    found = np.full(k, kernels.PENDING, np.int64)
-    answers = kernels.SearchAnswers(point, np.ones(k, np.int64), far, found, lower, upper)
-    nodes, work = node_limits(program, farthest=True), program.work()
-    taken, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
-    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
-    np.add.at(more, program.component_of(), far - star)
-    for component in np.flatnonzero(lower != upper):
-        low, high, gained, taken[component] = _solve_distance(
-            program, star, int(component), solver, limits, even=bool(even[component])
-        )
-        if low > lower[component]:
-            lower[component], more[component] = low, gained
-        upper[component] = high if upper[component] < 0 else min(upper[component], high)
-    return Farthest(lower, upper, taken, even, more)
+    return solution

@@ -88,9 +88,9 @@ class Queries:
     factors: Mapping[str, IntArray]
     table_sizes: tuple[int, ...]
 
-    def key(self, at: int) -> tuple[bytes, ...]:
+    def key(self, query: int) -> tuple[bytes, ...]:
         """Return the identity of the set of cells that a query counts."""
-        return tuple(self.factors[name][at].tobytes() for name in self.space.schema.names)
+        return tuple(self.factors[name][query].tobytes() for name in self.space.schema.names)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -108,10 +108,10 @@ class Queries:
         weights = np.concatenate([none, *(weight for _, weight in supports)])
         return sp.csr_array((weights, cells, ptr), shape=(len(supports), self.space.size))
 
-    def _support(self, at: int) -> tuple[IntArray, IntArray]:
+    def _support(self, query: int) -> tuple[IntArray, IntArray]:
         cells, weight = np.zeros(1, np.int64), np.ones(1, np.int64)
         for name, size in zip(self.space.schema.names, self.space.shape, strict=True):
-            factor = self.factors[name][at]
+            factor = self.factors[name][query]
             kept = np.flatnonzero(factor)
             cells = (cells[:, None] * size + kept).ravel()
             weight = (weight[:, None] * factor[kept]).ravel()

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from bayesrisk._highs import highspy, new_highs
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound
+from bayesrisk.reconstruction.solvers.branching import (
+    Relaxation,
+    branch_and_bound,
+    find_at_least,
+)
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
     IntegerModel,
@@ -254,6 +258,15 @@ class Sifted:
         self._objective = objective.astype(np.float64)
         at = np.arange(self._inside.size, dtype=np.int32)
         self._highs.changeColsCost(at.size, at, self._objective[self._inside])
+
+    def find(
+        self, objective: IntArray, least: int | None = None, *, nodes: int
+    ) -> tuple[str, IntArray | None]:
+        """Look for a solution of the model by diving, as :func:`find_at_least` does."""
+        self.aim(objective)
+        return find_at_least(
+            self, self._model, objective, least, nodes=nodes, deadline=self._deadline
+        )
 
     def maximise(self, objective: IntArray) -> Relaxation:
         """Return values and dual values of the largest objective within the model's bounds."""

@@ -58,6 +58,14 @@ class IntegerModel:
         """The rows, transposed."""
         return sp.csr_array(self.rows.T)
 
+    def beyond(self, objective: IntArray, least: int, most: int | None = None) -> "IntegerModel":
+        """Return the model of the solutions whose objective is ``least`` or more."""
+        if most is None:
+            most = max(int(np.maximum(objective * self.low, objective * self.high).sum()), least)
+        rows = sp.csr_array(sp.vstack([self.rows, sp.csr_array(objective[None, :])], format="csr"))
+        ends = np.append(self.row_low, least), np.append(self.row_high, most)
+        return IntegerModel(self.low, self.high, rows, *ends)
+
     def holds(self, values: IntArray) -> bool:
         """Return True if whole values satisfy every bound and row, in integer arithmetic."""
         if np.any(values < self.low) or np.any(values > self.high):
@@ -233,3 +241,12 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
     if kind in _OWN and (kind == "pulp") != bool(inner):
         raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")
     return REGISTRY.make(kind, *([inner] if inner else []), **options)
+
+
+def solver_and_limits(
+    solver: str | SolverBackend, time_limit: float | None, node_limit: int | None = None
+) -> tuple[SolverBackend, Limits]:
+    """Return the solver of a name, and the limits of a question to it, both checked."""
+    backend = make_solver(solver)
+    seconds = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    return backend, Limits(seconds, nodes=checked_nodes(node_limit, backend.name))

@@ -4,43 +4,323 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import bdtr, bdtrc, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import (
     Likelihood,
     MechanismSpec,
     NoiseSpec,
     RangeSpec,
+    Release,
     RoundingSpec,
+    SuppressedCounts,
     TrueCounts,
 )
+from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS, is_readable
-from bayesrisk.risk.audit.measures import (
-    BINS,
-    FLOOR,
-    KEYS,
-    THREE,
-    clustered_mean,
-    empty_frame,
-    log_score,
-    place_numbers,
-    whole_columns,
-)
 from bayesrisk.risk.audit.population import AuditQuestion
-from bayesrisk.risk.audit.release_checks import DIFFERENCES, USUALLY, Row, law_checks
 from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN
-from bayesrisk.tables import Workload
+from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables.likelihoods import UNBOUNDED
+
+# -----------------------------------------------------------------------------
+# Released counts against the law that is stated of them: the custodian holds both sides.
+
+
+Row = dict[str, Any]
+#: A row of :func:`release_differences` is about the counts that have all of these in common.
+DIFFERENCES = ["level", "table", "given", "difference", "possible"]
+#: Differences of no release.
+NO_DIFFERENCES = pd.DataFrame(
+    {
+        "release": pd.Series(dtype="int64"),
+        **{name: pd.Series(dtype="str") for name in DIFFERENCES[:2]},
+        **{name: pd.Series(dtype="int64") for name in DIFFERENCES[2:4]},
+        "possible": pd.Series(dtype="bool"),
+        "cells": pd.Series(dtype="int64"),
+    }
+)
+#: Standard deviations: in nine audits of ten.
+USUALLY = 1.2815515655446004
+_FARTHEST = 12.0  # logarithm of how many times larger or smaller noise may be than stated
+
+
+def release_differences(release: Release, truth: PublishedTables) -> pd.DataFrame:
+    """Return the distances of published counts from the true ones, and how many cells have each.
+
+    Parameters
+    ----------
+    release : Release
+        Published tables, with the law of each.
+    truth : PublishedTables
+        The true ones.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``level``, ``table``, ``given`` (what the law of the difference depends on: of rounding the
+        remainder of the true count), ``difference`` (published less true), whether that is
+        ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts
+        and tables without a law are left out; a released rate of swaps is a row of its own, without
+        level.  Sums of ``cells`` over parts of a population and over releases, by all other
+        columns, are the rows of the whole.
+    """
+    spec, parts = release.spec, []
+    for (level, name), counts in release.tables.counts.items():
+        law = spec.likelihood(level, name)
+        if not law.exact and law.probability(0, 0) is None:
+            continue
+        seen = ~release.tables.hidden(level, name).toarray()
+        out, true = counts.toarray()[seen], truth.counts[level, name].toarray()[seen]
+        given, possible = np.zeros_like(true), out == true
+        if isinstance(law, RoundingSpec):
+            given, possible = true % law.base, law.probability(out, true) > 0.0
+        elif isinstance(law, NoiseSpec):
+            possible = np.ones_like(possible)
+        elif not law.exact:
+            possible = np.asarray(law.probability(out, true), np.float64) > 0.0
+        elif isinstance(law, SuppressedCounts):  # small counts are withheld, zeros are not
+            possible &= (true == 0) | (true >= int(spec.parameters.get("threshold", 0)))
+        part = {"given": given, "difference": out - true, "possible": possible}
+        parts.append(pd.DataFrame({"level": level, "table": name} | part))
+    rate, stated = release.diagnostics.get("realised_rate"), spec.parameters.get("rate")
+    if rate is not None and stated is not None:
+        # Of n units as many pairs p change places as bring 2 p / n next to the stated rate, or
+        # fewer where partners are lacking.  Of households n is a multiple of a denominator.
+        realised = Fraction(rate).limit_denominator(10**6)
+        units = realised.denominator
+        if spec.parameters.get("unit") == "person":
+            units = max(1, min(int(counts.sum()) for counts in truth.counts.values()))
+        fits = bool(0 <= realised <= Fraction(str(stated)) + Fraction(1, units))
+        parts.append(pd.DataFrame([("", "realised rate", 0, 0, fits)], columns=DIFFERENCES))
+    every = pd.concat(parts) if parts else pd.DataFrame(columns=DIFFERENCES)
+    return every.groupby(DIFFERENCES).size().rename("cells").reset_index()
+
+
+def law_checks(
+    differences: pd.DataFrame, specs: Mapping[str, MechanismSpec], *, alpha: float
+) -> Iterator[Row]:
+    """Yield a row for each protection and table: whether published counts are as stated.
+
+    Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
+    scale, is held against the stated one, and the empirical distribution against the law; of random
+    rounding the share of counts that went up, for every remainder.  Holm's procedure over all
+    p-values, which are exact or bounds from above, keeps to the level ``alpha`` for all protections
+    and tables together.
+    """
+    parts, tests = [], []
+    by = differences.groupby(["protection", "level", "table"], sort=False)
+    for key, rows in by:
+        name, level, table = map(str, cast(tuple[str, str, str], key))
+        if name in specs:
+            law = specs[name].likelihood(level, table) if level else None
+            parts.append((name, f"{level} {table}".strip(), law, rows))
+            tests.append(_p_values(rows, law))
+    p = np.sort([one for some in tests for one in some])
+    kept = np.append(p > alpha / np.arange(p.size, 0, -1), True)
+    limit = np.append(p, math.inf)[kept.argmax()]  # the least p-value that Holm does not reject
+    for (name, table, law, rows), some in zip(parts, tests, strict=True):
+        cells = int(rows["cells"].sum())
+        wrong = int(rows.loc[~rows["possible"].astype(bool), "cells"].sum())
+        failed = wrong + sum(one < limit for one in some)
+        found = {"value": wrong / cells, "bound": 0.0}
+        power, unit = 1.0 - 0.1 ** (1.0 / cells), "share of counts that cannot be"
+        if isinstance(law, NoiseSpec):
+            scale = float(law.scale)
+            stated = float(law.to_law().var()) if _power(law) == 2 else 1.0 / math.sinh(1.0 / scale)
+            found = {"value": _mean(rows, law) / stated, "bound": 1.0}
+            power, unit = _least_ratio(law, cells, alpha / p.size), "times the stated variance"
+        yield {
+            "check": "law", "protection": name, "against": table,
+            "compared": cells, "failed": failed, "power": power, "power_unit": unit,
+            "verdict": "not as stated" if failed else "as stated",
+        } | found  # fmt: skip
+
+
+def _p_values(rows: pd.DataFrame, law: object) -> list[float]:
+    """Return p-values, or bounds of them, of what a law says of the differences of a table."""
+    if isinstance(law, NoiseSpec):
+        return [_scale_p(rows, law), _shape_p(rows, law)]
+    found = []
+    if isinstance(law, RoundingSpec) and law.method == "random":
+        for _, mine in rows[rows["given"] > 0].groupby("given"):
+            # Of n counts with remainder r, Bin(n, r / b) go up.
+            up, n = int(mine.loc[mine["difference"] > 0, "cells"].sum()), int(mine["cells"].sum())
+            share = float(mine["given"].to_numpy(np.float64)[0]) / law.base
+            tails = (f(k, n, share) for f, k in ((bdtr, up), (bdtrc, up - 1)))
+            found.append(min(1.0, 2.0 * float(min(tails))))
+    return found
+
+
+def _power(law: NoiseSpec) -> int:
+    """Return the power of abs(d) that is the sufficient statistic of the scale."""
+    return 2 if law.law == "discrete-gaussian" else 1
+
+
+def _mean(rows: pd.DataFrame, law: NoiseSpec) -> float:
+    t = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law)
+    return float(np.average(t, weights=rows["cells"]))
+
+
+def _scale_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
+    r"""Return a bound of the two-sided p-value of the mean of the sufficient statistic t.
+
+    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d).  By
+    Chernoff the mean of N cells is as far from its expectation, on its side, with probability
+
+    .. math:: p \le \exp(-N \sup_s \{ \log f_s(0) - \log f(0) + (\eta_s - \eta) \bar t \}).
+    """
+    scale, mean, start = float(law.scale), _mean(rows, law), float(law.to_law().logpmf(0))
+
+    def loss(log_ratio: float) -> float:
+        s = scale * math.exp(log_ratio)
+        top = float(NoiseSpec(law.law, Fraction(s)).to_law().logpmf(0))
+        return start - top - (1.0 / scale - 1.0 / s) / _power(law) * mean
+
+    least = minimize_scalar(loss, bounds=(-_FARTHEST, _FARTHEST), method="bounded").fun
+    return min(1.0, 2.0 * math.exp(max(float(least) * int(rows["cells"].sum()), -700.0)))
+
+
+def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
+    r"""Return Massart's bound 2 exp(-2 N D**2) of the largest distance D to the law."""
+    counts = rows.groupby("difference")["cells"].sum()
+    d, share = counts.index.to_numpy(np.int64), counts.to_numpy() / counts.sum()
+    after = np.cumsum(share)
+    far = np.abs([after - law.to_law().cdf(d), after - share - law.to_law().cdf(d - 1)]).max()
+    return float(min(1.0, 2.0 * np.exp(-2.0 * counts.sum() * far**2)))
+
+
+def _least_ratio(law: NoiseSpec, cells: int, alpha: float) -> float:
+    """Return about the least ratio of variances, above 1, that nine audits of ten would see.
+
+    For large scales the mean statistic u, in units of the stated one, has an exponent of
+    N k (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of
+    Laplace noise.
+    """
+    worth = cells / _power(law)  # N k
+    needed = math.log(2.0 / alpha) / worth
+    far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed)
+    seen = brentq(lambda u: u - 1.0 - math.log(u) - needed, 1.0, far)
+    rest = 1.0 - USUALLY / math.sqrt(worth)
+    return float((seen / rest) ** (2.0 / _power(law))) if rest > 0.0 else math.inf
+
+
+# What counts prove by themselves, whatever an adversary believed before.
+
+#: Columns of :func:`release_proofs`, each a number.
+PROOFS = [
+    "counts", "limited", "coarsened", "recovered", "empty", "small", "small_recovered",
+    "at_least_one", "decided", "people", "width_stated", "width", "records",
+]  # fmt: skip
+_WHOLE = len(PROOFS) - 3  # of them whole numbers
+#: Proofs of no release.
+NO_PROOFS = pd.DataFrame(
+    {"release": pd.Series(dtype="int64"), "place": pd.Series(dtype="str")}
+    | {name: pd.Series(dtype="int64") for name in PROOFS[:_WHOLE]}
+    | {name: pd.Series(dtype="float64") for name in PROOFS[_WHOLE:]}
+)
+_NODES = 1000  # for each place, so that the answer does not depend on the machine
+_MOST_CELLS = 2**11
+
+
+def release_proofs(
+    tables: PublishedTables,
+    truth: PublishedTables,
+    places: Sequence[str],
+    *,
+    whole: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return for each place the numbers of counts that its tables prove together.
+
+    Parameters
+    ----------
+    tables, truth : PublishedTables
+        Tables of a release, and the true ones.
+    places : sequence of str
+        Codes of places of the finest level, in order: the tables of each are read by themselves.
+    whole : sequence of str
+        Attributes that a whole record has.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``place``, with the columns of ``proofs.csv`` on the reference page of
+        audits, but sums instead of means of widths.  ``records`` is missing where ``whole`` has
+        more than 2,048 combinations.
+    """
+    level, schema = tables.workload.levels[-1], tables.workload.schema
+    at = np.searchsorted(tables.geoids[level], np.asarray(places))
+    names = [*tables.workload.at(level)]
+    exact = TrueCounts()
+    read = [name for name in names if tables.laws.get((level, name), exact).limiting]
+    ends, true = [], []
+    for name in names:
+        low, high = tables.support(level, name, at)
+        seen = name in read
+        ends.append(np.stack([low, high] if seen else [0 * low, 0 * low + UNBOUNDED]))
+        true.append(truth.counts[level, name][at].toarray())
+    stated, actual = np.concatenate(ends, axis=2), np.concatenate(true, axis=1)
+    known, sure = stated.copy(), np.ones(actual.shape, np.bool_)
+    records = np.zeros(len(places))
+    if read:
+        work = tables.workload.select(levels=[level], tables=read)
+        some = PublishedTables(
+            work,
+            {level: tables.geoids[level][at]},
+            {key: tables.counts[key][at] for key in work.tables},
+            {key: part[at] for key, part in tables.suppressed.items() if key in work.tables},
+            {key: law for key, law in tables.laws.items() if key in work.tables},
+        )
+        column = np.repeat([name in read for name in names], [part.shape[1] for part in true])
+        frame = count_bounds(some, node_limit=_NODES).counts
+        shape = len(places), int(column.sum())
+        for side, end in enumerate(("low", "high")):
+            known[side][:, column] = frame[end].fillna(UNBOUNDED).to_numpy(np.int64).reshape(shape)
+        sure[:, column] = (frame["status"] == Status.PROVED).to_numpy().reshape(shape)
+        if math.prod(schema.attribute(name).size for name in whole) > _MOST_CELLS:
+            records[:] = np.nan
+        elif whole:
+            cross = Workload.of(schema, [tuple(whole)], levels=[level])
+            least = count_bounds(some, queries=cross, node_limit=_NODES).counts["low"]
+            records = least.to_numpy(np.float64).reshape(len(places), -1).sum(axis=1)
+    width, left = stated[1] - stated[0], known[1] - known[0]
+    wide = width > 0
+    found, small = wide & (left == 0), wide & (actual > 0) & (actual <= 2)
+    each = {
+        "counts": np.ones_like(wide), "limited": (stated[0] > 0) | (stated[1] < UNBOUNDED),
+        "coarsened": wide, "recovered": found,
+        "empty": found & (known[1] == 0), "small": small, "small_recovered": small & found,
+        "at_least_one": wide & (stated[0] == 0) & (known[0] > 0), "decided": sure | ~wide,
+        "width_stated": np.where(stated[1] < UNBOUNDED, width, np.inf),
+        "width": np.where(known[1] < UNBOUNDED, left, np.inf),
+    }  # fmt: skip
+    sums = {name: part.sum(axis=1) for name, part in each.items()}
+    return pd.DataFrame({"place": np.asarray(places, dtype=object), **sums, "records": records})
+
+
+def proof_totals(proofs: pd.DataFrame) -> pd.DataFrame:
+    """Return the sums of proofs over places, and mean widths of coarsened counts, by protection."""
+    sums = proofs.groupby("protection", sort=False)[PROOFS].sum(skipna=False)
+    for name in ("width_stated", "width"):
+        sums[name] /= sums["coarsened"]
+    sums.insert(0, "places", proofs.groupby("protection", sort=False).size())
+    return sums.reset_index()
+
 
 #: What is checked, in the order of the rows.
 CHECKS = ("law", "spot", "calibration", "ordering", "theory", "agreement")
@@ -95,11 +375,7 @@ def audit_checks(
     Returns
     -------
     pandas.DataFrame
-        ``check``, ``protection``, ``against`` (what it is held against), ``attack``,
-        ``adversary``, ``belief``, ``compared`` (how many), ``failed`` (how many of them, or of the
-        parts of a curve, are not as they should be), ``value`` with ``lower`` and ``upper``,
-        ``bound``, ``power`` (the least of its ``power_unit`` that would have been seen, mostly in
-        nine audits of ten), and ``verdict``.
+        A row for each check, with the columns of ``checks.csv`` on the reference page of audits:
 
         - ``law``: counts of a table.  ``value`` is the variance (Laplace: the mean distance) of
           noise over the stated one, or the share of counts that cannot be as published.
@@ -122,12 +398,10 @@ def audit_checks(
 
     Notes
     -----
-    With epsilon in total for one record in exchange for another (twice that for one added or
-    removed) the likelihoods of two records of the target differ by a factor of
-    :math:`e^{\varepsilon}` at most, given all other records, which bounds the odds of an adversary
-    who knows them.  For others numerator and denominator of the odds move by that factor each: the
-    bound is :math:`2 \varepsilon`.  Noise of zCDP bounds no single statement.  Calibration and
-    ordering hold for data drawn from the adversary's prior; of real data some loss is expected.
+    With epsilon for one record in exchange for another the likelihoods of two records of the target
+    differ by :math:`e^{\varepsilon}` at most given all others, which bounds the odds of who knows
+    them; for others numerator and denominator move by that factor each: :math:`2 \varepsilon`.
+    Calibration and ordering hold for data drawn from the adversary's prior.
 
     Examples
     --------
@@ -152,9 +426,9 @@ def audit_checks(
         for name, spec in check.mapping(specs, "specs").items():
             check.text(name, "name of a protection in specs")
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
-    texts = (*KEYS, "target", "statement", "status", "place")
-    numbers = (*THREE, "without_error", "posterior_error", "correct", "release")
-    whole = whole_columns(statements, "statements", texts, numbers)
+    texts = (*measures.KEYS, "target", "statement", "status", "place")
+    numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
+    whole = measures.whole_columns(statements, "statements", texts, numbers)
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []
@@ -173,12 +447,12 @@ def audit_checks(
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
         rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
-    return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS) if rows else measures.empty_frame(_COLUMNS)
 
 
 def _check_beliefs(decided: pd.DataFrame) -> None:
     """Refuse decided statements without a belief: they would keep whatever is checked."""
-    for name in THREE:
+    for name in measures.THREE:
         bad = ~decided[name].between(-_BEYOND, 1.0 + _BEYOND).to_numpy(np.bool_)
         if bad.any():
             row = decided.iloc[int(bad.argmax())]
@@ -196,10 +470,10 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
     off = np.abs(spots["stated"].to_numpy(np.float64) - spots["again"].to_numpy(np.float64))
     # One with an error of 0 is exact; an estimate is never that exact by luck.
     wrong = ~(off <= max(reach, _SURE) * error + _AGAIN)
-    for key, rows in spots.assign(off=off, wrong=wrong).groupby(KEYS, sort=False):
+    for key, rows in spots.assign(off=off, wrong=wrong).groupby(measures.KEYS, sort=False):
         by = rows.groupby("target", sort=False)
         failed, drawn = int(by["wrong"].any().sum()), int(by["drawn"].any().sum())
-        yield dict(zip(KEYS, key, strict=True)) | {
+        yield dict(zip(measures.KEYS, key, strict=True)) | {
             "check": "spot", "against": "plain way", "compared": by.ngroups, "failed": failed,
             "value": float(rows["off"].max()), "bound": 0.0,
             "power": 1.0 - (1.0 - _LEAK) ** drawn,
@@ -210,8 +484,8 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
 
 def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    kept = decided[decided[list(THREE)].max(axis=1) >= FLOOR]
-    groups = list(kept.groupby(KEYS, sort=False))
+    kept = decided[decided[list(measures.THREE)].max(axis=1) >= measures.FLOOR]
+    groups = list(kept.groupby(measures.KEYS, sort=False))
     level = 1.0 - alpha / max(2 * len(groups), 1)
     for key, rows in groups:
         before = _curve(rows, "prior", level)[0]
@@ -219,7 +493,7 @@ def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
             lost, outside, parts = _curve(rows, belief, level)
             promise, low, high, power = _promise(rows, belief, 1.0 - (1.0 - level) / (parts + 1))
             failed = outside + int(low > 0.0 or high < 0.0)
-            yield dict(zip(KEYS, key, strict=True)) | {
+            yield dict(zip(measures.KEYS, key, strict=True)) | {
                 "check": "calibration",
                 "against": "truth",
                 "belief": belief,
@@ -243,7 +517,7 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
     The band has an interval for each part and one more for what is promised, by Bonferroni.
     """
     q, hit = rows[belief].to_numpy(), rows["correct"].to_numpy()
-    at = np.searchsorted(BINS[1:-1], q, side="right")
+    at = np.searchsorted(measures.BINS[1:-1], q, side="right")
     parts = np.unique(at)
     lost, outside = 0.0, 0
     for part in parts:
@@ -265,7 +539,7 @@ def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, floa
     q = rows[belief].to_numpy()
     sign = np.sign(q - 0.5)
     off = sign * (q - rows["correct"].to_numpy())
-    mean, places = float(off.mean()), place_numbers(rows["place"])
+    mean, places = float(off.mean()), measures.place_numbers(rows["place"])
     number = int(places.max()) + 1
     if number < 2:
         return mean, -math.inf, math.inf, math.inf
@@ -284,7 +558,9 @@ def _ordering(
     decided: pd.DataFrame, specs: Mapping[str, MechanismSpec], workload: Workload, alpha: float
 ) -> list[Row]:
     true = decided[(decided["attack"] == _LIKELIHOOD) & (decided["correct"] == 1.0)]
-    true = true.assign(score=log_score(true.rename(columns={"posterior": "truth_posterior"})))
+    true = true.assign(
+        score=measures.log_score(true.rename(columns={"posterior": "truth_posterior"}))
+    )
     scores = true.groupby(["protection", "adversary", "target", "place"], sort=False)["score"]
     targets = scores.mean().reset_index()
     by = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
@@ -300,8 +576,10 @@ def _ordering(
         one, other = both["score_x"].to_numpy(), both["score_y"].to_numpy()
         with np.errstate(invalid="ignore"):
             gain = np.where(one == other, 0.0, one - other)  # even where both are infinite
-        places = place_numbers(both["place"])
-        mean, low, high = clustered_mean(gain, places, 1.0 - alpha / len(found), bound=np.inf)
+        places = measures.place_numbers(both["place"])
+        mean, low, high = measures.clustered_mean(
+            gain, places, 1.0 - alpha / len(found), bound=np.inf
+        )
         reversed_ = mean == -np.inf or high < 0.0
         lines.append(
             _row("ordering", clear, faint, _LIKELIHOOD, adversary)
@@ -334,13 +612,13 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     return found
 
 
-def _made(less: Likelihood, more: Likelihood) -> bool:
+def _made(clear: Likelihood, faint: Likelihood) -> bool:
     """Return True if a table can be made from one that is protected less."""
-    if isinstance(less, TrueCounts):
-        return is_readable(more)
-    if isinstance(less, NoiseSpec) and isinstance(more, NoiseSpec):
-        return _adds_noise(less, more)
-    return isinstance(less, RoundingSpec | RangeSpec) and less == more
+    if isinstance(clear, TrueCounts):
+        return is_readable(faint)
+    if isinstance(clear, NoiseSpec) and isinstance(faint, NoiseSpec):
+        return _adds_noise(clear, faint)
+    return isinstance(clear, RoundingSpec | RangeSpec) and clear == faint
 
 
 def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -349,18 +627,18 @@ def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in names)]
 
 
-def _adds_noise(less: NoiseSpec, more: NoiseSpec) -> bool:
+def _adds_noise(clear: NoiseSpec, faint: NoiseSpec) -> bool:
     """Return True if one noise has the law of the other plus independent noise.
 
     Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
     Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
     most 2 exp(-2 pi^2 s t / (s + t)) off 1, for scales s and t.
     """
-    if less.law != more.law or less.scale > more.scale:
+    if clear.law != faint.law or clear.scale > faint.scale:
         return False
-    if less.law != "discrete-gaussian" or less.scale == more.scale:
+    if clear.law != "discrete-gaussian" or clear.scale == faint.scale:
         return True
-    return less.scale * (more.scale - less.scale) / more.scale >= _SMOOTH
+    return clear.scale * (faint.scale - clear.scale) / faint.scale >= _SMOOTH
 
 
 def _theory(

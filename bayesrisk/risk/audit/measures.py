@@ -11,14 +11,15 @@ and an audit estimates its mean over people and over releases.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray
@@ -188,12 +189,7 @@ class Sample:
         return [(asked, people - 1.0), (float(between) / m, m - 1.0)]
 
     def interval(
-        self,
-        values: FloatArray,
-        error: FloatArray | None,
-        confidence: float,
-        *,
-        bound: float = 1.0,
+        self, values: FloatArray, error: FloatArray | None, confidence: float, *, bound: float = 1.0
     ) -> tuple[float, float]:
         r"""Return the interval of the mean of values (people, releases) of this population.
 
@@ -327,10 +323,7 @@ def matrices(rows: pd.DataFrame, *names: str) -> tuple[pd.DataFrame, list[FloatA
 
 
 def audit_measures(
-    targets: pd.DataFrame,
-    *,
-    people: int | None = None,
-    confidence: float = 0.95,
+    targets: pd.DataFrame, *, people: int | None = None, confidence: float = 0.95
 ) -> pd.DataFrame:
     r"""Return beliefs in the truth, and what people's own records add to them.
 
@@ -349,26 +342,10 @@ def audit_measures(
     Returns
     -------
     pandas.DataFrame
-        A row for each ``protection, attack, adversary`` and ``group``: ``targets``; ``people``,
-        the number that they stand for; ``left_out``, those without a posterior under this
-        protection or one that it is compared with; ``places``; ``releases``; ``randomised``;
-        ``believed_*``, mean probability of what is true; ``gain``, the last of them less the one
-        before, in [-1, 1], with ``gain_lower`` and ``gain_upper`` for this population and
-        ``like_lower`` and ``like_upper`` for populations like it; ``error_people``,
-        ``error_releases`` and ``error_chains``, standard errors of the gain from each source (that
-        of chains is part of that of releases where these are several); ``doubled`` with its
-        interval and ``tenfold``, people whose truth is twice and ten times as probable after a
-        release as after one without their own record; ``certain``, people about whom something
-        true is certain, ``proved``, those of them about whom it is proved (by a prover, or by the
-        law of the records under a protection without chance), ``proved_own``, of these who were not
-        without their own record, and ``false``, people about whom something untrue is certain:
-        means over releases; ``ratio_50, _90, _99``, quantiles of posterior over without of what is
-        true; ``right_*``,
-        shares of people about whom the most probable statement is true; ``log_score``, the mean
-        natural logarithm of the posterior of what is true, with its interval: minus infinity if it
-        was held impossible, and where no draw of a chain had it, it counts as 0.001.
-
-        Ends of an interval are missing where so few releases, people or places say nothing.
+        A row for each ``protection, attack, adversary`` and ``group``, with the columns of
+        ``measures.csv`` on the reference page of audits.  ``log_score`` is minus infinity where the
+        truth was held impossible, and where no draw of a chain had it, it counts as 0.001; ends of
+        an interval are missing where so few releases, people or places say nothing.
 
     Notes
     -----
@@ -629,3 +606,166 @@ def costs(errors: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
         line = {"protection": name, "error": mean, "error_lower": low, "error_upper": high}
         lines.append(line | {"withheld": float(rows["withheld"].mean())})
     return pd.DataFrame(lines)
+
+
+# -----------------------------------------------------------------------------
+# Protections held against each other: which lets less be learned, where an audit can tell.
+
+
+LESS, MORE, UNTOLD = "less", "more", "cannot tell"
+_COMPARED = [
+    "adversary", "protection", "against", "attack", "attack_against", "targets", "releases",
+    "difference", "lower", "upper", "p", "verdict", "needed", "construction",
+]  # fmt: skip
+_MOST_RELEASES = 10_000  # more are not worth being proposed
+
+
+def compare(
+    audit: pd.DataFrame,
+    *,
+    people: int | None = None,
+    constructions: Collection[tuple[str, str]] = (),
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Return which of two protections lets less be learned from people's own records.
+
+    Parameters
+    ----------
+    audit : pandas.DataFrame
+        Statements of an audit, or its targets (:func:`audit_targets`).
+    people : int, optional
+        Size of the population that the targets were drawn from; by default they are all of it.
+    constructions : collection of (str, str)
+        Pairs of protections the second of which can be made from the first by further
+        randomisation.
+    confidence : float, default 0.95
+        Of all verdicts together, and of all intervals together.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each adversary and pair of protections, in their order, with the columns of
+        ``comparisons.csv`` on the reference page of audits.  ``less`` and ``more`` say what is
+        learned under ``protection``; ``needed`` is missing where no number of releases would tell.
+
+    Notes
+    -----
+    Differences are taken of the same people, and of releases of the same number, whose random
+    numbers settings of one mechanism share.  With m releases and differences :math:`D_r` of their
+    mean gains the variance is :math:`s^2(D) / m`, and that of drawing targets besides; p-values are
+    Student's, and Holm's rule holds the chance of any false verdict to one less the confidence.
+    Intervals are Bonferroni's.  A difference between protections that are not randomised, of
+    everybody and without chains, is exact.
+
+    Examples
+    --------
+    >>> targets = pd.DataFrame({
+    ...     "protection": ["none"] * 2 + ["withheld"] * 2, "attack": "likelihood",
+    ...     "adversary": "outsider", "release": 0, "randomised": False, "target": ["7", "8"] * 2,
+    ...     "place": "1", "status": "calculated", "error": 0.0,
+    ...     "truth_without": 0.25, "truth_posterior": [0.75, 1.0, 0.5, 0.75],
+    ... })
+    >>> compare(targets)[["protection", "against", "difference", "verdict"]].values.tolist()
+    [['withheld', 'none', -0.25, 'less']]
+    """
+    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    targets = audit if "truth_posterior" in audit else audit_targets(audit)
+    numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
+    frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
+    share = share_asked(frame, people)
+    rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
+    lines = []
+    for adversary, mine in rows.groupby("adversary", sort=False):
+        gains = {str(name): _Gains(some) for name, some in mine.groupby("protection", sort=False)}
+        for against, protection in itertools.combinations(gains, 2):
+            line = {"adversary": adversary, "protection": protection, "against": against}
+            pair = {(against, protection), (protection, against)}
+            line["construction"] = not pair.isdisjoint(constructions)
+            lines.append(line | gains[protection].less(gains[against], share))
+    return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED)
+
+
+class _Gains:
+    """Gains of people (people, releases) from their own records."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        _, (without, posterior, error) = matrices(rows, "truth_without", "truth_posterior", "error")
+        self.value, self.error = posterior - without, error
+        self.randomised = bool(rows["randomised"].iloc[0])
+        self.attack = str(rows["attack"].iloc[0])
+
+    def less(self, other: _Gains, share: float) -> dict[str, object]:
+        """Return the difference of mean gains, its variances and their degrees of freedom."""
+        number = min(
+            g.value.shape[1] for g in (self, other) if g.randomised or not self._any(other)
+        )
+        difference = self._first(number) - other._first(number)
+        by_release, by_person = difference.mean(axis=0), difference.mean(axis=1)
+        size = by_person.size
+        asked = 0.0
+        if share < 1.0:
+            asked = float(by_person.var(ddof=1)) / size * (1.0 - share) if size > 1 else np.inf
+        if self._any(other):
+            drawn = float(by_release.var(ddof=1)) / number if number > 1 else np.inf
+            freedom = number - 1.0
+        else:  # errors of chains alone, which those of one place share at most
+            square = [float(g.error.sum()) ** 2 for g in (self, other)]
+            drawn, freedom = sum(square) / size**2, np.inf
+        return {
+            "attack": self.attack, "attack_against": other.attack, "targets": size,
+            "releases": number, "difference": float(difference.mean()), "drawn": drawn,
+            "asked": asked, "freedom": satterthwaite([(asked, size - 1.0), (drawn, freedom)]),
+            "randomised": self._any(other),
+        }  # fmt: skip
+
+    def _any(self, other: _Gains) -> bool:
+        return self.randomised or other.randomised
+
+    def _first(self, number: int) -> FloatArray:
+        """Return the gains of so many releases; of one that is no draw, as often."""
+        if self.randomised:
+            return self.value[:, :number]
+        return np.broadcast_to(self.value, (len(self.value), number))
+
+
+def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
+    """Return the rows with intervals, adjusted p-values and verdicts, of all rows together."""
+    size, alpha = len(frame), 1.0 - confidence
+    difference = frame["difference"].to_numpy()
+    drawn, asked = frame["drawn"].to_numpy(), frame["asked"].to_numpy()
+    error, freedom = np.sqrt(drawn + asked), frame["freedom"].to_numpy()
+    apart = np.abs(difference) > _TIE
+    exact = (error == 0.0) & ~frame["randomised"].to_numpy(bool)
+    # Releases that do not differ although they might say nothing about others.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(error > _TIE, 2.0 * stdtr(freedom, -np.abs(difference) / error), 1.0)
+    p = np.where(exact, np.where(apart, 0.0, 1.0), p)
+    # Holm: the k-th smallest of n times n - k + 1, and never less than one before it.
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (size - np.arange(size))), 1.0)
+    reach = stdtrit(freedom, 1.0 - alpha / (2.0 * size)) * error
+    reach = np.where(exact, 0.0, np.where((error > _TIE) & np.isfinite(reach), reach, np.nan))
+    sure = adjusted <= alpha
+    verdict = np.where(sure, np.where(difference < 0.0, LESS, MORE), UNTOLD)
+    columns = {
+        "lower": np.maximum(difference - reach, -2.0),
+        "upper": np.minimum(difference + reach, 2.0),
+        "p": adjusted,
+        "verdict": verdict,
+        "needed": np.where(sure, frame["releases"], _needed(frame, alpha / size)),
+    }
+    return frame.assign(**columns)[_COMPARED]
+
+
+def _needed(frame: pd.DataFrame, alpha: float) -> FloatArray:
+    """Return the releases that tell two protections apart, if what was seen is true."""
+    quantile = float(stdtrit(np.inf, 1.0 - alpha / 2.0))
+    releases = frame["releases"].to_numpy(np.float64)
+    # The difference in its standard errors is the quantile where d^2 = q^2 (v / m + a).
+    spare = (frame["difference"].to_numpy() / quantile) ** 2 - frame["asked"].to_numpy()
+    each = frame["drawn"].to_numpy() * releases
+    with np.errstate(divide="ignore", invalid="ignore"):
+        number = np.maximum(np.ceil(each / spare), releases + 1.0)  # so many did not tell
+    told = (spare > 0.0) & (number <= _MOST_RELEASES) & frame["randomised"].to_numpy(bool)
+    return np.where(told, number, np.nan)

@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    audit_rng,
-)
+from bayesrisk.risk.audit import adversaries
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.statements.claims import OPEN
 
@@ -31,7 +25,7 @@ _LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is l
 
 
 def plain_beliefs(
-    place: PlaceReading, targets: Sequence[AuditTarget]
+    place: adversaries.PlaceReading, targets: Sequence[adversaries.AuditTarget]
 ) -> list[dict[str, FloatArray]] | None:
     r"""Return prior, without and posterior about a person, by plain sums; None if not small.
 
@@ -82,7 +76,7 @@ def plain_beliefs(
     return beliefs
 
 
-def _said(question: TargetQuestion) -> FloatArray:
+def _said(question: adversaries.TargetQuestion) -> FloatArray:
     """Return (cells, values): 1 where a record of a cell may be the target's and is of a value."""
     said = np.zeros((question.value.size, question.values))
     said[question.possible, question.value[question.possible]] = 1.0
@@ -90,9 +84,13 @@ def _said(question: TargetQuestion) -> FloatArray:
 
 
 def _sums(
-    reading: Reading, place: PlaceReading, mass: FloatArray, said: FloatArray, known: IntArray,
+    reading: adversaries.Reading,
+    place: adversaries.PlaceReading,
+    mass: FloatArray,
+    indicator: FloatArray,
+    known: IntArray,
     most: int,
-) -> FloatArray | None:  # fmt: skip
+) -> FloatArray | None:
     r"""Return sums over x by the number n of records, of their weights and of these times x_r.
 
     .. math:: Z(n) = \sum_{|x| = n} \frac{n! \, \Gamma(A)}{\Gamma(A + n)}
@@ -100,8 +98,8 @@ def _sums(
         \prod_j L_j(\textstyle\sum_c w_{jc} (k_c + x_c)), \quad
         M_r(n) = \sum_{|x| = n} \ldots \sum_c s_{cr} x_c,
 
-    of cells c with mass a, k known records and, in s, whether they count as r (``said``), and of
-    published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
+    of cells c with mass a, k known records and, in s (``indicator``), whether they count as r, and
+    of published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
     """
     counts = _counts(reading, place, most + int(known.sum()))
     if counts is None:
@@ -110,7 +108,7 @@ def _sums(
     alive = mass > 0.0
     kinds, kind = np.unique(weight[:, alive], axis=1, return_inverse=True)
     a = np.bincount(kind.ravel(), mass[alive])
-    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * said)[alive].T]
+    parts = [np.bincount(kind.ravel(), m) for m in (mass[:, None] * indicator)[alive].T]
     shares = np.asarray(np.stack(parts).T / a[:, None], np.float64)
     # Gamma(a + x) / (Gamma(a) x!) and its inverse for the whole, times scale**x so that none is
     # huge: the ratio of two terms of the whole, (A + i) / (i + 1), is 1 in the middle.
@@ -118,7 +116,7 @@ def _sums(
     ones = np.ones((a.size + 1, 1))
     ratio = (np.append(a, a.sum())[:, None] + i) * scale / (i + 1.0)
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
-    start, found = weight @ known, np.zeros((most + 1, 1 + said.shape[1]))
+    start, found = weight @ known, np.zeros((most + 1, 1 + indicator.shape[1]))
     found[0, 0] = 1.0
     for members in _apart(kinds > 0):
         rows = np.flatnonzero(kinds[:, members].any(axis=1))
@@ -140,7 +138,7 @@ def _sums(
 
 
 def _counts(
-    reading: Reading, place: PlaceReading, most: int
+    reading: adversaries.Reading, place: adversaries.PlaceReading, most: int
 ) -> tuple[IntArray, list[FloatArray]] | None:
     """Return the weight of a record of each cell in every count, and likelihoods of its sums."""
     tables, spec = reading.release.tables, reading.release.spec
@@ -252,8 +250,8 @@ NO_SPOTS = pd.DataFrame(
 def spot_comparisons(
     population: AuditedPopulation,
     statements: pd.DataFrame,
-    reading: Reading,
-    counterfactual: Callable[[int], Reading],
+    reading: adversaries.Reading,
+    counterfactual: Callable[[int], adversaries.Reading],
     *,
     targets: int = 20,
 ) -> pd.DataFrame:
@@ -292,7 +290,9 @@ def spot_comparisons(
         row = int(target) - population._row
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
-        read = PlaceReading(reading, population.level, code, prior, False, counterfactual, ())
+        read = adversaries.PlaceReading(
+            reading, population.level, code, prior, False, counterfactual, ()
+        )
         small = False
         asked = list(zip(*population._asked(place, np.array([row])), strict=True))
         asked = [(name, one) for name, one in asked if (target, name) in by]
@@ -317,11 +317,12 @@ def spot_comparisons(
     return pd.concat([NO_SPOTS, *frames], ignore_index=True)
 
 
-def _order(said: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
+def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
     """Yield targets and whether they are drawn: in turn one of these, and one who tells most."""
-    told = (said["posterior"] - said["without"]).abs().groupby(said["target"], sort=True).max()
+    gain = (statements["posterior"] - statements["without"]).abs()
+    told = gain.groupby(statements["target"], sort=True).max()
     names = told.index.to_numpy()
-    drawn = audit_rng(seed, _DRAWN).permutation(names).tolist()
+    drawn = adversaries.audit_rng(seed, _DRAWN).permutation(names).tolist()
     most = names[np.argsort(-told.to_numpy(), kind="stable")].tolist()
     turns = [turn for a, b in zip(drawn, most, strict=True) for turn in ((a, True), (b, False))]
     first = dict(reversed(turns))

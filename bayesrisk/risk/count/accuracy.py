@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrisk import _validation as check
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
@@ -19,9 +19,6 @@ from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count.posterior import threshold_offset
 from bayesrisk.risk.count.averages import pair_tail
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # The law of the adversary's evidence over releases, a sum of independent terms, one for each: kept
@@ -306,8 +303,6 @@ class DecisionAccuracy(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each setting."""
-        import pandas as pd  # slow to import
-
         return pd.DataFrame({f.name: np.ravel(getattr(self, f.name)) for f in fields(self)})
 
 
@@ -333,7 +328,8 @@ def decision_accuracy(
 
     with t the threshold of :func:`decision_threshold`, minus k.  An adversary who ignores the
     release and guesses the more probable is right with probability max(p, 1 - p), the baseline:
-    what the release adds is the difference.
+    what the release adds is the difference.  Source: Kazan and Reiter (arXiv:2204.04253), equations
+    (3.5) and (3.6), for the decision and for ``found``.
 
     Parameters
     ----------
@@ -345,11 +341,6 @@ def decision_accuracy(
     DecisionAccuracy
         Accuracy, baseline and the two halves, of the broadcast shape; absolute error at most
         4e-13 (the halves: 1e-13 relative).  How ties are decided does not matter to the accuracy.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6), for the decision and for
-    ``found``.
 
     Examples
     --------
@@ -439,7 +430,9 @@ def implied_epsilon(belief: Belief) -> float:
 
     The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
     P(release | not there), and under epsilon-differential privacy (delta = 0) no release has one
-    beyond epsilon, whatever the prior.
+    beyond epsilon, whatever the prior.  Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
+    semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
+    Confidentiality 6(1).
 
     Parameters
     ----------
@@ -457,11 +450,6 @@ def implied_epsilon(belief: Belief) -> float:
     -----
     An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
     no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
-
-    References
-    ----------
-    S. P. Kasiviswanathan and A. Smith (2014), *On the semantics of differential privacy: a Bayesian
-    formulation*, Journal of Privacy and Confidentiality 6(1).
 
     Examples
     --------
@@ -483,7 +471,9 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
         a = \text{found},\ b = 1 - \text{cleared}
 
     Every decision about one person, as :func:`decision_accuracy` and the simulated attacks give
-    them, is a test of two neighbouring data sets.
+    them, is a test of two neighbouring data sets.  Source: L. Wasserman and S. Zhou (2010), *A
+    statistical framework for differential privacy*, Theorem 2.4; P. Kairouz, S. Oh and P. Viswanath
+    (2015), *The composition theorem for differential privacy*, Theorem 2.1.
 
     Parameters
     ----------
@@ -503,12 +493,6 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
     Notes
     -----
     With estimated rates use the ends of their confidence intervals that make the bound small.
-
-    References
-    ----------
-    L. Wasserman and S. Zhou (2010), *A statistical framework for differential privacy*, Theorem
-    2.4; P. Kairouz, S. Oh and P. Viswanath (2015), *The composition theorem for differential
-    privacy*, Theorem 2.1.
 
     Examples
     --------
@@ -536,7 +520,8 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
         E = \sum_l \rho_l (2 \eta_l + 1)
 
     with E the evidence if the target is there, the logarithm of the Bayes factor: the best test of
-    whether the target is there decides by whether E exceeds epsilon.
+    whether the target is there decides by whether E exceeds epsilon.  Source: As for
+    :func:`decision_epsilon`; by the lemma of Neyman and Pearson no other test gains more.
 
     Parameters
     ----------
@@ -552,10 +537,6 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
         or less attained: for one count it is :func:`discrete_gaussian_epsilon`, of a delta smaller
         by at most 1e-5 of it.  rho / sensitivity**2 is at most 1000, and the evidence of half of
         the levels a list of at most 2**22 values.
-
-    References
-    ----------
-    As for :func:`decision_epsilon`; by the lemma of Neyman and Pearson no other test gains more.
 
     Examples
     --------

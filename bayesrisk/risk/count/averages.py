@@ -16,7 +16,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
 from bayesrisk._validation import FloatAnswer, FloatArray, Number
-from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -141,6 +141,8 @@ def marginal_risk(
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.4).
+
     Parameters
     ----------
     rho : array_like, optional
@@ -159,10 +161,6 @@ def marginal_risk(
         includes all truncation.  It does not depend on the counts (only y - k matters).  For
         small priors it is not monotone in rho: noise of about one unit now and then makes the
         adversary certain, less noise makes these releases rare before it convinces in general.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.4).
 
     Examples
     --------
@@ -187,6 +185,8 @@ def marginal_posterior(
 
     .. math:: \sum_y f(y - k - 1)\, \pi(y)
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.3).
+
     Parameters
     ----------
     rho, prior, sensitivity, sigma2 : array_like
@@ -196,10 +196,6 @@ def marginal_posterior(
     -------
     float or ndarray
         Probability in [p, 1]; errors as for :func:`marginal_risk`.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.3).
 
     Examples
     --------
@@ -223,7 +219,8 @@ def correct_decision_probability(
 
     The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is right
     because the target is there.  Guesses about targets who are not there have no part in it:
-    :func:`decision_accuracy` counts both, beside what is right without a release.
+    :func:`decision_accuracy` counts both, beside what is right without a release.  Source: Kazan
+    and Reiter (arXiv:2204.04253), equation (3.6).
 
     Parameters
     ----------
@@ -235,10 +232,6 @@ def correct_decision_probability(
     float or ndarray
         Probability in [0, 1], exact to 1e-13 relative.  It is not monotone in rho: it drops
         wherever the threshold does not move but the noise shrinks.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.6).
 
     Examples
     --------
@@ -254,8 +247,8 @@ def correct_decision_probability(
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     """Return the total risk ratio of releases that follow one another: their product.
 
-    Each ratio must be that of its release given the earlier ones: the posterior after one is
-    the prior of the next.
+    Each ratio must be that of its release given the earlier ones: the posterior after one is the
+    prior of the next.  Source: Kazan and Reiter (arXiv:2204.04253), supplement S5.
 
     Parameters
     ----------
@@ -267,10 +260,6 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     -------
     float or ndarray
         Total ratio, the last posterior over the first prior.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S5.
 
     Examples
     --------
@@ -293,6 +282,16 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     if not np.all(np.isfinite(total)):
         raise ArgumentError("risks must compose to a finite ratio, got one above 1.8e308")
     return check.answer(total)
+
+
+def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
+    """Return the law of one noise, or refuse what is none."""
+    law = noise.law() if isinstance(noise, Noise) else noise
+    if not isinstance(law, NoiseLaw):
+        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {shown(noise)}")
+    if np.asarray(law.ppf(0.5)).ndim:
+        raise ArgumentError(f"{name} must be a single law, got {shown(noise)}")
+    return law
 
 
 def marginal_count_posterior(
@@ -324,16 +323,12 @@ def marginal_count_posterior(
     >>> marginal_count_posterior(noise=law, prior_pmf=[0.8, 0.2]).round(6).tolist()
     [[0.806356, 0.193644], [0.774577, 0.225423]]
     """
-    if not isinstance(noise, NoiseLaw):
-        raise ArgumentTypeError(f"noise must have logpmf, ppf and isf, got {shown(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     if pmf.ndim != 1:
         raise ShapeError(f"prior_pmf must be one-dimensional, got shape {pmf.shape}")
     check.scalar(tail, "tail", lower=0.0, upper=0.5, bounds="()")
-    lower, upper = np.asarray(noise.ppf(tail)), np.asarray(noise.isf(tail))
-    if lower.ndim > 0:
-        raise ArgumentError(f"noise must be a single law, got parameters of shape {lower.shape}")
-    first, last = float(lower), float(upper) + pmf.size - 1
+    law = single_noise(noise, "noise")
+    first, last = float(law.ppf(tail)), float(law.isf(tail)) + pmf.size - 1
     if not last - first < _MAX_RELEASES:
         raise ArgumentError(
             f"noise must be worth at most {_MAX_RELEASES} releases, got {last - first + 1:g}"
@@ -343,8 +338,8 @@ def marginal_count_posterior(
     for start in range(int(first), int(last) + 1, _CHUNK):
         y = np.arange(start, min(start + _CHUNK, int(last) + 1))
         # Releases that no admissible truth explains carry no weight either.
-        weight = np.exp(np.asarray(noise.logpmf(y - truths[:, None]), dtype=float))
+        weight = np.exp(np.asarray(law.logpmf(y - truths[:, None]), dtype=float))
         possible = (weight * (pmf[:, None] > 0.0)).sum(axis=0) > 0.0
-        posterior = count_posterior(y[possible], noise=noise, prior_pmf=pmf)
+        posterior = count_posterior(y[possible], noise=law, prior_pmf=pmf)
         total += weight[:, possible] @ posterior
     return total

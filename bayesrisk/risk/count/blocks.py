@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference import decision_threshold, posterior_probability, risk_ratio
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.count.averages import marginal_risk
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Attacks that one formula answers: only the meaning of the prior changes (S1.2).
@@ -163,8 +161,6 @@ class BlockRisk(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each released count and setting."""
-        import pandas as pd  # slow to import
-
         return pd.DataFrame(self._columns())
 
     def to_rows(self) -> list[dict[str, float]]:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
@@ -19,11 +18,11 @@ from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count import postprocessed as kernels
 from bayesrisk.inference.count.measurements import SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.postprocessed import group_setting
-from bayesrisk.risk.count.averages import marginal_posterior
+from bayesrisk.risk.count.averages import marginal_posterior, single_noise
 from bayesrisk.risk.count.several_levels import before_postprocessing
 
 _MAX_WRONG_RELEASES = 2**22
@@ -142,15 +141,6 @@ class MisspecifiedRisk(Tabular):
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
 
-def _law(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
-    law = noise.law() if isinstance(noise, Noise) else noise
-    if not isinstance(law, NoiseLaw):
-        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {shown(noise)}")
-    if np.asarray(law.ppf(0.5)).ndim:
-        raise ArgumentError(f"{name} must be a single law, got {shown(noise)}")
-    return law
-
-
 def _log_likelihoods(law: NoiseLaw, release: IntArray) -> FloatArray:
     """Return the log probability of each release without the target and with it."""
     return np.stack([np.asarray(law.logpmf(release - x), dtype=float) for x in (0, 1)])
@@ -170,7 +160,10 @@ def misspecified_risk(
     .. math:: \pi_g(y) = \frac{p\, g(y - k - 1)}{p\, g(y - k - 1) + (1 - p)\, g(y - k)}, \quad
         R = \sum_y f(y - k - 1)\, \frac{\pi_g(y)}{p}
 
-    and the true posterior is the same with f: the share of releases y in which the target is there.
+    and the true posterior is the same with f: the share of releases y in which the target is
+    there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are
+    the same.  The regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements
+    of Information Theory, section 2.5).
 
     Parameters
     ----------
@@ -195,12 +188,6 @@ def misspecified_risk(
     With too little noise in mind the adversary is too sure, with too much too timid.  The known
     count cancels.
 
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.1) to (3.4), where f and g are the same.  The
-    regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements of Information
-    Theory, section 2.5).
-
     Examples
     --------
     The noise of a redistricting cell as produced, and an adversary who takes it for the paper's:
@@ -215,7 +202,10 @@ def misspecified_risk(
     >>> print(round(result.mean_belief, 4))
     0.1067
     """
-    true, believed = _law(true_noise, "true_noise"), _law(believed_noise, "believed_noise")
+    true, believed = (
+        single_noise(noise, name)
+        for noise, name in ((true_noise, "true_noise"), (believed_noise, "believed_noise"))
+    )
     p = check.scalar(prior, "prior", lower=0.0, upper=1.0, bounds="()")
     cut = check.scalar(left_out, "left_out", lower=0.0, upper=1e-3, bounds="(]")
     first, last = float(np.asarray(true.ppf(0.5 * cut))), float(np.asarray(true.isf(0.5 * cut))) + 1
@@ -283,33 +273,9 @@ def postprocessed_marginal_posterior(
 
     .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
 
-    Parameters
-    ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings, noise, prior, known_count, sibling_noise : array_like
-        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
-        siblings' noise.
-
-    Returns
-    -------
-    Belief
-        Prior and average posterior, in [p, 1], of the broadcast shape; relative error at most
-        2**-44, which includes all truncation (at most 2**24 released values are summed).  It
-        depends on N and k because the ends 0 and N are mixtures of many noise values.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.8).
-
-    Examples
-    --------
-    >>> from bayesrisk import Noise
-    >>> belief = postprocessed_marginal_posterior(
-    ...     group_count=[1, 2, 50], n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
-    ... )
-    >>> belief.posterior.round(5).tolist()
-    [0.53051, 0.53637, 0.53917]
+    The relative error is at most 2**-44, which includes all truncation (at most 2**24 released
+    values are summed); the average depends on N and k because the ends 0 and N are mixtures of many
+    noise values.  Source: Kazan and Reiter, supplement, equation (S6.8).
     """
     exact = exact_wanted(sibling_noise)
     precision = noise_precision(noise)
@@ -319,8 +285,10 @@ def postprocessed_marginal_posterior(
     laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
-    totals, known = (np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k))
-    priors = np.ascontiguousarray(np.broadcast_to(p, shape)).reshape(-1)
+    # Copies: what may not be written would be compiled apart.
+    totals, known, priors = (
+        np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k, p)
+    )
     kernels.fill_marginal_ratio(
         totals,
         known,
@@ -412,14 +380,15 @@ def compare_postprocessing(
 ) -> PostprocessingComparison:
     """Return the average risk before and after post-processing, under the same knowledge of N.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
+
     Parameters
     ----------
-    group_count, n_siblings, noise, prior, known_count, sibling_noise : array_like
-        As for :func:`postprocessed_marginal_posterior`.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
+    group_count : array_like of int
+        Count N of the group, known to the adversary, >= 1.
+    n_siblings, noise, prior, known_count, sibling_noise : array_like
+        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
+        siblings' noise.
 
     Examples
     --------

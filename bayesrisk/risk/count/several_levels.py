@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk._version import __version__
@@ -41,8 +42,6 @@ from bayesrisk.risk.count.accuracy import (
 from bayesrisk.risk.count.averages import SMOOTH, STEP, marginal_excess
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesrisk.plotting import Axes
 
 _Grid = tuple[int, FloatArray]
@@ -161,18 +160,14 @@ def average_ratio(law: EvidenceLaw, prior: float) -> float:
     return float(_averaged(_sum(grids), np.array([prior]))[0])
 
 
-def multilevel_marginal_posterior(
-    *,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
-) -> Belief:
+def multilevel_marginal_posterior(*, noise: Noise | DiscreteGaussian, prior: Number) -> Belief:
     r"""Return the posterior from several levels, averaged over releases given the truth.
 
     .. math:: E\big[\operatorname{expit}(\operatorname{logit} p
         + \sum_l \rho_l (2\eta_l + 1))\big], \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
 
-    The target is known to be the only one in question at every level, or the same count is
-    released several times.
+    The target is known to be the only one in question at every level, or the same count is released
+    several times.  Source: Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure 7.
 
     Parameters
     ----------
@@ -187,10 +182,6 @@ def multilevel_marginal_posterior(
         Prior and average posterior, in [p, 1], of shape (...).  Relative error of the ratio, the
         average risk, about (5 + 3 sum(rho)) 2**-52 while sum(rho) < 900, none above (it is then
         1 / p).
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S1.3 and Figure 7.
 
     Examples
     --------
@@ -228,9 +219,7 @@ def _by_levels(
 
 
 def multilevel_decision_accuracy(
-    *,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
+    *, noise: Noise | DiscreteGaussian, prior: Number
 ) -> DecisionAccuracy:
     r"""Return the rates at which the best guess from several levels is right, and finds.
 
@@ -241,6 +230,7 @@ def multilevel_decision_accuracy(
         \quad E_\pm = \sum_l \rho_l (2 \eta_l \pm 1)
 
     A posterior of exactly 1/2 (at p = 1/2, with levels of equal noise) is decided by a fair coin.
+    Source: Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6) and supplement S1.3.
 
     Parameters
     ----------
@@ -256,10 +246,6 @@ def multilevel_decision_accuracy(
         as :func:`correct_decision_probability` for one level; ``accuracy`` counts both cases,
         and ``baseline`` is what is right without a release.  Absolute error at most 1e-12: the
         evidence of each half of the levels is listed, at most 2**22 values.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6) and supplement S1.3.
 
     Examples
     --------
@@ -441,8 +427,6 @@ class RiskDistribution(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
-        import pandas as pd  # slow to import
-
         low, high = np.log(np.asarray(self.quantile([1e-4, 1.0 - 1e-4])))
         ratio = np.exp(np.linspace(low, high, _DRAWN))
         return pd.DataFrame({"risk_ratio": ratio, "exceeds": self.exceeds(ratio)})
@@ -474,6 +458,8 @@ def risk_distribution(
 
     .. math:: \log \frac{\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - 1 - J_0 - \dots - J_l)}
         {\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - J_0 - \dots - J_l)} .
+
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.2) and supplement S1.3, for the ratio.
 
     Parameters
     ----------
@@ -509,10 +495,6 @@ def risk_distribution(
     the releases listed, low by at most ``left_out / p``.  Levels from the first unknown number on
     share what is unknown, so that the product of their ranges (8 standard deviations to either side
     at the default) is listed: two such levels are milliseconds, three a second.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.2) and supplement S1.3, for the ratio.
 
     Examples
     --------
@@ -714,7 +696,8 @@ def rho_for_risk(
     .. math:: \sup\{\rho : R(\rho') \le \text{limit for all } \rho' \le \rho\}
 
     with R the :func:`marginal_risk`, or a quantile of the risk ratio over releases, given that the
-    target is there.
+    target is there.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.2) and (3.4), for
+    the risks.
 
     Parameters
     ----------
@@ -748,10 +731,6 @@ def rho_for_risk(
     The known count plays no part.  The average rises with rho up to rho / sensitivity**2 = 0.18 at
     every prior, but not beyond for small ones (at p = 1e-6 it falls from rho = 4.9 to 6.9, by
     63 %), and a quantile rises and falls like a saw: larger budgets may keep the limit again.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.2) and (3.4), for the risks.
 
     Examples
     --------

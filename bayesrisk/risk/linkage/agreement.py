@@ -676,14 +676,14 @@ class ReidentificationSums(Rates):
     confidence: float  # Confidence of the intervals, between 0 and 1
 
     @classmethod
-    def of(cls, found: Rates) -> ReidentificationSums:
+    def of(cls, rates: Rates) -> ReidentificationSums:
         """Return the sums of links whose zero variability is known."""
         panels = {
-            (panel, zero): found.panel_sums(panel, zero_variability=zero)
+            (panel, zero): rates.panel_sums(panel, zero_variability=zero)
             for panel in PANELS
             for zero in (False, True)
         }
-        return cls(panels, found.sources, found.attackers, found.confidence)
+        return cls(panels, rates.sources, rates.attackers, rates.confidence)
 
     def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
         """Return the sums of a panel of targets."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import as_finished, generator, seeded
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
@@ -45,9 +45,6 @@ from bayesrisk.risk.mechanism.question import (
 )
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Targets that one worker takes at a time; each piece draws the releases of the truth again.
 _PIECE = 64
@@ -90,9 +87,7 @@ def mechanism_risk_of_many(
     -----
     Where releases are simulated each target needs ``draws`` releases of the population without it;
     a mechanism whose ``prepare`` offers ``observed(rng, cells)``, as swapping's does, gives the
-    counts of the observed cells without making the tables.  On one processor: all 18,417 people of
-    the sample county under noise 263 s and 382 MB; all 1,224 of a tract under swapping with 100
-    draws 135 s and 313 MB.
+    counts of the observed cells without making the tables.
 
     Examples
     --------
@@ -111,8 +106,6 @@ def mechanism_risk_of_many(
     >>> found[["target", "prior"]].values.tolist()
     [[0.0, 0.2], [1.0, 0.2], [2.0, 0.2]]
     """
-    import pandas as pd  # slow to import
-
     settings = read_options(options)
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", UNITS)
@@ -156,8 +149,6 @@ class _Work:
         return {**self.__dict__, "truth": None}
 
     def __call__(self, piece: tuple[int, IntArray]) -> tuple[int, pd.DataFrame]:
-        import pandas as pd  # slow to import
-
         number, rows = piece
         if self.truth is None:
             workload, tables = self.question.workload, self.question.tables()
@@ -183,8 +174,6 @@ class _Surroundings:
     """The part of a population that a question about one target looks at."""
 
     def __init__(self, data: Microdata, question: MechanismQuestion, unit: str) -> None:
-        import pandas as pd  # slow to import
-
         self._data, self._question, self._unit = data, question, unit
         self._geography = question.workload.schema.geography
         # Elsewhere a target may leave its place, or cells of other places are asked for.
@@ -284,8 +273,6 @@ def compare_mechanisms(
     0       none          5.000                  0.0
     1    rounded          1.364                  0.0
     """
-    import pandas as pd  # slow to import
-
     for name, value in (("mechanisms", mechanisms), ("targets", targets)):
         if not check.mapping(value, name):
             raise ArgumentError(f"{name} must have at least one, got none")
@@ -361,8 +348,6 @@ class PostprocessingEffect(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row."""
-        import pandas as pd  # slow to import
-
         row = {
             "prior": self.prior,
             "measured_cells": self.measured_cells,
@@ -462,7 +447,5 @@ def postprocessing_effect(
         population, mechanism, target, question, draws=draws, rng=seed, options=details
     )
     return PostprocessingEffect(
-        measured_cells=len(asked.cells),
-        before=before.marginal_posterior,
-        published=published,
+        measured_cells=len(asked.cells), before=before.marginal_posterior, published=published
     )

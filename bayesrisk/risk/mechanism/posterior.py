@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import generator, seeded
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
@@ -38,9 +38,6 @@ from bayesrisk.risk.mechanism.question import (
     utility_and_spec,
 )
 from bayesrisk.tables import Microdata, Records, Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # -----------------------------------------------------------------------------
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.
@@ -115,8 +112,6 @@ class AverageRisk(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row."""
-        import pandas as pd  # slow to import
-
         row = {
             "method": self.method,
             "prior": self.prior,
@@ -229,11 +224,7 @@ def _shares(hits: float, draws: int, quantile: float) -> tuple[float, float]:
 
 
 def simulated_marginal_posterior(
-    likelihood: SimulatedLikelihood,
-    *,
-    prior_pmf: ArrayLike,
-    truth: int,
-    confidence: float = 0.95,
+    likelihood: SimulatedLikelihood, *, prior_pmf: ArrayLike, truth: int, confidence: float = 0.95
 ) -> AverageRisk:
     r"""Return the posterior of the truth averaged over releases, from simulated releases.
 
@@ -540,8 +531,6 @@ class MechanismRisk(AverageRisk):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: the risk, and the utility over all published cells."""
-        import pandas as pd  # slow to import
-
         frame = super().to_frame()
         frame.insert(0, "mechanism", self.mechanism)
         before = list(frame).index("decision_accuracy")
@@ -712,6 +701,8 @@ def mechanism_risk(
     .. math:: \pi(y) = \frac{w_0 P_0(y)}{\sum_h w_h P_h(y)}, \quad
         m = \sum_y P_0(y)\, \pi(y), \quad \text{risk} = m / w_0 .
 
+    Source: Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
+
     Parameters
     ----------
     population : Microdata or Records
@@ -736,10 +727,6 @@ def mechanism_risk(
     -----
     Several cells with known likelihoods: summed exactly while their releases number at most
     2**20 together, else averaged over drawn releases with the exact posterior.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
     Examples
     --------

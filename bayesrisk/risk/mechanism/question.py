@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +10,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
+from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
@@ -19,9 +19,6 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
@@ -296,11 +293,11 @@ def ask(
 
 
 def _near(
-    question: MechanismQuestion, own: list[TextArray], places: list[TextArray]
+    question: MechanismQuestion, target_places: list[TextArray], places: list[TextArray]
 ) -> dict[str, TextArray]:
     """Return the places of each level asked about that are the target's, or named."""
     geography = question.workload.schema.geography
-    moved, known = np.unique(np.concatenate(own)), np.unique(np.concatenate(places))
+    moved, known = np.unique(np.concatenate(target_places)), np.unique(np.concatenate(places))
     near: dict[str, TextArray] = {}
     for entry in (*question.observed, *question.known_totals):
         level = entry[0]
@@ -367,7 +364,7 @@ def _cells(
     workload: Workload,
     entries: Sequence[tuple[str, ...]],
     near: Mapping[str, TextArray],
-    own: TextArray,
+    target_places: TextArray,
 ) -> dict[Cell, list[int]]:
     """Return the cells that entries name, with their counts under each hypothesis."""
     found: dict[Cell, list[int]] = {}
@@ -379,7 +376,7 @@ def _cells(
         else:
             code = np.array(entry[3:])
             if not code.size:
-                code = np.unique(workload.schema.geography.ancestors(own, entry[0]))
+                code = np.unique(workload.schema.geography.ancestors(target_places, entry[0]))
                 if code.size != 1:
                     raise ArgumentError(
                         f"{entry!r} must name a geoid: the target is in {code.size} places of that "
@@ -622,8 +619,6 @@ def _errors(
 
 
 def _summary(truth: PublishedTables, sums: dict[Key, FloatArray], draws: int) -> "pd.DataFrame":
-    import pandas as pd  # slow to import
-
     cells = {key: int(np.prod(truth.counts[key].shape)) for key in sums}
     sums[_ALL] = np.sum(list(sums.values()), axis=0)
     cells[_ALL] = sum(cells.values())

@@ -16,7 +16,6 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several
-from bayesrisk.reconstruction.claims.sentences import claim_sentences
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
@@ -145,20 +144,20 @@ def _refuse(frame: pd.DataFrame, name: str, bad: NDArray[np.bool_], what: str) -
         )
 
 
-def claim_records(found: Claims, records: Records, name: str) -> pd.DataFrame:
+def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
     """Return the records that claims can be about, with their places."""
-    check.instance(found, Claims, "found")
+    check.instance(result, Claims, "result")
     check.instance(records, Records, name)
-    if records.schema.name != found.schema.name:
+    if records.schema.name != result.schema.name:
         raise ArgumentError(
-            f"{name} must be of schema {found.schema.name!r}, got {shown(records.schema.name)}"
+            f"{name} must be of schema {result.schema.name!r}, got {shown(records.schema.name)}"
         )
     keep = np.ones(len(records), np.bool_)
-    for column, codes in found.among.items():
+    for column, codes in result.among.items():
         keep &= np.isin(records.codes(column), codes)
-    frame = pd.DataFrame({c: records.codes(c)[keep] for c in found.columns})
+    frame = pd.DataFrame({c: records.codes(c)[keep] for c in result.columns})
     place = records.geoids[keep]
-    return frame.assign(_place=records.schema.geography.ancestors(place, found.level))
+    return frame.assign(_place=records.schema.geography.ancestors(place, result.level))
 
 
 def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
@@ -172,12 +171,12 @@ def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
     return out[back.ravel()]
 
 
-def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
+def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
     """Return the number of records of the truth that each claim describes.
 
     Parameters
     ----------
-    found, claims, truth : Claims, pandas.DataFrame, Records
+    result, claims, truth : Claims, pandas.DataFrame, Records
         Where the claims are from, some of them, and confidential records.
 
     Returns
@@ -197,13 +196,13 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArra
     >>> count_claims(found, found.claims, records).tolist()
     [1, 1]
     """
-    people = claim_records(found, truth, "truth")
-    claims = check.frame(claims, "claims", (found.level, *found.columns))
+    people = claim_records(result, truth, "truth")
+    claims = check.frame(claims, "claims", (result.level, *result.columns))
     counts = np.zeros(len(claims), np.int64)
-    rows = found.coded(people)
-    patterns = found.coded(claims)
+    rows = result.coded(people)
+    patterns = result.coded(claims)
     where = people.groupby("_place").indices
-    for place, at in claims.groupby(found.level).indices.items():
+    for place, at in claims.groupby(result.level).indices.items():
         own = where.get(place)
         if own is not None:
             counts[at] = _counts(patterns[at], rows[own])
@@ -211,7 +210,7 @@ def count_claims(found: Claims, claims: pd.DataFrame, truth: Records) -> IntArra
 
 
 def claim_priors(
-    found: Claims,
+    result: Claims,
     records: Records,
     *,
     level: str,
@@ -227,7 +226,7 @@ def claim_priors(
 
     Parameters
     ----------
-    found : Claims
+    result : Claims
         Claims and places.
     records : Records
         Records of the larger places: the adversary's knowledge of tract or state.
@@ -272,14 +271,14 @@ def claim_priors(
     """
     from scipy.stats import binom  # slow to import
 
-    people = claim_records(found, records, "records")
+    people = claim_records(result, records, "records")
     geography = records.schema.geography
     geography.rank(level)
     check.flag(leave_out, "leave_out")
-    chosen = found.to_frame(status=status, readable=readable)
-    rows, patterns = found.coded(people), found.coded(chosen)
+    chosen = result.to_frame(status=status, readable=readable)
+    rows, patterns = result.coded(people), result.coded(chosen)
     larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)
-    wanted = geography.ancestors(chosen[found.level].to_numpy(dtype=np.str_), level)
+    wanted = geography.ancestors(chosen[result.level].to_numpy(dtype=np.str_), level)
     alike, there = np.zeros((2, len(chosen)))
     for place in np.unique(wanted):
         own, at = rows[larger == place], np.flatnonzero(wanted == place)
@@ -287,11 +286,11 @@ def claim_priors(
             raise ArgumentError(f"records must be there for {level} {str(place)!r}, got none")
         alike[at], there[at] = _counts(patterns[at], own), len(own)
     if leave_out:
-        target = np.minimum(count_claims(found, chosen, records), 1)
+        target = np.minimum(count_claims(result, chosen, records), 1)
         alike, there = alike - target, there - target
     share = alike / np.maximum(there, 1)  # a place of one record has no others: share 0
-    size = found.blocks.set_index(found.level)["records"]
-    n = size.reindex(chosen[found.level]).to_numpy()
+    size = result.blocks.set_index(result.level)["records"]
+    n = size.reindex(chosen[result.level]).to_numpy()
     m = chosen["multiplicity"].to_numpy()
     if len(chosen):
         # P(m of n), or P(m or more of n) where the claim is about at least so many.
@@ -300,15 +299,12 @@ def claim_priors(
         prior = share
     with np.errstate(divide="ignore"):
         return chosen.assign(
-            share=share,
-            prior=prior,
-            ratio=1.0 / prior,
-            baseline=WITHOUT if leave_out else COUNTED,
+            share=share, prior=prior, ratio=1.0 / prior, baseline=WITHOUT if leave_out else COUNTED
         )
 
 
 def claim_precision(
-    found: Claims,
+    result: Claims,
     truth: Records,
     *,
     readable: str | None = None,
@@ -322,7 +318,7 @@ def claim_precision(
 
     Parameters
     ----------
-    found, truth : Claims, Records
+    result, truth : Claims, Records
         Claims verified from a release, and confidential records.
     readable : str, optional
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
@@ -353,15 +349,15 @@ def claim_precision(
     """
     check.choice(count, "count", ("n_columns", "n_needed"))
     confidence = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    check.instance(found, Claims, "found")
-    chosen = found.to_frame(readable=readable)
-    number, m = count_claims(found, chosen, truth), chosen["multiplicity"].to_numpy()
+    check.instance(result, Claims, "result")
+    chosen = result.to_frame(readable=readable)
+    number, m = count_claims(result, chosen, truth), chosen["multiplicity"].to_numpy()
     right = np.where(several(chosen), number >= m, number == m)
     frame = pd.DataFrame(
         {
             "columns": chosen[count].to_numpy(),
             "right": right,
-            "place": chosen[found.level].to_numpy(),
+            "place": chosen[result.level].to_numpy(),
             "single": one_record(chosen),
         }
     )
@@ -374,62 +370,18 @@ def claim_precision(
                 counts = (len(group), int(hits.sum()), hits.mean(), *ends)
                 lines.append((kind, int(columns), *counts, len(block), int(block.sum())))
     names = ["kind", "columns", "claims", "true", "precision", "lower", "upper"]
-    result = pd.DataFrame(lines, columns=[*names, "blocks", "all_true"])
-    result["block_share"] = result["all_true"] / result["blocks"]
-    lower, upper = binomial_interval(result["all_true"], result["blocks"], confidence=confidence)
-    return result.assign(block_lower=lower, block_upper=upper)
+    table = pd.DataFrame(lines, columns=[*names, "blocks", "all_true"])
+    table["block_share"] = table["all_true"] / table["blocks"]
+    lower, upper = binomial_interval(table["all_true"], table["blocks"], confidence=confidence)
+    return table.assign(block_lower=lower, block_upper=upper)
 
 
 # -----------------------------------------------------------------------------
 # Verified claims in the layouts of the published tables.
 
 
-def claim_examples(found: Claims, *, n: int = 5, readable: str | None = "here") -> pd.DataFrame:
-    """Return for some places the claim about one record that says most, in words (Table 1).
-
-    Parameters
-    ----------
-    found : Claims
-        Verified claims.
-    n : int, default 5
-        Number of places, those whose claims have most columns.
-    readable : str, optional
-        Which claims are left out, as for :meth:`Claims.to_frame`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The place, ``columns``, ``needed`` and ``claim``; ties go to the first place.
-
-    Examples
-    --------
-    >>> from bayesrisk.reconstruction import find_claims
-    >>> from bayesrisk.tables import Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": [1, 2], "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")))
-    >>> claim_examples(found, readable=None)["columns"].tolist()
-    [4]
-    """
-    check.instance(found, Claims, "found")
-    n = check.integer(n, "n", lower=1)
-    single = found.to_frame(readable=readable)
-    single = single[one_record(single)]
-    order = single.sort_values(["n_columns", "n_needed"], ascending=False, kind="stable")
-    best = order.drop_duplicates(found.level).head(n)
-    return pd.DataFrame(
-        {
-            found.level: best[found.level].to_numpy(),
-            "columns": best["n_columns"].to_numpy(),
-            "needed": best["n_needed"].to_numpy(),
-            "claim": np.array(claim_sentences(found, best), dtype=object),
-        }
-    )
-
-
 def records_identified(
-    found: Claims,
+    result: Claims,
     *,
     truth: Records | None = None,
     singletons: bool = True,
@@ -440,7 +392,7 @@ def records_identified(
 
     Parameters
     ----------
-    found : Claims
+    result : Claims
         Verified claims.
     truth : Records, optional
         Confidential records; by default those of the data set that was found.
@@ -468,14 +420,14 @@ def records_identified(
     >>> records_identified(found, truth=records, readable=None).loc["total"].tolist()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """
-    check.instance(found, Claims, "found")
+    check.instance(result, Claims, "result")
     rows = None
     if truth is not None:
-        rows = claim_records(found, truth, "truth").rename(columns={"_place": found.level})
-    covered = found.covered(rows=rows, singletons=singletons, count=count, readable=readable)
+        rows = claim_records(result, truth, "truth").rename(columns={"_place": result.level})
+    covered = result.covered(rows=rows, singletons=singletons, count=count, readable=readable)
     by_columns = covered.groupby("columns")[["records", "covered"]].sum()
     n = int(by_columns["records"].max()) if len(by_columns) else 0
     total = pd.Series({"n": n, **by_columns["covered"].to_dict()}, dtype=float)
-    places = max(len(found.blocks), 1)
+    places = max(len(result.blocks), 1)
     lines = {"total": total, "average": total / places, "share": total / max(n, 1)}
     return pd.DataFrame(lines).T

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from bayesrisk import _validation as check
@@ -194,7 +195,7 @@ def _merged(rows: pd.DataFrame, people: pd.DataFrame, on: list[str]) -> pd.DataF
 
 
 def stated_by_reconstruction(
-    found: Reconstruction,
+    result: Reconstruction,
     release: Release,
     prior: Composition,
     *,
@@ -203,10 +204,10 @@ def stated_by_reconstruction(
     attack: Attack | None = None,
 ) -> AttackStatements:
     """Return the values of reconstructed records among those with what is known."""
-    space, level = found.problem.space, found.problem.level
+    space, level = result.problem.space, result.problem.level
     about_target, about_it = attributes_asked(space.schema, known, stated)
     place, columns = [level, *about_target], [level, *about_target, *about_it]
-    there = record_form(found)[columns].groupby(columns, sort=True).size()
+    there = record_form(result)[columns].groupby(columns, sort=True).size()
     rows: pd.DataFrame = there.rename("people").reset_index()
     rows["posterior"] = rows["people"] / rows.groupby(place)["people"].transform("sum")
     cells = pd.DataFrame(coarsened(space, space.schema.indices(prior.cells)))
@@ -218,11 +219,11 @@ def stated_by_reconstruction(
     if not (whole > 0).all():
         raise ArgumentError(f"prior must allow records like {rows['target'][whole.argmin()]!r}")
     rows["prior"] = part / whole
-    rows["certain"] = rows[level].isin(found.geoids[np.array(found.status) == Status.UNIQUE])
+    rows["certain"] = rows[level].isin(result.geoids[np.array(result.status) == Status.UNIQUE])
     usual = attack or make_attack(
         "reconstruction",
-        scope=found.scope,
-        nearest=Status.INFEASIBLE not in found.status,
+        scope=result.scope,
+        nearest=Status.INFEASIBLE not in result.status,
         taken_as_true=True,
     )
 
@@ -233,9 +234,9 @@ def stated_by_reconstruction(
         same = np.all([pairs[n] == pairs[f"{n}_true"] for n in about_it], axis=0)
         return pairs["statement_row"].to_numpy(), pairs["record"].to_numpy(), same
 
-    def again(other: Release, at: IntArray) -> FloatArray:
+    def again(other: Release, numbers: IntArray) -> FloatArray:
         records = record_form(usual.run(other))[columns]  # type: ignore[arg-type]
-        asked = rows.iloc[at]
+        asked = rows.iloc[numbers]
         there, alike = (
             asked[on].merge(records.value_counts(on).reset_index(), how="left", on=on)["count"]
             for on in (place, columns)
@@ -244,7 +245,7 @@ def stated_by_reconstruction(
         return share
 
     scope = (
-        None if found.extra or found.scope not in release.tables.workload.levels else found.scope
+        None if result.extra or result.scope not in release.tables.workload.levels else result.scope
     )
     return AttackStatements("reconstruction", "linker", rows, scope, about, again)
 
@@ -258,27 +259,27 @@ def _composition(rows: pd.DataFrame, law: pd.DataFrame, given: list[str]) -> Flo
 
 
 def stated_by_claims(
-    found: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
+    result: Claims, release: Release, prior: Composition, *, readable: str | None = "here"
 ) -> AttackStatements:
     """Return verified claims about exactly one record or more, not those about at least so many."""
-    chosen = found.to_frame(readable=readable)
+    chosen = result.to_frame(readable=readable)
     chosen = chosen[(chosen["multiplicity"] > 0) & ~several(chosen)].reset_index(drop=True)
-    patterns, number = found.coded(chosen), chosen["multiplicity"].to_numpy()
+    patterns, number = result.coded(chosen), chosen["multiplicity"].to_numpy()
     ranges = "at_least" in chosen
     codes, shares = prior.codes(), prior.shares
-    for name, among in found.among.items():
+    for name, among in result.among.items():
         shares = np.where(np.isin(codes[name], among), shares, 0.0)
     if not shares.any():
-        raise ArgumentError(f"prior must allow records among {dict(found.among)}")
-    coded = found.coded(pd.DataFrame({name: codes[name] for name in found.columns}))
+        raise ArgumentError(f"prior must allow records among {dict(result.among)}")
+    coded = result.coded(pd.DataFrame({name: codes[name] for name in result.columns}))
     alike = np.array([shares[_match(one, coded)].sum() for one in patterns])
     p = np.minimum(alike / shares.sum(), 1.0)
-    size = found.blocks.set_index(found.level)["records"].reindex(chosen[found.level]).to_numpy()
+    size = result.blocks.set_index(result.level)["records"].reindex(chosen[result.level]).to_numpy()
     a = None if prior.concentration is None else prior.concentration * shares.sum()
     rows = pd.DataFrame(
         {
-            "target": chosen[found.level],
-            "statement": claim_sentences(found, chosen),
+            "target": chosen[result.level],
+            "statement": claim_sentences(result, chosen),
             "people": number,
             "prior": _count_law(number, size, p, a),
             "posterior": 1.0,
@@ -289,13 +290,13 @@ def stated_by_claims(
 
     def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         inside = np.ones(len(truth), np.bool_)
-        for name, among in found.among.items():
+        for name, among in result.among.items():
             inside &= np.isin(truth.codes(name), among)
-        people = found.coded(pd.DataFrame({name: truth.codes(name) for name in found.columns}))
-        places = truth.schema.geography.ancestors(truth.geoids, found.level)
+        people = result.coded(pd.DataFrame({name: truth.codes(name) for name in result.columns}))
+        places = truth.schema.geography.ancestors(truth.geoids, result.level)
         alike = [
             np.flatnonzero(inside & (places == place) & _match(one, people))
-            for place, one in zip(chosen[found.level], patterns, strict=True)
+            for place, one in zip(chosen[result.level], patterns, strict=True)
         ]
         found_of = np.array([len(one) for one in alike], np.int64)
         statement = np.repeat(np.arange(len(chosen)), found_of)
@@ -305,35 +306,35 @@ def stated_by_claims(
             (found_of == number)[statement],
         )
 
-    def again(other: Release, at: IntArray) -> FloatArray:
+    def again(other: Release, numbers: IntArray) -> FloatArray:
         """One more record: it is the one that is missing, or the others are as many already."""
-        asked = chosen.iloc[at][[found.level, *found.columns]]
+        asked = chosen.iloc[numbers][[result.level, *result.columns]]
         decided = [
             verify_claims(
                 other.tables,
-                asked.assign(multiplicity=number[at] - less),
-                level=found.level,
-                columns=found.columns,
-                among=found.among,
+                asked.assign(multiplicity=number[numbers] - less),
+                level=result.level,
+                columns=result.columns,
+                among=result.among,
                 taken_as_true=not ranges,
             ).claims["status"]
             for less in (1, 0)
         ]
-        if len(decided[0]) < len(at):  # no records have such counts
-            return np.full(len(at), np.nan)
+        if len(decided[0]) < len(numbers):  # no records have such counts
+            return np.full(len(numbers), np.nan)
         fewer, same = (one.to_numpy() == Status.VERIFIED for one in decided)
-        m, n, q = number[at], size[at] - 1, p[at]
+        m, n, q = number[numbers], size[numbers] - 1, p[numbers]
         one = q if a is None else (a * q + m - 1) / (a + n)
         more = q if a is None else (a * q + m) / (a + n)
         return np.select([fewer, same], [one, 1.0 - more], np.nan)
 
-    return AttackStatements("claims", "outsider", rows, found.level, about, again)
+    return AttackStatements("claims", "outsider", rows, result.level, about, again)
 
 
 _LEAST = 1e-300  # of a parameter of a beta law
 
 
-def _match(pattern: Any, coded: Any) -> BoolArray:
+def _match(pattern: NDArray[np.int16], coded: NDArray[np.int16]) -> BoolArray:
     """Return which coded records a pattern describes: -1 stands for any code."""
     fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
     return fits
@@ -351,7 +352,7 @@ def _count_law(m: IntArray, n: IntArray, p: FloatArray, a: float | None) -> Floa
 
 
 def stated_by_majority(
-    found: MajorityInference,
+    result: MajorityInference,
     release: Release,
     prior: Composition,
     *,
@@ -359,10 +360,10 @@ def stated_by_majority(
     level: str = "block",
 ) -> AttackStatements:
     """Return the race and Hispanic origin that most people of a place have."""
-    which = found.releases[0] if name is None and len(found.releases) == 1 else name
-    check.choice(which, "name", found.releases)
+    which = result.releases[0] if name is None and len(result.releases) == 1 else name
+    check.choice(which, "name", result.releases)
     counts = race_ethnicity_counts(release.tables, level=level)
-    of = found.blocks[found.blocks["release"] == which].reset_index(drop=True)
+    of = result.blocks[result.blocks["release"] == which].reset_index(drop=True)
     cell = pd.to_numeric(of["majority"], errors="coerce").to_numpy(np.float64)
     if not np.isin(cell, counts.columns).all():
         raise ArgumentError("result must be of counts of race by Hispanic origin")
@@ -373,10 +374,10 @@ def stated_by_majority(
         2 * (codes["race"] - 1) + codes["hisp"], prior.shares, minlength=counts.shape[1]
     )
 
-    def share(table: pd.DataFrame, at: IntArray) -> FloatArray:
-        there = table.reindex(geoids[at]).clip(lower=0).to_numpy(np.float64)
+    def share(table: pd.DataFrame, numbers: IntArray) -> FloatArray:
+        there = table.reindex(geoids[numbers]).clip(lower=0).to_numpy(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = there[np.arange(len(at)), said[at]] / there.sum(axis=1)
+            part = there[np.arange(len(numbers)), said[numbers]] / there.sum(axis=1)
         return np.asarray(part, np.float64)
 
     posterior = share(counts, np.arange(len(of)))
@@ -398,14 +399,14 @@ def stated_by_majority(
         at, record = pairs["statement_row"].to_numpy(), pairs["record"].to_numpy()
         return at, record, own[record] == said[at]
 
-    def again(other: Release, at: IntArray) -> FloatArray:
-        return share(race_ethnicity_counts(other.tables, level=level), at)
+    def again(other: Release, numbers: IntArray) -> FloatArray:
+        return share(race_ethnicity_counts(other.tables, level=level), numbers)
 
     return AttackStatements("majority", "outsider", rows, level, about, again)
 
 
 def stated_by_occupancy(
-    found: OccupancyDetection,
+    result: OccupancyDetection,
     release: Release,
     prior: Composition,
     *,
@@ -430,18 +431,18 @@ def stated_by_occupancy(
             values.append(part / (part + rest) if part > 0 else np.nan)
         return pd.Series(values, said.geoids.astype(str), dtype=np.float64)
 
-    kept = found.subsidised > 0
-    geoids = found.geoids[kept].astype(str)
-    posterior = believed(found).to_numpy()[kept]
+    kept = result.subsidised > 0
+    geoids = result.geoids[kept].astype(str)
+    posterior = believed(result).to_numpy()[kept]
     rows = pd.DataFrame(
         {
             "target": [f"a subsidised household in block {geoid}" for geoid in geoids],
             "statement": "over its occupancy limit",
-            "people": found.subsidised[kept],
+            "people": result.subsidised[kept],
             "prior": start,
             "posterior": posterior,
             "certain": posterior == 1.0,
-            "finding": np.array(found.status)[kept],
+            "finding": np.array(result.status)[kept],
         }
     )
 
@@ -454,9 +455,9 @@ def stated_by_occupancy(
         record = pairs["record"].to_numpy()
         return pairs["statement_row"].to_numpy(), record, over[cells[record]]
 
-    def again(other: Release, at: IntArray) -> FloatArray:
+    def again(other: Release, numbers: IntArray) -> FloatArray:
         said: Any = usual.run(other)
-        return believed(said).reindex(geoids[at]).to_numpy(np.float64)
+        return believed(said).reindex(geoids[numbers]).to_numpy(np.float64)
 
     return AttackStatements(
         "occupancy", "outsider", rows, release.tables.workload.levels[-1], about, again

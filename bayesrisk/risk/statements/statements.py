@@ -42,12 +42,7 @@ from bayesrisk.risk.intervals import (
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
-from bayesrisk.risk.statements.claims import (
-    COLUMNS,
-    OPEN,
-    STATUS,
-    checked,
-)
+from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked
 from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
@@ -290,20 +285,15 @@ class Statements(Tabular):
 
         Notes
         -----
-        The target is a person known by block, sex and age bin (adversary
-        ``linker``); the statement a race and Hispanic origin that a reconstructed record of that
-        block, sex and bin has.  With ``n`` records in the block, ``c`` of them as stated, the prior
-        is ``(c - 1 + w s) / (n - 1 + w)``, ``s`` the share among all other records and ``w`` the
-        ``prior_weight``: a proportional guesser without the target's record.  Where the block is
-        proved unique and published counts are true ones, the posterior is the share among the
-        records of the block, sex and bin.  Elsewhere it is the rate at which such links are
-        confirmed in blocks without proof, by class of block size and apart for the block's mode and
-        the rest; blocks are the units of its interval.  ``correct`` is missing where a statement is
-        true of some of the people whom it is about.
-
-        A rate of confirmation is right on average over the statements of its kind, and not what an
-        adversary should believe of one of them.  :func:`statements_about_people` asks the same of
-        the same people.
+        The target is a person known by block, sex and age bin (adversary ``linker``), the statement
+        a race and Hispanic origin that a reconstructed record of that kind has.  With ``n`` records
+        in the block, ``c`` of them as stated, the prior is ``(c - 1 + w s) / (n - 1 + w)``, ``s``
+        the share among all other records and ``w`` the ``prior_weight``.  Where the block is proved
+        unique and published counts are true ones, the posterior is the share among the records of
+        the block, sex and bin; elsewhere the rate at which such links are confirmed in blocks
+        without proof, by class of block size and apart for the block's mode, which is right on
+        average over the statements of its kind and no belief about one of them.  ``correct`` is
+        missing where a statement is true of some of the people whom it is about.
 
         Examples
         --------
@@ -603,7 +593,9 @@ def residual_risk(
     .. math:: R = \frac{s - c}{1 - c}
 
     where s is the success on people in the data and c that on a control group: people like them
-    whose records the release was made without.
+    whose records the release was made without.  Source: Giomi, Boenisch, Wehmeyer and Tasnádi
+    (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with Wilson intervals; Francis and Wagner
+    (2024) measure the gain over a baseline in the same form.
 
     Parameters
     ----------
@@ -637,11 +629,6 @@ def residual_risk(
     there are units.  The residual risk rises with s and falls with c, so that ends taken from
     intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
     dependence of the two groups.  The control must be drawn like the people in the data.
-
-    References
-    ----------
-    Giomi, Boenisch, Wehmeyer and Tasnádi (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with
-    Wilson intervals; Francis and Wagner (2024) measure the gain over a baseline in the same form.
 
     Examples
     --------

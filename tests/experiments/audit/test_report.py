@@ -30,8 +30,7 @@ from first_screen import (
 )
 
 from bayesrisk.experiments.audit import report
-from bayesrisk.experiments.audit.report import check_totals
-from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.audit.report import audit_brief, check_totals
 
 GAINS = {"none": 0.16, "noise, weak": 0.11, "noise, strong": 0.05}
 SIZES = {"noise, strong": 2.5, "none": 0.0, "noise, weak": 0.5}

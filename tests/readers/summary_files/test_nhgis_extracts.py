@@ -14,7 +14,7 @@ from oracles import readers as oracle
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.readers import iter_nhgis, read_nhgis
 from bayesrisk.readers.summary_files.segments import SF1
-from bayesrisk.readers.text.tables import combined
+from bayesrisk.readers.text import combined
 from bayesrisk.tables import Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block").select(tables=["P1", "P7", "P12"])
@@ -226,7 +226,7 @@ def test_counts_that_cannot_be_are_suppressed_and_counted(faults, chunk, data, t
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         pieces = iter_nhgis(file, workload=BLOCKS, on_error="missing", chunk=chunk)
-        found = combined(pieces, BLOCKS, file)
+        found = combined(pieces, file)
     counted = Counter(header[j] for _, j in chosen)
     told = [{column: n for (column, _), n in w.message.missing.items()} for w in caught]
     assert told == ([dict(counted)] if chosen else [])

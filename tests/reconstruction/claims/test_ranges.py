@@ -16,6 +16,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import claim_sentences, find_claims, verify_claims
 from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
+from bayesrisk.reconstruction.records import problem as _problem
 from bayesrisk.release import NoiseSpec, RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Table
 
@@ -300,7 +301,7 @@ def test_readable_claims_are_what_one_table_states():
 
 
 def test_places_are_read_each_by_itself_however_many_at_a_time(monkeypatch):
-    monkeypatch.setattr(_decide, "_PLACES", 4)
+    monkeypatch.setattr(_problem, "WHOLE", 4)
     schema, tables = crossed()
     law = RoundingSpec(3, "nearest")
     one = publish(schema, tables, [law, None], [3, 0, 2, 1], [False] * 4)
@@ -357,7 +358,6 @@ def test_what_bounds_are_worth(hospital):
         draws = np.random.default_rng(1).binomial(n, row.share, 200_000)
         true = draws >= row.multiplicity if row.at_least else draws == row.multiplicity
         assert true.mean() == pytest.approx(row.prior, abs=0.006)
-    assert len(br.risk.claim_examples(found, readable=None)) == 0
     covered = found.covered(singletons=False, readable=None)
     assert covered["covered"].max() > 0
     assert found.covered(readable=None)["covered"].max() == 0

@@ -10,7 +10,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import Suppression
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -87,7 +87,7 @@ def test_joint_solutions_equal_enumeration(tables):
     for _ in range(25):
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth)
-        problem = published_rows(given, scope=largest)
+        problem = published_problem(given, scope=largest)
         rows, counts = all_rows(problem)
         size = rows.shape[1]
         high = np.array([counts[rows[:, j] > 0].min() for j in range(size)])
@@ -184,7 +184,7 @@ def test_withheld_cells_at_all_levels_equal_enumeration(tables, kind):
     while checked < 25:
         truth = rng.integers(0, 2, (3, 6)) * rng.integers(0, 3, (3, 6)) // 2
         given = published(tables, truth, kind(rng, rng.choice([0.2, 0.5])))
-        problem = published_rows(given, scope=largest)
+        problem = published_problem(given, scope=largest)
         try:
             every, bound = everything_that_fits(problem)
         except MemoryError:
@@ -237,7 +237,7 @@ def test_variability_holds_where_the_number_of_records_is_open(share, joint):
         # The weighted counts are always there, so that no number is unbounded.
         given = published(tables, truth, lambda at, c, h=hide: h(at, c) & (c.shape[1] > 1))
         scope, level = (f"{largest}-joint", largest) if joint else ("block", "block")
-        problem = published_rows(given, scope=level)
+        problem = published_problem(given, scope=level)
         every, _ = everything_that_fits(problem)
         result = reconstruct(given, scope=level)
         star = result.histogram().toarray()

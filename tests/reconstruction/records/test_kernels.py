@@ -5,9 +5,10 @@ import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
-from bayesrisk.reconstruction.records import kernels, problem
-from bayesrisk.reconstruction.records.problem import CountRanges, RowSource, build_program
-from bayesrisk.reconstruction.records.solve import fixed_totals
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records import program as programs
+from bayesrisk.reconstruction.records.problem import CountRanges, RowSource
+from bayesrisk.reconstruction.records.program import build_program, fixed_totals
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):
@@ -171,7 +172,7 @@ def test_a_search_without_room_for_its_changes_stops_and_stays_sound(monkeypatch
         program, matrix, counts, _, high = open_problem(rng)
         every = solutions(matrix, np.zeros_like(high), high, counts, counts)
         whole = run_search(program)
-        monkeypatch.setattr(problem, "MOST_CHANGES", 0)
+        monkeypatch.setattr(programs, "MOST_CHANGES", 0)
         assert program.work().trail.shape[0] == 2 * program.low.size
         point, far, found, lower, upper = run_search(program)
         monkeypatch.undo()

@@ -18,7 +18,7 @@ from oracles.reconstruction import (
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.reconstruction.solvers import make_solver
 
@@ -40,7 +40,7 @@ def found_records(result, key=KEY):
 
 
 def published_matrix(tables):
-    problem = published_rows(tables, scope="block")
+    problem = published_problem(tables, scope="block")
     return problem, problem.system.queries.matrix
 
 

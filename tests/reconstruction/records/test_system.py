@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.records.conflict import row_cells
 from bayesrisk.reconstruction.records.problem import entries
+from bayesrisk.reconstruction.records.solve import row_cells
 from bayesrisk.reconstruction.records.system import (
     coarse_coupling,
     coupling_family,
@@ -111,7 +111,7 @@ def test_spanned_sees_what_is_not():
     assert spanned(heavy, families).tolist() == [False]
 
 
-def test_another_schema_keeps_its_published_rows():
+def test_another_schema_keeps_its_published_problem():
     about = Schema("s", (Attribute("a", 3), Attribute("b", 2)), Geography("g", ("block",), (1,)))
     table = Table("T", ("x", "y"), {"a": np.array([[1, 1, 0], [0, 2, 1]])})
     space = space_of(about, [table])

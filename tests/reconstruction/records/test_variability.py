@@ -8,7 +8,7 @@ from solver_cases import Silent
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import reconstruct, solution_variability
-from bayesrisk.reconstruction.records.problem import published_rows
+from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.solvers import make_solver
 
 SCOPES = ("block", "tract-bounds", "tract-joint")
@@ -52,7 +52,7 @@ def block_diagonal(problem):
 def test_joint_and_bounds_equal_the_published_program(seed):
     tables = tract_of(seed, [6, 8, 5], races=[1, 2, 3, 8], spread=1.0)
     solution = reconstruct(tables, scope="tract")
-    problem = published_rows(tables, scope="tract")
+    problem = published_problem(tables, scope="tract")
     rows, counts, across, totals = block_diagonal(problem)
     star = solution.histogram().toarray().ravel()
     both = sp.csr_array(sp.vstack([rows, across]))

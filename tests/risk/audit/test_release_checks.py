@@ -13,7 +13,7 @@ from scipy.stats import binom
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import release_differences, release_proofs
-from bayesrisk.risk.audit.release_checks import DIFFERENCES, _scale_p, law_checks
+from bayesrisk.risk.audit.checks import DIFFERENCES, _scale_p, law_checks
 from bayesrisk.tables import Microdata, Records, tabulate
 
 GAUSS, LAPLACE = NoiseSpec("discrete-gaussian", 2), NoiseSpec("discrete-laplace", "3/2")

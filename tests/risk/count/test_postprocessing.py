@@ -18,9 +18,11 @@ from bayesrisk.risk import (
     compare_postprocessing,
     marginal_posterior,
     multilevel_marginal_posterior,
+)
+from bayesrisk.risk.count.misspecified import (
+    PostprocessingComparison,
     postprocessed_marginal_posterior,
 )
-from bayesrisk.risk.count.misspecified import PostprocessingComparison
 from bayesrisk.risk.count.several_levels import before_postprocessing
 
 MODES = ["approximate", "exact"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms import DiscreteGaussianMechanism
+from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata

@@ -10,8 +10,8 @@ from scipy import stats
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.risk import occupancy_block_risk, occupancy_linkage, occupancy_ranking
-from bayesrisk.risk.occupancy import MATCH_KEYS, sampling_ranking
+from bayesrisk.risk import occupancy_block_risk, occupancy_linkage
+from bayesrisk.risk.occupancy import MATCH_KEYS, occupancy_ranking, sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
 

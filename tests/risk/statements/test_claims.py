@@ -11,7 +11,6 @@ from bayesrisk import ArgumentError, make_mechanism, tabulate
 from bayesrisk import datasets as samples
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
-    claim_examples,
     claim_precision,
     claim_priors,
     count_claims,
@@ -180,14 +179,6 @@ def test_records_identified_counts_households(sample):
     assert table.loc["average", "n"] == pytest.approx(len(truth) / 6)
     # The data set that was found is another, and the claims describe it as well.
     assert records_identified(found).loc["total", "n"] == len(truth)
-
-
-def test_examples_say_most_first(sample):
-    *_, found = sample
-    examples = claim_examples(found, n=3)
-    assert examples["columns"].is_monotonic_decreasing
-    assert examples["block"].is_unique
-    assert examples["claim"].str.startswith("One household").all()
 
 
 def test_other_things_are_refused(sample):

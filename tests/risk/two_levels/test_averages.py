@@ -199,7 +199,7 @@ def test_ties_are_shared_or_decided_for_one_more():
         assert float(gain.with_hierarchy) == pytest.approx(float(risk.value), rel=1e-12)
         shown = gain.decision_map(range(-20, 23), [1], range(-123, 178))
         assert ("tie" in set(shown["change"])) == (ties == "shared")
-        assert risk.provenance["ties"] == ties
+        assert risk.question.ties == ties
     default = questions.correct_decision(**question)
     assert float(default.value) == pytest.approx(above + 0.5 * tied, rel=1e-12)
     with pytest.raises(ArgumentError, match="ties must be one of shared, as-published"):

@@ -41,6 +41,8 @@ from bayesrisk.reconstruction.claims.search.space import (
     block_system,
     smallest_conflict,
 )
+from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.reconstruction.records.problem import CountRanges
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import (
@@ -50,7 +52,6 @@ from bayesrisk.reconstruction.solvers.branching import (
 )
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.published import PublishedTables
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
 _WHOLE, _POSITIVE = 1e-6, 1e-7
@@ -67,8 +68,6 @@ _AT_ONCE = 2**22
 #: Searches for few records of many open claims that may find nothing new, one after another, and
 #: the share of these claims that a search is for, after one for all of them.
 _FRUITLESS, _SHARE = 3, 0.2
-#: Places whose allowed counts are read together.
-_PLACES = 256
 
 
 class CountEnds(NamedTuple):
@@ -195,7 +194,7 @@ class Decider:
             self._linear, self.model, objective, least, nodes=_NODES, deadline=self.deadline
         )
         if status == "unknown" and not self.deadline.late:
-            beyond = self.model if least is None else _beyond(self.model, objective, least)
+            beyond = self.model if least is None else self.model.beyond(objective, least)
             nothing = np.zeros(beyond.low.size, np.int64)
             answer = self.problem.solver.solve(beyond, nothing, limits=self.deadline.limits)
             whole = answer.values
@@ -308,21 +307,21 @@ class Decider:
         return len(self.solutions)
 
     def _settle(
-        self, at: int, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]
+        self, claim: int, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]
     ) -> None:
         """Decide one claim: look for a solution with more matches, then for one with fewer."""
-        some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
+        some, every = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
         sides = ((some[0].astype(np.int64), 1), (-every[0].astype(np.int64), -1))
         proved = True
         for objective, sign in sides:
-            least = sign * int(value[at]) + 1
+            least = sign * int(value[claim]) + 1
             answer = self._search(objective, least)
             if answer == "found":
-                status[at] = REFUTED
+                status[claim] = REFUTED
                 return
             proved &= answer == "none"
         if proved:
-            status[at] = VERIFIED
+            status[claim] = VERIFIED
 
     def ends(self, patterns: CodeArray, endless: BoolArray, *, prove: bool) -> CountEnds:
         """Return the smallest and largest numbers of records that patterns match in any solution.
@@ -366,20 +365,20 @@ class Decider:
                 found.high[implied] = np.minimum(found.high[implied], found.high[at])
         return found
 
-    def _few(self, patterns: CodeArray, found: CountEnds, used: int) -> int:
+    def _few(self, patterns: CodeArray, solution: CountEnds, used: int) -> int:
         """Look for solutions with few records of many open patterns, in place."""
         rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
         while fruitless < _FRUITLESS and not self.deadline.late:
-            left = np.flatnonzero(found.least > found.low)
+            left = np.flatnonzero(solution.least > solution.low)
             # min sum_s y_s over some claims s that are open: one solution refutes many of them.
             together = np.zeros(self.model.low.size, np.int64)
             for _, _, every in self._parts(patterns, left[rng.random(left.size) <= share]):
                 together += every.sum(axis=0)
             if not left.size or self._search(-together, None) != "found":
                 break
-            was = found.least.copy()
-            used = self._reach(patterns, found, used)
-            new = bool((found.least < was).any())
+            was = solution.least.copy()
+            used = self._reach(patterns, solution, used)
+            new = bool((solution.least < was).any())
             fruitless, share = (0 if new else fruitless + 1), _SHARE
         return used
 
@@ -393,16 +392,18 @@ class Decider:
         return len(self.solutions)
 
     def _prove(
-        self, at: int, patterns: CodeArray, found: CountEnds, used: int, *, sign: int,
+        self, claim: int, patterns: CodeArray, solution: CountEnds, used: int, *, sign: int,
         search: bool = True,
     ) -> int:  # fmt: skip
         """Prove the largest number of one pattern (sign 1) or the smallest one (-1), in place.
 
         Without ``search`` it stays at the bound of the relaxation.
         """
-        some, every = self._matched(patterns[[at]], np.arange(self.start.size - 1))
+        some, every = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
         objective = sign * (some if sign > 0 else every)[0].astype(np.int64)
-        reached, proved = (found.most, found.high) if sign > 0 else (found.least, found.low)
+        reached, proved = (
+            (solution.most, solution.high) if sign > 0 else (solution.least, solution.low)
+        )
         answer = self._linear.maximise(objective)
         if answer.duals is not None:
             # In whole numbers: c y <= b for all solutions of the relaxation, so c y <= floor(b).
@@ -410,13 +411,13 @@ class Decider:
             bound, _ = reduced_values(self.model, objective, low, high, answer.duals)
             if bound < UNBOUNDED:
                 best = sign * int(np.floor(bound))
-                proved[at] = min(proved[at], best) if sign > 0 else max(proved[at], best)
-        while search and sign * int(proved[at] - reached[at]) > 0 and not self.deadline.late:
-            said = self._search(objective, sign * int(reached[at]) + 1)
+                proved[claim] = min(proved[claim], best) if sign > 0 else max(proved[claim], best)
+        while search and sign * int(proved[claim] - reached[claim]) > 0 and not self.deadline.late:
+            said = self._search(objective, sign * int(reached[claim]) + 1)
             if said == "none":
-                proved[at] = reached[at]
+                proved[claim] = reached[claim]
             elif said == "found":
-                used = self._reach(patterns, found, used)
+                used = self._reach(patterns, solution, used)
             else:
                 break
         return used
@@ -432,19 +433,6 @@ def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
     return found
 
 
-def _beyond(model: IntegerModel, objective: IntArray, least: int) -> IntegerModel:
-    """Return the model of the solutions whose objective is at least a number."""
-    rows = sp.csr_array(sp.vstack([model.rows, sp.csr_array(objective[None, :])], format="csr"))
-    most = int(np.maximum(objective * model.low, objective * model.high).sum())
-    return IntegerModel(
-        model.low,
-        model.high,
-        rows,
-        np.append(model.row_low, least),
-        np.append(model.row_high, max(most, least)),
-    )
-
-
 # -----------------------------------------------------------------------------
 # Claims of one block: candidates from one solution, and a decision on each.
 
@@ -454,11 +442,10 @@ class ClaimProblem:
     """Tables and the claims that are asked of them, checked: made once, and handed down.
 
     ``space`` are the possible cells, ``sets`` the sets of ``columns`` that claims are about,
-    ``among`` the codes of the records they can be about; ``counts`` are the published cells of
-    each of ``places`` (of ``level``), ``hidden`` which of them are withheld, if any are.  Where
-    published cells allow several counts, ``ranges`` are the tables that say which, by a rule of
-    withholding too where ``known_rule`` says so; ``bounds`` then tells that claims are about at
-    least a number of records, where they are not about exactly one.
+    ``among`` the codes of the records they can be about; ``published`` are the cells of each of
+    ``places`` (of ``level``), ``HIDDEN`` where withheld, and ``ranges`` the counts that they allow;
+    where these may be several, ``bounds`` tells that claims are about at least a number of records,
+    where they are not about exactly one.
     ``solver`` decides what the relaxation does not settle, ``time_limit`` is in seconds for a
     place.  Candidates must hold in ``n_solutions`` solutions, near optima of objectives drawn with
     ``seed``; they are decided where ``verify`` says so, and the refuted ones kept where ``refuted``
@@ -471,8 +458,8 @@ class ClaimProblem:
     columns: tuple[str, ...]
     among: Mapping[str, tuple[int, ...]]
     space: ClaimSpace
-    counts: sp.csr_array
-    hidden: sp.csr_array | None
+    published: sp.csr_array
+    ranges: CountRanges
     sets: Subsets
     solver: SolverBackend
     time_limit: float | None
@@ -480,8 +467,6 @@ class ClaimProblem:
     seed: int
     refuted: bool
     taken_as_true: bool
-    ranges: PublishedTables | None = None
-    known_rule: bool = True
     bounds: bool = False
     verify: bool = True
 
@@ -494,29 +479,10 @@ class ClaimProblem:
     def blocks(self) -> Iterator[AllowedCounts]:
         """Yield the published cells of each place, and the counts that they allow."""
         for row in range(len(self.places)):
-            published = self.counts[[row]].toarray()[0].astype(np.int64)
-            hidden = np.zeros(published.size, np.bool_)
-            if self.hidden is not None:
-                hidden = self.hidden[[row]].toarray()[0].astype(np.bool_)
-            if self.ranges is None:
-                low, high = np.maximum(published, 0), np.where(hidden, UNBOUNDED, published)
-            else:
-                at = row % _PLACES
-                if at == 0:
-                    lows, highs = self._allowed(self.ranges, row)
-                low, high = lows[at], highs[at]
-            yield AllowedCounts(published, hidden, low, high)
-
-    def _allowed(self, tables: PublishedTables, first: int) -> tuple[IntArray, IntArray]:
-        """Return the smallest and largest counts that cells allow, of some places from one on."""
-        rows = np.arange(first, min(first + _PLACES, len(self.places)))
-        ends = [
-            tables.support(*key, rows, known_rule=self.known_rule)
-            for key in tables.workload.tables
-            if key[0] == self.level
-        ]
-        lows, highs = zip(*ends, strict=True)
-        return np.hstack(lows), np.hstack(highs)
+            published = self.published[[row]].toarray()[0]
+            hidden = published == HIDDEN
+            low, high = (side[0] for side in self.ranges.whole([row]))
+            yield AllowedCounts(np.where(hidden, 0, published), hidden, np.maximum(low, 0), high)
 
     def study(self, counts: AllowedCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
         """Return the claims of a block: candidates, or those asked for, with decisions."""
@@ -599,13 +565,13 @@ class _Claimed:
     multiplicity: IntArray
 
 
-def _candidates(about: ClaimProblem, records: CodeArray) -> _Claimed:
+def _candidates(problem: ClaimProblem, records: CodeArray) -> _Claimed:
     """Return all partial assignments of some records."""
-    space, sets = about.space, about.sets
+    space, sets = problem.space, problem.sets
     rows, times = np.unique(records, axis=0, return_counts=True)
     size, needed = universal(space, rows, sets)
     member = sets.member()
-    codes = (rows[:, sets.columns].astype(np.int64) + 1) * about.radix
+    codes = (rows[:, sets.columns].astype(np.int64) + 1) * problem.radix
     keys, first, at = np.unique(
         codes @ member.T.astype(np.int64), return_index=True, return_inverse=True
     )
@@ -617,46 +583,46 @@ def _candidates(about: ClaimProblem, records: CodeArray) -> _Claimed:
     return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
 
 
-def _asked(about: ClaimProblem, records: CodeArray, asked: AskedClaims) -> _Claimed:
+def _asked(problem: ClaimProblem, records: CodeArray, asked: AskedClaims) -> _Claimed:
     """Return claims that are asked for."""
     patterns, multiplicity, _ = asked
-    key = (patterns[:, about.sets.columns].astype(np.int64) + 1) @ about.radix
+    key = (patterns[:, problem.sets.columns].astype(np.int64) + 1) @ problem.radix
     rows, times = np.unique(records, axis=0, return_counts=True)
     value = np.zeros(len(patterns), np.int64)
     pattern_counts(patterns, rows, times, value)
-    return _Claimed(patterns, key, *_universal_of(about, patterns), value, multiplicity)
+    return _Claimed(patterns, key, *_universal_of(problem, patterns), value, multiplicity)
 
 
-def _universal_of(about: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
+def _universal_of(problem: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
     """Return the number of possible cells of each pattern, and of the columns it needs."""
-    sets = about.sets
+    sets = problem.sets
     parts = [np.zeros((2, 0), np.int64)]
     for start in range(0, len(patterns), 1024):
         some = patterns[start : start + 1024]
         bits = (some[:, sets.columns] >= 0) @ (1 << np.arange(sets.columns.size))
         own = np.arange(len(some)), sets.position[bits]
-        parts.append(np.stack([part[own] for part in universal(about.space, some, sets)]))
+        parts.append(np.stack([part[own] for part in universal(problem.space, some, sets)]))
     size, needed = np.concatenate(parts, axis=1)
     return size, needed
 
 
 def _decided(
-    about: ClaimProblem,
+    problem: ClaimProblem,
     system: BlockSystem,
     decider: Decider,
     claimed: _Claimed,
     records: CodeArray,
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
-    space, patterns, value = about.space, claimed.patterns, claimed.value
+    space, patterns, value = problem.space, claimed.patterns, claimed.value
     decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
-    _refute(about, system, decider, claimed, decision)
+    _refute(problem, system, decider, claimed, decision)
     open_ = np.flatnonzero(decision == UNDECIDED)
     number, first, size = supports(
         space.codes[system.cells], space.eligible[system.cells], patterns[open_]
     )
     first = open_[first]
-    if about.verify:
+    if problem.verify:
         status = np.full(first.size, UNDECIDED, np.int8)
         decider.decide(patterns[first], claimed.key[first], value[first], status)
         decision[open_] = status[number]
@@ -666,8 +632,8 @@ def _decided(
     readable = np.zeros(len(patterns), np.bool_)
     # A claim that a table states whatever its zeros is also stated with these zeros.
     readable[here] = readable_everywhere(space, patterns[here], claimed.size[here])
-    keep = np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
-    undecided = about.verify and bool((decision == UNDECIDED).any())
+    keep = np.ones(decision.size, np.bool_) if problem.refuted else decision != REFUTED
+    undecided = problem.verify and bool((decision == UNDECIDED).any())
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED,
         "",
@@ -683,16 +649,16 @@ def _decided(
 
 
 def _refute(
-    about: ClaimProblem,
+    problem: ClaimProblem,
     system: BlockSystem,
     decider: Decider,
     claimed: _Claimed,
     decision: IntArray,
 ) -> None:
     """Refute claims by data sets, in place: those found, and many more one exchange apart."""
-    decision[_without_limit(about.space, system, claimed.patterns)] = REFUTED
+    decision[_without_limit(problem.space, system, claimed.patterns)] = REFUTED
     keys, at = np.unique(claimed.key, return_inverse=True)
-    claims = decider.exchange(keys, idle=_BRIEF if about.verify else None)
+    claims = decider.exchange(keys, idle=_BRIEF if problem.verify else None)
     decision[claims.settled[at]] = REFUTED
 
 
@@ -706,7 +672,7 @@ def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) 
 
 
 def _bounded(
-    about: ClaimProblem,
+    problem: ClaimProblem,
     system: BlockSystem,
     counts: AllowedCounts,
     decider: Decider,
@@ -718,14 +684,14 @@ def _bounded(
 
     Each candidate becomes the strongest claim about its columns that is proved.
     """
-    space, patterns, number_of = about.space, claimed.patterns, claimed.multiplicity
+    space, patterns, number_of = problem.space, claimed.patterns, claimed.multiplicity
     codes, eligible = space.codes[system.cells], space.eligible[system.cells]
     number, first, size = supports(codes, eligible, patterns)
     endless = _without_limit(space, system, patterns[first])
-    found = decider.ends(patterns[first], endless, prove=about.verify)
+    found = decider.ends(patterns[first], endless, prove=problem.verify)
     least, most, low, high = (end[number] for end in found)
     if asked is None:
-        at_least = (low < high) if about.verify else (least < most)
+        at_least = (low < high) if problem.verify else (least < most)
         # The largest m for which "at least m" is proved; where none is, what is still possible.
         number_of = np.where(low > 0, low, np.maximum(least, 1))
         decision = np.where(least == 0, REFUTED, np.where(low > 0, VERIFIED, UNDECIDED))
@@ -738,14 +704,14 @@ def _bounded(
         decision = np.where(false, REFUTED, np.where(true, VERIFIED, UNDECIDED))
         left = decision == UNDECIDED
     kept = np.flatnonzero(
-        np.ones(decision.size, np.bool_) if about.refuted else decision != REFUTED
+        np.ones(decision.size, np.bool_) if problem.refuted else decision != REFUTED
     )
     told = StatedClaims(patterns[kept], size[number[kept]], number_of[kept], at_least[kept])
     every, always = np.arange(len(space.codes)), told._replace(size=claimed.size[kept])
     stated = space.stated(system.cells, system.published)
     here = readable_bounds(space, stated, system.cells, counts, told)
     readable = here & readable_bounds(space, space.constant, every, counts, always)
-    undecided = about.verify and bool((left & (decision != REFUTED)).any())
+    undecided = problem.verify and bool((left & (decision != REFUTED)).any())
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED,
         "",
@@ -762,13 +728,13 @@ def _bounded(
 
 
 def _without_records(
-    about: ClaimProblem, system: BlockSystem, asked: AskedClaims | None
+    problem: ClaimProblem, system: BlockSystem, asked: AskedClaims | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     if asked is None:
         return BlockClaims(Status.EMPTY, live=system.cells.size)
-    (patterns, multiplicity, at_least), space = asked, about.space
-    size, needed = _universal_of(about, patterns)
+    (patterns, multiplicity, at_least), space = asked, problem.space
+    size, needed = _universal_of(problem, patterns)
     # Cells that no count binds can hold any number of records.
     cells = system.cells[space.eligible[system.cells]]
     loose = matches(space.codes[cells], patterns).any(axis=1)

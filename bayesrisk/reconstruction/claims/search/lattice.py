@@ -257,7 +257,8 @@ class Numbering(NamedTuple):
 @kernel
 def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
     """Fill in the eligible cells that match a pattern; return a number made of them."""
-    out[:] = cells.base
+    for w in range(out.size):
+        out[w] = cells.base[w]
     for a in range(pattern.size):
         if pattern[a] >= 0:
             own = cells.bits[cells.offset[a] + pattern[a]]
@@ -272,9 +273,9 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
 
 
 @kernel
-def pattern_supports(cells: CellBits, patterns: CodeArray, found: Numbering) -> int:
+def pattern_supports(cells: CellBits, patterns: CodeArray, supports: Numbering) -> int:
     """Give patterns that match the same eligible cells one number; return how many there are."""
-    number, first, size, hashes, table = found
+    number, first, size, hashes, table = supports
     own, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
     slots = table.size
     table[:] = -1

@@ -1,1 +1,0 @@
-"""Parts of all readers of text: sources, columns, fixed widths, places and pieces."""

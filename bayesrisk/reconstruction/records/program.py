@@ -1,0 +1,753 @@
+"""Bounds of cells, and programs of what they leave open: components, their solutions, the farthest.
+
+A program has the cells whose bounds are apart and the rows that bind them, sorted by components,
+each of which is searched by itself, and put to a solver where the search comes to its limit.
+"""
+
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.kernels import (
+    FIXED,
+    LOOSE,
+    OPEN,
+    TOPLESS,
+    UNBOUNDED,
+    ProgramArrays,
+    SearchWork,
+)
+from bayesrisk.reconstruction.records.problem import WHOLE, Problem, RowSource, entries
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+
+# -----------------------------------------------------------------------------
+# Bounds of the cells of every block from its own rows, by interval propagation.
+
+
+@dataclass(frozen=True)
+class BlockBounds:
+    """Every cell that can hold somebody with its bounds, and a status of each block.
+
+    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``LOOSE`` or ``TOPLESS`` of the kernels;
+    ``culprit`` is the row that contradicts, or -1.
+    """
+
+    status: IntArray
+    culprit: IntArray
+    block: IntArray
+    cell: IntArray
+    low: IntArray
+    high: IntArray
+
+
+def block_bounds(problem: Problem) -> BlockBounds:
+    """Return bounds of the cells of every block: the fixed point of interval propagation."""
+    size, bounds = problem.geoids.size, row_bounds(problem, problem.rows[0])
+    if not problem.larger or not np.any(np.isin(bounds.status, (LOOSE, TOPLESS))):
+        return bounds
+    # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
+    places = np.stack([larger.group for larger in problem.larger])
+    change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
+    edges = [0, *change.tolist(), size]
+    return _joined(
+        [
+            _bounds_of(problem, first, last, *ceiling(problem, first))
+            for first, last in itertools.pairwise(edges)
+        ]
+    )
+
+
+def row_bounds(problem: Problem, rows: RowSource) -> BlockBounds:
+    """Return the bounds of blocks, each by itself, with other counts of the same rows."""
+    size, none = rows.ranges.low.shape[0], np.zeros(problem.space.size, np.int64)
+    alone = replace(problem, rows=(rows,), larger=())
+    return _bounds_of(alone, 0, size, np.full_like(none, UNBOUNDED), none)
+
+
+def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
+    """Return the bounds of runs of blocks as those of all of them."""
+    return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
+
+
+def _bounds_of(
+    problem: Problem, first: int, last: int, ceiling: IntArray, need: IntArray
+) -> BlockBounds:
+    """Return the bounds of the blocks from ``first`` to ``last``."""
+    s, ranges = problem.system, problem.rows[0].ranges
+    # Where a published zero is a range, all rows of a block count: few blocks are held so.
+    if ranges.zero.any() and last - first > WHOLE:
+        edges = [*range(first, last, WHOLE), last]
+        return _joined(
+            [_bounds_of(problem, a, b, ceiling, need) for a, b in itertools.pairwise(edges)]
+        )
+    size = last - first
+    outcome = kernels.BlockOutcome(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
+    )
+    system = kernels.BlockRows(
+        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
+    )
+    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
+    block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
+    return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
+
+
+def ceiling(problem: Problem, block: int) -> tuple[IntArray, IntArray]:
+    """Return the largest numbers of all cells by the larger places of a block, and those asked for.
+
+    The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all rows.
+    """
+    most = np.full(problem.space.size, UNBOUNDED, np.int64)
+    need = np.zeros(problem.space.size, np.int64)
+    for larger, source in zip(problem.larger, problem.rows[1:], strict=True):
+        low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
+        rows = larger.coupling.rows
+        row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
+        closed = high[row] < UNBOUNDED
+        bound: IntArray = np.maximum(high[row], 0) // rows.data
+        np.minimum.at(most, rows.indices[closed], bound[closed])
+        np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
+    return most, need
+
+
+# -----------------------------------------------------------------------------
+# Programs: cells whose bounds are apart, with the rows that bind them, in components.
+
+
+#: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
+#: more stops, as at its limit of nodes.  24 bytes each.
+MOST_CHANGES = 5_000_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """Free cells with their bounds, and the rows that bind them.
+
+    ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
+    ``group`` and ``row`` where each row comes from.
+    """
+
+    arrays: ProgramArrays
+    low: IntArray
+    high: IntArray
+    entry: IntArray
+    block: IntArray
+    cell: IntArray
+    source: IntArray
+    group: IntArray
+    row: IntArray
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return self.arrays.first_var.size - 1
+
+    def component_of(self) -> IntArray:
+        """Return the component of every variable."""
+        return np.repeat(np.arange(self.n_components), np.diff(self.arrays.first_var))
+
+    def blocks_of(self, component: int) -> IntArray:
+        """Return the blocks that have a cell in a component."""
+        first, last = self.arrays.first_var[component : component + 2]
+        return np.unique(self.block[first:last])
+
+    def work(self) -> SearchWork:
+        """Return fresh working arrays; the sums of rows are filled by propagation."""
+        n_rows, n_vars = self.arrays.row_low.size, self.low.size
+        families = int(self.arrays.family.max()) + 1 if n_rows else 1
+        depth = int((self.high - self.low).sum()) + n_vars + 1
+        return SearchWork(
+            low=self.low.copy(),
+            high=self.high.copy(),
+            least=np.zeros(n_rows, np.int64),
+            most=np.zeros(n_rows, np.int64),
+            trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
+            queue=np.empty(n_rows + 1, np.int64),
+            waiting=np.zeros(n_rows, np.int64),
+            state=np.zeros(5, np.int64),
+            stack=np.empty((n_vars + 1, 4), np.int64),
+            usable=np.zeros(families, np.int64),
+            total=np.zeros(families, np.int64),
+        )
+
+
+def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return positions of the entries of several compressed rows, and whose each one is."""
+    sizes = ptr[items + 1] - ptr[items]
+    owner = np.repeat(np.arange(items.size), sizes)
+    start = np.repeat(ptr[items] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    return start + np.arange(owner.size), owner
+
+
+def _rows(
+    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
+    n_rows = source.family.size
+    position, owner = _expand(source.cell_ptr, cell)
+    base = block if source.own else source.group[block]
+    key = base[owner] * n_rows + source.cell_row[position]
+    coef = source.cell_coef[position]
+    open_entry = free[owner]
+    keys, row = np.unique(key[open_entry], return_inverse=True)
+    group = keys // n_rows
+    if source.own:
+        group = source.group[group]
+    least, most = source.ranges.at(group, keys % n_rows)
+    # What the settled cells of these rows hold is taken off.
+    at = np.searchsorted(keys, key[~open_entry])
+    at = np.minimum(at, max(keys.size - 1, 0))
+    held = coef[~open_entry] * low[owner[~open_entry]]
+    inside = keys[at] == key[~open_entry] if keys.size else np.zeros(0, bool)
+    settled = np.zeros(keys.size, np.int64)
+    np.add.at(settled, at[inside], held[inside])
+    # What a row asks for may be there already; one without an upper end then says nothing.
+    endless = most == UNBOUNDED
+    published = ~endless | (least > settled) | source.asked
+    keep = published[row]
+    new = np.cumsum(published) - 1
+    var = (np.cumsum(free) - 1)[owner[open_entry]]
+    return (
+        keys[published],
+        (least - settled)[published],
+        np.where(endless, UNBOUNDED, most - settled)[published],
+        new[row[keep]],
+        var[keep],
+        coef[open_entry][keep],
+    )
+
+
+def build_program(
+    sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
+) -> Program:
+    """Return the program of the cells (of ``block``, ``cell``) whose bounds are apart.
+
+    Counts of settled cells, ``low == high``, are taken off the counts of their rows.  Variables and
+    rows are sorted by component.
+    """
+    free = low < high
+    parts = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in parts]
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    entry_row = np.concatenate([p[3] + offset[at] for at, p in enumerate(parts)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    source = np.repeat(np.arange(len(sources)), sizes)
+    # A key is the group, times the rows of its source, plus the row.
+    group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
+    first = np.concatenate([[0], np.cumsum([s.family.size for s in sources])[:-1]])[source]
+    shift = np.concatenate([[0], np.cumsum([int(s.family.max()) + 1 for s in sources])[:-1]])
+    family = np.concatenate([s.family for s in sources])[first + row_id] + shift[source]
+    equal = np.array([s.equal for s in sources])[source]
+    n_vars, n_rows = int(free.sum()), int(offset[-1])
+    # No row has a larger end than its cells: certificates stay within whole numbers.
+    room = np.zeros(n_rows, np.int64)
+    np.add.at(room, entry_row, coef * high[free][entry_var])
+    most = np.where(most > least, np.clip(most, least, np.maximum(room, least)), most)
+    label = _components(entry_row, entry_var, n_rows, n_vars)
+    var_order = np.argsort(label[:n_vars], kind="stable")
+    row_order = np.argsort(label[n_vars:], kind="stable")
+    n_components = int(label.max()) + 1 if label.size else 0
+    var_rank, row_rank = np.empty(n_vars, np.int64), np.empty(n_rows, np.int64)
+    var_rank[var_order], row_rank[row_order] = np.arange(n_vars), np.arange(n_rows)
+    matrix = sp.csr_array(
+        (coef, (row_rank[entry_row], var_rank[entry_var])), shape=(n_rows, n_vars)
+    )
+    ends, columns = np.arange(n_components + 1), matrix.tocsc()
+    arrays = ProgramArrays(
+        columns.indptr.astype(np.int64),
+        columns.indices.astype(np.int64),
+        columns.data.astype(np.int64),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data.astype(np.int64),
+        row_low=np.where(equal, least, 0)[row_order],
+        row_high=most[row_order],
+        family=family[row_order],
+        first_var=np.searchsorted(label[:n_vars][var_order], ends).astype(np.int64),
+        first_row=np.searchsorted(label[n_vars:][row_order], ends).astype(np.int64),
+    )
+    at = np.flatnonzero(free)[var_order]
+    return Program(
+        arrays, low[at], high[at], at, block[at], cell[at], source[row_order],
+        group[row_order], row_id[row_order],
+    )  # fmt: skip
+
+
+def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntArray:
+    """Return the component of every variable and then of every row, in order of first variable."""
+    size = n_vars + n_rows
+    graph = sp.coo_array((np.ones(row.size, np.int8), (var, row + n_vars)), shape=(size, size))
+    count, label = connected_components(graph.tocsr(), directed=False)
+    first = np.full(count, size)
+    np.minimum.at(first, label, np.arange(size))
+    return np.argsort(np.argsort(first, kind="stable"))[label].astype(np.int64)
+
+
+def open_program(
+    problem: Problem,
+    bounds: BlockBounds,
+    good: NDArray[np.bool_],
+    *,
+    bounds_only: bool = False,
+) -> tuple[Program, dict[int, int], IntArray, IntArray]:
+    """Return the program that all rows leave open, contradictions, and the tightened bounds.
+
+    Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
+    block as upper bounds.  Contradictions are the blocks of components without a solution, each
+    with the row of the program that contradicts; the bounds are those of the cells of ``bounds``.
+    """
+    first, *larger = problem.rows
+    if bounds_only:
+        larger = [replace(rows, equal=False, own=True) for rows in larger]
+    low, high = bounds.low.copy(), bounds.high.copy()
+    inside = np.flatnonzero(good[bounds.block])
+    block, cell = bounds.block[inside], bounds.cell[inside]
+    wrong: dict[int, int] = {}
+    while True:  # ends: each round settles a cell that the last one left open
+        program = build_program([first, *larger], block, cell, low[inside], high[inside])
+        work = program.work()
+        culprit = np.full(program.n_components, -1, np.int64)
+        kernels.propagate_components(program.arrays, work, culprit)
+        for k in np.flatnonzero(culprit >= 0):
+            wrong.update((int(b), int(culprit[k])) for b in program.blocks_of(int(k)))
+        low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high
+        if wrong or not np.any((work.low == work.high) & (program.low < program.high)):
+            return program, wrong, low, high
+
+
+# -----------------------------------------------------------------------------
+# Components: a search of each, then a solver; one in which all is seen is unique or has none.
+
+
+#: Nodes that a depth-first search may look at before a solver is asked.
+NODES = 1000
+#: Variables above which a component is searched with fewer nodes, and how many: enough for two
+#: dives, which mostly find a solution and another one, but seldom the farthest.
+LARGE, FEW_NODES = 60, 60
+#: One in so many variables of a wide component begins its relaxation; nodes of a dive.
+_EVERY, _DIVES = 50, 400
+#: Variables up to which components are put into one model when a solution is looked for.
+TOGETHER = 2000
+
+
+def solve_components(
+    program: Program, solver: SolverBackend, limits: Limits
+) -> tuple[IntArray, dict[int, int]]:
+    """Return a solution, -1 where there is none, and what is known of its components.
+
+    Of each component whose solution is not proved to be unique that is one of the kernels' findings
+    (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``).
+    """
+    star = np.full(program.low.size, -1, np.int64)
+    found = np.full(program.n_components, kernels.PENDING, np.int64)
+    _dive(program, star, found, limits)
+    _search(program, star, found)
+    without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
+    for group in _grouped(program, without):
+        _solve_group(program, group, star, found, solver, limits)
+    if without:
+        _search(program, star, found)
+    for k in np.flatnonzero(found == kernels.SOME):
+        other = distance_model(program, star, int(k)).another()
+        answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
+        if answer.values is not None:
+            found[k] = kernels.SEVERAL
+        elif answer.status == Status.INFEASIBLE:
+            found[k] = kernels.UNIQUE
+    return star, {int(k): int(found[k]) for k in np.flatnonzero(found != kernels.UNIQUE)}
+
+
+def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
+    """Look for two solutions of every large component whose rows are wide: mostly there are."""
+    from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
+
+    p = program.arrays
+    wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
+    for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
+        model = solution_model(program, [k])
+        deadline = Deadline(limits.seconds, limits.nodes)
+        # Few of its cells are not 0 in a solution: any of them do to begin with.
+        linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
+        status, one = linear.find(np.zeros(model.low.size, np.int64), nodes=_DIVES)
+        if one is None:
+            findings[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
+            continue
+        star[variables(program, [k])] = one
+        _, other = linear.find(-one, nodes=_DIVES)
+        findings[k] = (
+            kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
+        )
+
+
+def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
+    """Return the limit of nodes for the search of every component."""
+    size = np.diff(program.arrays.first_var)
+    # The farthest solution of a large component is for a solver: only the bound is wanted.
+    return np.where(size > LARGE, 1 if farthest else FEW_NODES + 2 * size, NODES)
+
+
+def _search(program: Program, star: IntArray, findings: IntArray) -> None:
+    """Search the components that are pending; those with a solution have it in ``star``."""
+    k = program.n_components
+    has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
+    far = np.zeros(star.size, np.int64)
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    answers = kernels.SearchAnswers(star, has_star, far, findings, lower, upper)
+    kernels.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
+
+
+def _grouped(program: Program, components: list[int]) -> Iterable[list[int]]:
+    """Yield components in groups whose variables fit into one model."""
+    sizes = np.diff(program.arrays.first_var)
+    group: list[int] = []
+    total = 0
+    for k in components:
+        if group and total + sizes[k] > TOGETHER:
+            yield group
+            group, total = [], 0
+        group.append(k)
+        total += int(sizes[k])
+    if group:
+        yield group
+
+
+def _solve_group(
+    program: Program,
+    group: list[int],
+    star: IntArray,
+    findings: IntArray,
+    solver: SolverBackend,
+    limits: Limits,
+) -> None:
+    """Look for solutions of several components in one model; one by one if that fails."""
+    model = solution_model(program, group)
+    answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
+    if answer.values is not None:
+        star[variables(program, group)] = answer.values
+        findings[group] = kernels.PENDING
+    elif len(group) > 1:
+        for k in group:
+            _solve_group(program, [k], star, findings, solver, limits)
+    elif answer.status == Status.INFEASIBLE:
+        findings[group] = kernels.NONE
+
+
+# -----------------------------------------------------------------------------
+# Integer models of components of a program: any solution, and the one farthest from another.
+
+
+def variables(program: Program, components: Sequence[int]) -> IntArray:
+    """Return the variables of some components, in order."""
+    first = program.arrays.first_var
+    return np.concatenate([np.arange(first[k], first[k + 1]) for k in components])
+
+
+def _component_rows(program: Program, components: Sequence[int]) -> tuple[IntArray, sp.csr_array]:
+    """Return the rows of some components, and their matrix over the components' variables."""
+    p = program.arrays
+    rows = np.concatenate([np.arange(p.first_row[k], p.first_row[k + 1]) for k in components])
+    starts = np.cumsum([0, *(p.first_var[k + 1] - p.first_var[k] for k in components)])
+    columns, values, sizes = [], [], []
+    for k, start in zip(components, starts[:-1], strict=True):
+        a, b = p.row_ptr[p.first_row[k]], p.row_ptr[p.first_row[k + 1]]
+        columns.append(p.row_var[a:b] - p.first_var[k] + start)
+        values.append(p.row_coef[a:b])
+        sizes.append(np.diff(p.row_ptr[p.first_row[k] : p.first_row[k + 1] + 1]))
+    ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    matrix = sp.csr_array(
+        (np.concatenate(values), np.concatenate(columns), ptr),
+        shape=(rows.size, int(starts[-1])),
+    )
+    return rows, matrix
+
+
+def solution_model(program: Program, components: Sequence[int]) -> IntegerModel:
+    """Return the model of the solutions of some components, variables as in ``variables``."""
+    chosen = variables(program, components)
+    rows, matrix = _component_rows(program, components)
+    p = program.arrays
+    return IntegerModel(
+        program.low[chosen], program.high[chosen], matrix, p.row_low[rows], p.row_high[rows]
+    )
+
+
+@dataclass(frozen=True)
+class DistanceModel:
+    """A model whose largest value is the largest distance from a solution.
+
+    Its variables are gains (the first ``gains`` of them), losses, and a binary for every cell
+    that could do either; the objective is gains plus losses.
+    """
+
+    model: IntegerModel
+    objective: IntArray
+    gains: int
+
+    def another(self) -> IntegerModel:
+        """Return the model of the solutions that differ: none, when the solution is unique."""
+        return self.model.beyond(self.objective, 1)
+
+
+def distance_model(program: Program, star: IntArray, component: int) -> DistanceModel:
+    """Return the model of the largest distance from the solution ``star`` within a component.
+
+    A cell is ``x = star + gain - loss``.  Where the bounds let it only gain or only lose, that
+    is all; where they let it do either, a binary says which: ``gain <= (high - star) b`` and
+    ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
+    gains, losses and binaries, in this order.
+    """
+    at = variables(program, [component])
+    rows, matrix = _component_rows(program, [component])
+    gain, loss = program.high[at] - star[at], star[at] - program.low[at]
+    up, down = np.flatnonzero(gain > 0), np.flatnonzero(loss > 0)
+    both = np.flatnonzero((gain > 0) & (loss > 0))
+    n, n_up, n_down = both.size, up.size, down.size
+    used = sp.csr_array(matrix @ star[at][:, None]).toarray().ravel()
+    columns = matrix.tocsc()
+    flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((rows.size, n))])
+    switch, each = n_up + n_down + np.arange(n), np.arange(n)
+    ones = np.ones(n, np.int64)
+
+    def linked(first: IntArray, weight: IntArray) -> sp.csr_array:
+        data = np.concatenate([ones, weight])
+        place = (np.tile(each, 2), np.concatenate([first, switch]))
+        return sp.csr_array((data, place), shape=(n, n_up + n_down + n))
+
+    p = program.arrays
+    model = IntegerModel(
+        low=np.zeros(n_up + n_down + n, np.int64),
+        high=np.concatenate([gain[up], loss[down], ones]),
+        rows=sp.csr_array(
+            sp.vstack(
+                [
+                    flow,
+                    linked(np.searchsorted(up, both), -gain[both]),
+                    linked(n_up + np.searchsorted(down, both), loss[both]),
+                ],
+                format="csr",
+            ).astype(np.int64)
+        ),
+        row_low=np.concatenate([p.row_low[rows] - used, -gain[both], np.zeros(n, np.int64)]),
+        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
+    )
+    objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
+    return DistanceModel(model, objective, n_up)
+
+
+# -----------------------------------------------------------------------------
+# All of it: bounds, then programs of the blocks without a contradiction, then components.
+
+#: A row: its source, its group and its number.
+Row: TypeAlias = tuple[int, int, int]
+
+
+class Clash(NamedTuple):
+    """Rows without a common solution, and the blocks that they are about.
+
+    ``propagated`` says whether the tables of the block by itself show it, by one of its rows.
+    """
+
+    rows: list[Row]
+    blocks: IntArray
+    propagated: bool = False
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Bounds, a solution, open components and clashes of the blocks, in numbers.
+
+    ``value`` is the number of records in each cell of ``bounds``, of a solution where there is one;
+    ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
+    unique; ``clashes`` are by block, of the blocks without a solution.
+    """
+
+    bounds: BlockBounds
+    value: IntArray
+    components: list[tuple[int, IntArray]]
+    clashes: dict[int, Clash]
+
+
+def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
+    """Return bounds, components and clashes of all blocks, ``limits`` being of a component."""
+    bounds, good = block_bounds(problem), np.ones(problem.geoids.size, bool)
+    none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
+    clashes = _excluded(
+        problem, {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in none}
+    )
+    good[list(clashes)] = False
+    while True:  # ends: each round gives up a block at least
+        program, wrong, low, _ = open_program(problem, bounds, good)
+        if not wrong:
+            break
+        by_row = {row: _row_clash(problem, program, row) for row in set(wrong.values())}
+        more = _excluded(problem, {b: by_row[row] for b, row in wrong.items()})
+        clashes |= more
+        good[list(more)] = False
+    star, found = solve_components(program, solver, limits)
+    value = low.copy()
+    value[np.flatnonzero(good[bounds.block])[program.entry]] = star
+    components = [(finding, program.blocks_of(k)) for k, finding in found.items()]
+    without: dict[int, Clash] = {}
+    for k in found:
+        if found[k] == kernels.NONE:
+            clash = _component_clash(program, k)
+            without |= dict.fromkeys(clash.blocks.tolist(), clash)
+    return Findings(bounds, value, components, clashes | _excluded(problem, without))
+
+
+def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]:
+    """Return the blocks that have no solution for some causes, or stand or fall with those."""
+    return {block: causes[cause] for block, cause in problem.bound_together(causes).items()}
+
+
+def _component_clash(program: Program, component: int) -> Clash:
+    """Return all rows of a component, though no single row contradicts."""
+    first, last = program.arrays.first_row[component : component + 2]
+    ids = (part[first:last].tolist() for part in (program.source, program.group, program.row))
+    return Clash(list(zip(*ids, strict=True)), program.blocks_of(component))
+
+
+def _row_clash(problem: Problem, program: Program, row: int) -> Clash:
+    """Return the row of a program that contradicts, with all around it where counts are ranges."""
+    component = int(np.searchsorted(program.arrays.first_row, row, side="right")) - 1
+    clash = _component_clash(program, component)
+    own = row - int(program.arrays.first_row[component])
+    return clash if problem.coarsened else clash._replace(rows=[clash.rows[own]])
+
+
+# -----------------------------------------------------------------------------
+# The farthest solution of every component.
+
+
+_WITHOUT_END = 2**60
+
+
+@dataclass
+class Farthest:
+    """Bounds of the largest distance from a solution, component by component.
+
+    ``solved`` are the blocks that are looked at, ``program`` is theirs, and ``point`` the solution.
+    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
+    ``more`` is how many records more than the solution the farthest one found has, at the
+    distance ``lower``; ``seconds`` is the time that a solver took.
+    """
+
+    solved: BoolArray
+    program: Program
+    point: IntArray
+    lower: IntArray
+    upper: IntArray
+    seconds: FloatArray
+    fixed: BoolArray
+    more: IntArray
+
+
+def _solve_distance(
+    program: Program,
+    star: IntArray,
+    component: int,
+    solver: SolverBackend,
+    limits: Limits,
+    *,
+    even: bool,
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
+    problem = distance_model(program, star, component)
+    start = time.perf_counter()
+    limits = replace(limits, gap=1.99 if even else 0.99)
+    answer = solver.solve(problem.model, problem.objective, limits=limits)
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: problem.gains].sum()) - lower
+    upper = int(problem.objective @ problem.model.high)
+    if np.isfinite(answer.bound):
+        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
+        step = 2 if even else 1
+        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
+    return lower, max(lower, upper), more, time.perf_counter() - start
+
+
+def fixed_totals(program: Program) -> BoolArray:
+    """Return the components with one number of records: every distance within is even.
+
+    They have a family whose rows are equations of ones that hold every variable once.
+    """
+    p = program.arrays
+    size, n_vars = np.diff(p.row_ptr), np.diff(p.first_var)
+    owner = np.repeat(np.arange(n_vars.size), np.diff(p.first_row))
+    weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
+    sound = (p.row_low == p.row_high) & (weighted == 0)
+    keys = np.stack([owner, p.family])[:, sound]
+    (component, _), at = np.unique(keys, axis=1, return_inverse=True)
+    # Rows of a family share no variable: as many variables as there are is each of them once.
+    held = np.bincount(at.ravel(), size[sound], component.size)
+    found = np.zeros(n_vars.size, np.bool_)
+    found[component[held == n_vars[component]]] = True
+    return found
+
+
+def farthest_solutions(
+    problem: Problem,
+    bounds: BlockBounds | None,
+    star: sp.csr_array,
+    solved: BoolArray,
+    *,
+    kind: str,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Farthest:
+    """Return bounds of the largest distance of other solutions from ``star``.
+
+    Only blocks that are ``solved`` are looked at, with tables of larger places as ``bounds`` or for
+    all blocks together (``joint``).  The solver is asked for components that the search does not
+    settle; the gap is chosen here.
+    """
+    bounds = bounds or block_bounds(problem)
+    solved = solved & np.isin(bounds.status, (FIXED, OPEN))
+    if kind == "joint":
+        for larger in problem.larger:  # a place counts when all of its blocks do
+            solved &= ~np.isin(larger.group, larger.group[~solved])
+    program, wrong, low, high = open_program(problem, bounds, solved, bounds_only=kind == "bounds")
+    value = entries(star, bounds.block, bounds.cell)
+    outside = solved[bounds.block] & ((value < low) | (value > high))
+    point = value[np.flatnonzero(solved[bounds.block])[program.entry]]
+    p = program.arrays
+    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=(p.row_low.size, point.size))
+    sums = np.asarray(matrix @ point)
+    bad = p.row_var[p.row_ptr[:-1][(sums < p.row_low) | (sums > p.row_high)]]
+    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *program.block[bad].tolist()]
+    if broken:
+        raise ArgumentError(
+            f"solution must fit the tables, got one that breaks those around "
+            f"{problem.level} {problem.geoids[min(broken)]}"
+        )
+    k = program.n_components
+    far, star_point = np.zeros(point.size, np.int64), point.copy()
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    found = np.full(k, kernels.PENDING, np.int64)
+    answers = kernels.SearchAnswers(star_point, np.ones(k, np.int64), far, found, lower, upper)
+    nodes, work = node_limits(program, farthest=True), program.work()
+    taken, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
+    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    np.add.at(more, program.component_of(), far - point)
+    for component in np.flatnonzero(lower != upper):
+        low_end, high_end, gained, taken[component] = _solve_distance(
+            program, point, int(component), solver, limits, even=bool(even[component])
+        )
+        if low_end > lower[component]:
+            lower[component], more[component] = low_end, gained
+        upper[component] = high_end if upper[component] < 0 else min(upper[component], high_end)
+    return Farthest(solved, program, point, lower, upper, taken, even, more)

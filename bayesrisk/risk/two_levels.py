@@ -1,0 +1,800 @@
+"""The question of two levels: what an adversary learns of a block from it and its group.
+
+Averages over releases are given the truth, which enters here and only here: the block count, k or
+k + 1, and the group count.  The decision depends on the block's release through a threshold, which
+is a function of the other two releases (n, S).  So a probability of decisions is a sum over (n, S)
+of tails of the block's noise.  Noise is cut where each side weighs less than ``exp(-_REACH)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayesrisk import _validation as check
+from bayesrisk._show import Tabular, displayed
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.distributions.kernels import FLAT
+from bayesrisk.distributions.sums import sum_ripple
+from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.inference.sampling.chains import Samples
+from bayesrisk.inference.sampling.tree import sample_two_levels
+from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.model import Settings
+from bayesrisk.inference.two_levels.posterior import (
+    ApproximationCost,
+    HierarchicalPosterior,
+    TwoLevelSettings,
+    approximation_cost,
+    posterior_given,
+)
+from bayesrisk.risk.count.accuracy import EvidenceLaw
+from bayesrisk.risk.count.averages import marginal_ratio
+from bayesrisk.risk.count.several_levels import RiskDistribution, ratio_of
+
+_REACH = 38.0
+#: Bound on the probability of the releases left out: three laws, two sides each.
+TRUNCATION = float(6.0 * np.exp(-_REACH))
+MAX_CELLS = 2**24
+_TABLE = 2**20
+
+
+@dataclass(frozen=True)
+class Truth:
+    """True counts relative to the known count: the target's (0 or 1) and the group's."""
+
+    target: int
+    group: int
+
+
+def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the values of a noise that matter, and their probabilities; one value if silent."""
+    if precision == 0.0:
+        return np.zeros(1, dtype=np.int64), np.ones(1)
+    reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
+    if not reach < MAX_CELLS:
+        raise ArgumentError(
+            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values, "
+            f"got {reach:g}"
+        )
+    x = np.arange(-int(reach), int(reach) + 1)
+    log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2
+    weight = np.exp(log_weight - log_weight.max())
+    return x, weight / weight.sum()
+
+
+def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
+    """Return the noise of the siblings' total that matters, and its probabilities.
+
+    It is what is really added: a sum, whatever the adversary takes.
+    """
+    ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+    return _noise_window(settings.total.item(), ripple)
+
+
+def block_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
+    """Return the noise of the block's count that matters, and its probabilities."""
+    return _noise_window(settings.block.item(), np.zeros(1))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The group's and the siblings' releases, relative to k, around one or several truths."""
+
+    group: IntArray
+    siblings: IntArray
+    group_noise: IntArray
+    group_pmf: FloatArray
+    siblings_noise: IntArray
+    siblings_pmf: FloatArray
+
+    def part(self, truth: Truth, settings: Settings) -> tuple[slice, slice]:
+        """Return where the releases around one of the truths are."""
+        n = self.group_noise[0] + (0 if settings.group == 0.0 else truth.group)
+        s = self.siblings_noise[0] + (0 if settings.block == 0.0 else truth.group - truth.target)
+        i, j = int(n - self.group[0]), int(s - self.siblings[0])
+        return slice(i, i + self.group_noise.size), slice(j, j + self.siblings_noise.size)
+
+
+def grid_around(settings: Settings, truths: list[Truth]) -> Grid:
+    """Return the smallest grid that holds the releases around all the truths."""
+    n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
+    s, s_pmf = siblings_noise(settings)
+    groups = [0 if settings.group == 0.0 else t.group for t in truths]
+    others = [0 if settings.block == 0.0 else t.group - t.target for t in truths]
+    near = np.arange(n[0] + min(groups), n[-1] + max(groups) + 1)
+    others_near = np.arange(s[0] + min(others), s[-1] + max(others) + 1)
+    return Grid(near, others_near, n, n_pmf, s, s_pmf)
+
+
+def _grids(settings: Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
+    """Yield grids with the truths that they serve: one for all if that is no more work."""
+    shared = grid_around(settings, truths)
+    alone = shared.group_noise.size * shared.siblings_noise.size
+    if shared.group.size * shared.siblings.size <= max(len(truths), 1) * alone:
+        check_size(shared)
+        yield shared, list(range(len(truths)))
+        return
+    for i, truth in enumerate(truths):
+        grid = grid_around(settings, [truth])
+        check_size(grid)
+        yield grid, [i]
+
+
+def check_size(grid: Grid) -> None:
+    """Refuse more releases than are enumerated."""
+    cells = grid.group.size * grid.siblings.size
+    if cells > MAX_CELLS:
+        raise ArgumentError(
+            f"rho_block, rho_group and n_siblings must leave at most {MAX_CELLS} releases to "
+            f"enumerate, got {cells}"
+        )
+
+
+def upper_tail(settings: Settings, thresholds: ArrayLike, target: int) -> FloatArray:
+    """Return P(d >= threshold), d = target + noise, for whole or infinite thresholds."""
+    first = np.clip(np.asarray(thresholds, dtype=float) - target, -(2.0**52), 2.0**52)
+    if settings.block == 0.0:
+        return np.where(first <= 0.0, 1.0, 0.0)
+    law = DiscreteGaussian(0.5 / settings.block.item())
+    low, high = float(first.min()), float(first.max())
+    if high - low < _TABLE:
+        table = np.atleast_1d(law.sf(np.arange(low - 1.0, high)))
+        return np.asarray(table[(first - low).astype(np.int64)])
+    return np.asarray(law.sf(first - 1.0))
+
+
+def deciding(
+    settings: Settings, thresholds: tuple[ArrayLike, ArrayLike], target: int, ties: str
+) -> FloatArray:
+    """Return the probability of the decision for k + 1, given the two thresholds of ``model``."""
+    above = upper_tail(settings, thresholds[0], target)
+    if ties == "as-published":
+        return above
+    return 0.5 * (above + upper_tail(settings, thresholds[1], target))
+
+
+def block_thresholds(settings: Settings) -> tuple[FloatArray | float, FloatArray | float]:
+    """Return the thresholds of the adversary who reads the block alone."""
+    p = settings.prior.item()
+    logit = float(np.log(p) - np.log1p(-p))
+    if settings.block == 0.0:
+        return -np.inf if p >= 0.5 else np.inf, -np.inf if p > 0.5 else np.inf
+    return model.threshold(logit, settings.block.item())
+
+
+def decisions(settings: Settings, truths: list[Truth], ties: str) -> FloatArray:
+    """Return, for each truth, P(correct), P(only with hierarchy), P(only without) as columns."""
+    out = np.empty((len(truths), 3))
+    alone = block_thresholds(settings)
+    for grid, members in _grids(settings, truths):
+        n, total = grid.group.astype(float)[:, None], grid.siblings.astype(float)[None, :]
+        low, high = model.thresholds(settings, n, total)
+        for i in members:
+            truth = truths[i]
+            part = grid.part(truth, settings)
+            above = deciding(settings, (low[part], high[part]), truth.target, ties)
+            base = float(deciding(settings, alone, truth.target, ties))
+            change = above - base if truth.target else base - above
+            correct = above if truth.target else 1.0 - above
+            values = (correct, np.maximum(change, 0.0), np.maximum(-change, 0.0))
+            out[i] = [grid.group_pmf @ value @ grid.siblings_pmf for value in values]
+    return out
+
+
+def marginal_posteriors(settings: Settings, truths: list[Truth]) -> FloatArray:
+    """Return the posterior of each truth averaged over the releases that it gives."""
+    out = np.empty(len(truths))
+    average = _average_published if settings.published else _average_coherent
+    for grid, members in _grids(settings, truths):
+        for i in members:
+            rows, columns = grid.part(truths[i], settings)
+            n = grid.group[rows].astype(float)[:, None]
+            total = grid.siblings[columns].astype(float)[None, :]
+            value = average(settings, n, total, truths[i].target)
+            out[i] = grid.group_pmf @ value @ grid.siblings_pmf
+    return out
+
+
+def _average_coherent(
+    settings: Settings, n: FloatArray, total: FloatArray, target: int
+) -> FloatArray:
+    """Average over the block's release: that of one noisy count, whose prior is what (n, S) say."""
+    p, a = settings.prior, settings.block.item()
+    evidence = model.group_evidence(settings, n, total)
+    with np.errstate(over="ignore", under="ignore"):
+        odds = np.exp(np.log(p) - np.log1p(-p) + evidence)
+        belief = 1.0 / (1.0 + 1.0 / odds) if target else 1.0 / (1.0 + odds)
+    if a == 0.0:
+        return np.asarray(belief)
+    return np.asarray(np.minimum(marginal_ratio(a, np.maximum(belief, 1e-300)) * belief, 1.0))
+
+
+def _average_published(
+    settings: Settings, n: FloatArray, total: FloatArray, target: int
+) -> FloatArray:
+    noise, pmf = block_noise(settings)
+    value = np.zeros(np.broadcast_shapes(n.shape, total.shape))
+    for eta, weight in zip(noise.tolist(), pmf.tolist(), strict=True):
+        d = np.array(float(eta + target) if settings.block else 0.0)
+        posterior = model.target_probability(settings, d, n, total)
+        value += weight * (posterior if target else 1.0 - posterior)
+    return value
+
+
+# Arguments of the averages over two levels, checked; and the answers.
+
+
+#: Largest group: the releases around it, which noise may lift, still differ exactly in a double.
+MAX_GROUP = 2**51
+
+
+@dataclass(frozen=True)
+class Question:
+    """Checked arguments of an average: every setting and its truth, in one common shape."""
+
+    arrays: dict[str, Any]
+    model: Settings
+    shape: tuple[int, ...]
+    ties: str
+
+    def groups(self) -> Iterator[tuple[Settings, list[Truth], IntArray]]:
+        """Yield one model, its truths and their positions, for all that differ in truth only."""
+        known = self.model
+        settings = (known.block, known.group, known.n_siblings, known.prior, known.known_count)
+        columns = np.column_stack([np.broadcast_to(v, self.shape).ravel() for v in settings])
+        group, block = (self.arrays[name].ravel() for name in ("group_count", "block_count"))
+        distinct, index = np.unique(columns, axis=0, return_inverse=True)
+        for i, (a, b, m, p, k) in enumerate(distinct):
+            members = np.flatnonzero(index.ravel() == i)
+            truths = [Truth(int(block[j] - k), int(group[j] - k)) for j in members]
+            one = replace(
+                known,
+                block=np.array(a),
+                group=np.array(b),
+                prior=np.array(p),
+                n_siblings=np.array(int(m)),
+                known_count=np.array(int(k)),
+            )
+            yield one, truths, members
+
+
+def read_question(
+    known: TwoLevelSettings,
+    group_count: ArrayLike,
+    block_count: ArrayLike | None = None,
+    *,
+    ties: str = model.TIES[0],
+) -> Question:
+    """Return checked arguments; warn of conditionals that describe no posterior."""
+    two_levels = known.checked
+    model.warn_if_published(two_levels, stacklevel=4)
+    k = two_levels.known_count
+    block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
+    group = check.count_array(group_count, "group_count", lower=0, upper=MAX_GROUP)
+    for name, precision in (("rho_block", two_levels.block), ("rho_group", two_levels.group)):
+        bad = (precision > 0.0) & ((precision < 1e-30) | (precision > 1e99))
+        if bad.any():
+            raise ArgumentError(
+                f"{name} / sensitivity**2 must be 0 or in [1e-30, 1e99], "
+                f"got {check.describe_first(precision, bad)}"
+            )
+    arrays = {
+        "group_count": group,
+        "block_count": block,
+        "known_count": k,
+        "n_siblings": two_levels.n_siblings,
+        **{name: known.arrays[name] for name in ("rho_block", "rho_group", "sensitivity")},
+        "prior": two_levels.prior,
+    }
+    shape = check.broadcast(**arrays)
+    full = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+    check_truth(two_levels, full, "group_count")
+    check.choice(ties, "ties", model.TIES)
+    return Question(full, two_levels, shape, ties)
+
+
+def check_truth(known: Settings, arrays: dict[str, Any], name: str) -> None:
+    """Refuse counts that the adversary holds impossible, ``name`` being that of the group's.
+
+    Nothing is impossible under the published conditionals, which are no posterior.
+    """
+    block, group, k = (arrays[key] for key in ("block_count", "group_count", "known_count"))
+    bad = (block != k) & (block != k + 1)
+    if bad.any():
+        raise ArgumentError(
+            f"block_count must be known_count or one more, got {check.describe_first(block, bad)}"
+        )
+    bad = group < block
+    if bad.any():
+        raise ArgumentError(
+            f"{name} must be >= block_count, got {check.describe_first(group, bad)}"
+        )
+    if known.group_prior.flat or known.published:
+        return
+    possible = known.group_prior.allowed
+    bad = ~np.isin(group, possible)
+    if bad.any():
+        rule = f"possible under group_prior ({possible[0]} to {possible[-1]})"
+        if known.known_total is not None:
+            rule = f"known_total = {known.known_total}"
+        raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
+
+
+def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
+    """Return the answers of the adversary who reads the block alone."""
+    out = np.empty(int(np.prod(question.shape)))
+    for one, truths, members in question.groups():
+        silent = replace(one, group=np.zeros(()), group_prior=FLAT, published=False)
+        for truth, j in zip(truths, members, strict=True):
+            if decision:
+                alone = block_thresholds(silent)
+                above = float(deciding(silent, alone, truth.target, question.ties))
+                out[j] = above if truth.target else 1.0 - above
+                continue
+            p, a = one.prior.item(), one.block.item()
+            belief = p if truth.target else 1.0 - p
+            out[j] = belief if a == 0.0 else min(float(marginal_ratio(a, belief)) * belief, 1.0)
+    return out.reshape(question.shape)
+
+
+@dataclass(frozen=True)
+class AverageAnswer(Tabular):
+    """An answer to a question about releases that are enumerated."""
+
+    question: Question
+    _columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def truncation_bound(self) -> float:
+        """Bound on the error by releases left out of the enumeration."""
+        return TRUNCATION
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """Truth and settings, one row for each value."""
+        return pd.DataFrame({name: array.ravel() for name, array in self.question.arrays.items()})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each value, with truth and settings."""
+        return self.settings.assign(**{n: np.ravel(getattr(self, n)) for n in self._columns})
+
+
+@displayed
+@dataclass(frozen=True)
+class HierarchicalRisk(AverageAnswer):
+    """An average over the releases of two levels, given the truth.
+
+    Attributes
+    ----------
+    question : Question
+        Truth and settings, checked.
+    quantity : str
+        What is averaged: ``"correct decision"``, ``"posterior of the truth"`` or
+        ``"decision accuracy"``.
+    value : ndarray
+        The average, in [0, 1].
+    without_hierarchy, without_release : ndarray
+        The same for the adversary who reads the block alone, and for the one who reads nothing and
+        goes by the prior: the baseline.
+    """
+
+    _columns = ("value", "without_hierarchy", "without_release")
+    quantity: str
+    value: FloatArray
+    without_hierarchy: FloatArray
+    without_release: FloatArray
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """Truth and settings, one row for each value; accuracy has no one block count."""
+        both = self.quantity == "decision accuracy"
+        return super().settings.drop(columns=["block_count"] if both else [])
+
+
+def evaluate(question: Question, *, decision: bool) -> FloatArray:
+    """Return correct, gained and lost along a last axis, or the posterior of the truth."""
+    value = np.empty((int(np.prod(question.shape)), 3 if decision else 1))
+    for one, truths, members in question.groups():
+        if decision:
+            value[members] = decisions(one, truths, question.ties)
+        else:
+            value[members] = marginal_posteriors(one, truths)[:, None]
+    return np.minimum(value, 1.0).reshape((*question.shape, value.shape[1]))
+
+
+def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
+    """Return the probability of a correct decision, or the posterior of the truth, averaged."""
+    there = question.arrays["block_count"] > question.arrays["known_count"]
+    baseline = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
+    if decision:  # whether a guess by the prior alone is right
+        coin = there if question.ties == "as-published" else 0.5
+        baseline = np.where(baseline == 0.5, coin, baseline > 0.5)
+    quantity = "correct decision" if decision else "posterior of the truth"
+    value = evaluate(question, decision=decision)[..., 0]
+    alone = without_hierarchy(question, decision=decision)
+    return HierarchicalRisk(question, quantity, value, alone, np.asarray(baseline, np.float64))
+
+
+# The law of the risk ratio over the releases of two levels: enumerated, not averaged.
+
+
+_CERTAIN = 745.0  # evidence beyond is certainty in double precision
+
+
+def _result(
+    settings: Settings, truth: str, laws: tuple[tuple[float, EvidenceLaw], ...]
+) -> RiskDistribution:
+    p = settings.prior.item()
+    mean = sum(w * law.average(partial(ratio_of, prior=p)) for w, law in laws)
+    return RiskDistribution(p, truth, mean, TRUNCATION, laws)
+
+
+def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
+    """Return the law over releases as the adversary expects them: P(x) P(N), N >= x."""
+    settings = known.checked
+    if settings.published:
+        model.warn_if_published(settings, stacklevel=4)
+        raise ArgumentError(
+            "group_count must be given with conditionals='as-published', which have no joint law"
+        )
+    if settings.group_prior.flat:
+        raise ArgumentError("group_count must be given, or group_prior: the flat one is improper")
+    sizes = {name: array.size for name, array in known.arrays.items()}
+    if max(sizes.values()) > 1:
+        raise ShapeError(f"a distribution belongs to one setting, got sizes {sizes}")
+    p, table = settings.prior.item(), settings.group_prior
+    first = table.start - settings.known_count.item()
+    mass = np.exp(table.log_pmf)
+    laws = []
+    for target, share in ((1, p), (0, 1.0 - p)):
+        counts = np.flatnonzero((mass > 0.0) & (first + np.arange(mass.size) >= target))
+        if counts.size:
+            truths = [Truth(target, first + int(i)) for i in counts]
+            weight = mass[counts]
+            law = _law(settings, truths, weight / weight.sum())
+            laws.append((share * float(weight.sum()), law))
+    total = sum(weight for weight, _ in laws)
+    return _result(settings, "prior", tuple((weight / total, law) for weight, law in laws))
+
+
+def _law(settings: Settings, truths: list[Truth], weights: FloatArray) -> EvidenceLaw:
+    """Return the law of the evidence, releases of group and siblings mixed over the truths.
+
+    Given the block's count its own release is independent of the others, and its evidence adds
+    to theirs; under the published conditionals nothing adds up, and all releases are listed.
+    """
+    around = grid_around(settings, truths)
+    check_size(around)
+    joint = np.zeros((around.group.size, around.siblings.size))
+    for truth, weight in zip(truths, weights.tolist(), strict=True):
+        part = around.part(truth, settings)
+        joint[part] += weight * np.outer(around.group_pmf, around.siblings_pmf)
+    i, j = np.nonzero(joint)
+    n, total, mass = around.group[i].astype(float), around.siblings[j].astype(float), joint[i, j]
+    noise, pmf = block_noise(settings)
+    d = noise.astype(np.float64) + float(truths[0].target if settings.block else 0)
+    if not settings.published:
+        others = model.group_evidence(settings, n, total)
+        others = np.clip(np.broadcast_to(others, n.shape), -_CERTAIN, _CERTAIN)
+        alone = np.broadcast_to(model.block_evidence(settings, d), d.shape)
+        return EvidenceLaw((others, mass), (alone, pmf))
+    if n.size * d.size > MAX_CELLS:
+        raise ArgumentError(
+            f"conditionals='as-published' must leave at most {MAX_CELLS} releases to list, "
+            f"got {n.size * d.size}"
+        )
+    posterior = model.target_probability(settings, d, n[:, None], total[:, None])
+    p = settings.prior.item()
+    with np.errstate(divide="ignore"):
+        odds = np.log(posterior) - np.log1p(-posterior) - (np.log(p) - np.log1p(-p))
+    values = np.clip(odds, -_CERTAIN, _CERTAIN).ravel()
+    return EvidenceLaw((values, np.multiply.outer(mass, pmf).ravel()), (np.zeros(1), np.ones(1)))
+
+
+# What the hierarchy changes: decisions gained and lost against the adversary without it.
+
+
+@displayed
+@dataclass(frozen=True)
+class HierarchicalGain(AverageAnswer):
+    """Decisions that the group's and the siblings' counts set right, and that they spoil.
+
+    Attributes
+    ----------
+    question : Question
+        Truth and settings, checked.
+    gain, loss : ndarray
+        Probability of the releases that are read rightly with the hierarchy and wrongly without,
+        and of those read wrongly with it and rightly without.
+    with_hierarchy, without_hierarchy : ndarray
+        Probability of a correct decision; the difference is ``net``.
+    """
+
+    _columns = ("gain", "loss", "net", "with_hierarchy", "without_hierarchy")
+    gain: FloatArray
+    loss: FloatArray
+    with_hierarchy: FloatArray
+    without_hierarchy: FloatArray
+
+    @property
+    def net(self) -> FloatArray:
+        """Gain minus loss."""
+        return self.gain - self.loss
+
+    def decision_map(self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike) -> pd.DataFrame:
+        """Return the decision for every combination of releases (Figure 4 of Kazan and Reiter).
+
+        One row for each (y, n, S): ``decision`` and ``decision_without`` (the guessed block count;
+        k + 1 at a tie), ``change`` ("none", "gain" or "loss"; "tie" where a coin decides for one
+        of the two adversaries) and ``probability`` of the release given the truth.
+        """
+        if self.gain.size != 1:
+            raise ArgumentError(
+                f"decision_map needs a result for one setting, got {self.gain.size}"
+            )
+        settings, truths, _ = next(self.question.groups())
+        axes = [
+            np.unique(check.count_array(values, name).ravel())
+            for values, name in ((block, "block"), (group, "group"), (siblings, "siblings"))
+        ]
+        mesh = np.meshgrid(*axes, indexing="ij")
+        d, n, total = model.relative_releases(settings, *mesh)
+        low, high = model.thresholds(settings, n[:1], total[:1])
+        alone = block_thresholds(settings)
+        with_, without = d >= low, d >= alone[0]
+        tied = (with_ & (d < high)) | (without & (d < alone[1]))
+        if self.question.ties == "as-published":
+            tied = np.zeros_like(tied)
+        right = bool(truths[0].target)
+        change = np.select(
+            [tied, (with_ == right) & (without != right), (with_ != right) & (without == right)],
+            ["tie", "gain", "loss"],
+            "none",
+        )
+        k = settings.known_count.item()
+        columns = {
+            "block": mesh[0],
+            "group": mesh[1],
+            "siblings": mesh[2],
+            "decision": k + with_.astype(int),
+            "decision_without": k + without.astype(int),
+            "change": change,
+            "probability": _release_probability(settings, truths[0], axes),
+        }
+        return pd.DataFrame({name: array.ravel() for name, array in columns.items()})
+
+
+def _release_probability(settings: Settings, truth: Truth, axes: list[IntArray]) -> FloatArray:
+    """Return the probability of each (y, n, S) given the truth; what is silent has factor 1."""
+    k = settings.known_count.item()
+    laws = ((settings.block, k + truth.target), (settings.group, k + truth.group))
+    factors = [
+        np.asarray(DiscreteGaussian(0.5 / precision, int(centre)).pmf(axis))
+        if precision > 0.0
+        else np.ones(axis.size)
+        for (precision, centre), axis in zip(laws, axes[:2], strict=True)
+    ]
+    noise, pmf = siblings_noise(settings)
+    distance = axes[2] - (truth.group - truth.target)
+    inside = (distance >= noise[0]) & (distance <= noise[-1])
+    position = np.where(inside, distance - noise[0], 0)
+    silent = bool(settings.block == 0.0)
+    factors.append(np.ones(axes[2].size) if silent else np.where(inside, pmf[position], 0.0))
+    return np.asarray(factors[0][:, None, None] * factors[1][:, None] * factors[2])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoLevels(TwoLevelSettings):
+    """The question of two levels: a target's block, the group around it and its other blocks.
+
+    Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
+    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`), how often
+    they say how much (:meth:`distribution`) and how often a guess is right
+    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods with a truth are the
+    auditor's: an adversary has no ``group_count`` to give.
+
+    The truth is ``group_count``, the group's count N*, at most 2**51 (the ``known_total``, or
+    possible under ``group_prior``, which is not asked for with the published conditionals), and
+    ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
+    are enumerated, at most 2**24 pairs (n, S).  A posterior of exactly 1/2 is decided by a fair
+    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
+    Released counts may be negative.  Source: Kazan and Reiter, sections 3.2 and 4.3, supplement S2
+    to S4.
+
+    Attributes
+    ----------
+    n_siblings, rho_block, rho_group, prior, known_count : array_like
+        As for :func:`hierarchical_posterior`: m, the zCDP budgets of a block and of the group, p
+        and k.  Averages need m of at most 10**4 where ``rho_block / sensitivity**2 > 1/8``, and
+        budgets that are 0 or at least 1e-30; their noise is always the sum of m draws.
+    group_prior, known_total, sensitivity, conditionals, sibling_noise
+        As for :func:`hierarchical_posterior`; ``conditionals="as-published"`` warns with
+        ``IncompatibleConditionalsWarning`` at every question.
+
+    Examples
+    --------
+    >>> question = TwoLevels(n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5)
+    >>> question.posterior(2, 1, -1).belief
+    Belief: 0.5 before the release, 0.5033 after it (1.007 times as probable)
+    >>> risk = question.average(group_count=10)
+    >>> round(float(risk.value), 6), round(float(risk.without_hierarchy), 6)
+    (0.52449, 0.523666)
+    >>> question.correct_decision(group_count=[1, 10]).value.round(6).tolist()
+    [0.318191, 0.589726]
+    >>> question.accuracy(group_count=[1, 10]).value.round(4).tolist()
+    [0.6037, 0.5897]
+    >>> result = question.gain(group_count=10)
+    >>> round(float(result.gain), 5), round(float(result.loss), 5)
+    (0.02019, 0.01932)
+    """
+
+    def posterior(
+        self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+    ) -> HierarchicalPosterior:
+        """Return the posterior of releases, as :func:`hierarchical_posterior` does."""
+        model.warn_if_published(self.checked)
+        return posterior_given(self, block, group, siblings)
+
+    def approximation_cost(
+        self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+    ) -> ApproximationCost:
+        r"""Return the cost of replacing the siblings' noise by one discrete Gaussian.
+
+        The two laws differ by a factor of period m in the distance d and by nothing else:
+        :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
+        each of m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
+        """
+        model.warn_if_published(self.checked)
+        return approximation_cost(self, block, group, siblings)
+
+    def sample(
+        self,
+        block: int,
+        group: int,
+        siblings: int,
+        *,
+        draws: int,
+        warmup: int,
+        chains: int,
+        rng: np.random.Generator | int,
+        threads: int | None = None,
+    ) -> Samples:
+        r"""Sample the posterior of the block's and the group's count by Gibbs sampling.
+
+        .. math::
+
+            x \mid N &\sim \text{Bernoulli on } \{k, k + 1\}, \quad \text{odds } \frac{p}{1-p}\,
+            e^{\rho_1 (2(y - k) - 1) + (\rho_1/m)(2(N - S - k) - 1)}\, 1[N \ge k + 1] \\
+            N \mid x &\propto P(N)\, e^{-\tau (N - \mu_x)^2}\, 1[N \ge x], \quad
+            \tau = \rho_2 + \frac{\rho_1}{m}, \quad
+            \mu_x = \frac{\rho_2 n + (\rho_1 / m)(S + x)}{\tau}
+
+        The exact posterior's independent check: settings are single numbers here, and the siblings'
+        noise is one discrete Gaussian whatever ``sibling_noise`` says.  The published conditionals
+        drop the indicator from x given N: a replication, the posterior of no model.
+
+        ``draws`` and ``warmup`` are sweeps kept and discarded in each of ``chains`` chains, at most
+        1e8; 2**28 numbers are kept in all (2 GiB).  Each chain gets a child of ``rng``; draws do
+        not depend on ``threads``.  Counts whose weight is below e**-50 of the largest are left out.
+
+        From any x, N given x covers N >= k + 1, from where both x are possible: every feasible
+        state is reached in one sweep.  Chains start at x = k and x = k + 1 in turn.
+        """
+        model.warn_if_published(self.checked)
+        return sample_two_levels(
+            self,
+            (block, group, siblings),
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            rng=rng,
+            threads=threads,
+        )
+
+    def average(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None
+    ) -> HierarchicalRisk:
+        r"""Return the posterior of the true block count, averaged over releases given the truth.
+
+        .. math:: \sum_{y, n, S} f_1(y - X^*)\, f_2(n - N^*)\, f_m(S - N^* + X^*)\,
+            P(X = X^* \mid y, n, S)
+
+        Divided by the prior of the truth it is the marginal risk.
+        """
+        return average_of(read_question(self, group_count, block_count), decision=False)
+
+    def distribution(
+        self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
+    ) -> RiskDistribution:
+        r"""Return the law of the risk ratio over releases: how often it exceeds a limit, quantiles.
+
+        .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
+
+        The ratio is that of the target's being there, whichever count is true; given X* = k + 1
+        its mean is the value of :meth:`average` over p.  Without ``group_count`` releases are those
+        that the adversary expects: the counts follow p and ``group_prior`` or ``known_total``, one
+        of which must be given; the mean is then 1 where ``group_prior`` allows no count below
+        ``known_count + 1`` and the siblings' noise is exact.
+
+        Examples
+        --------
+        >>> question = TwoLevels(n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.1)
+        >>> law = question.distribution(group_count=10)
+        >>> print(round(law.exceeds(1.5), 4), round(law.quantile(0.95), 3))
+        0.2162 2.064
+        """
+        if group_count is None:
+            if block_count is not None:
+                raise ArgumentError("block_count needs a group_count, got none")
+            return _over_prior(self)
+        question = read_question(self, group_count, block_count)
+        if question.shape != ():
+            raise ShapeError(f"a distribution belongs to one setting, got shape {question.shape}")
+        settings, truths, _ = next(question.groups())
+        law = _law(settings, [truths[0]], np.ones(1))
+        block, group = (int(question.arrays[name]) for name in ("block_count", "group_count"))
+        return _result(settings, f"block {block}, group {group}", ((1.0, law),))
+
+    def correct_decision(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
+    ) -> HierarchicalRisk:
+        r"""Return the probability that the target is found by the releases, if it is there.
+
+        .. math:: \sum_{n, S} f_2(n - N^*)\, f_m(S - N^* + X^*)\, P(X^* + \eta \ge t(n, S))
+
+        for X* = k + 1; t(n, S) is the smallest noisy block count at which the posterior of k + 1 is
+        at least 1/2.  For X* = k it is the probability that the target is rightly taken not to be
+        there, that of staying below the threshold.
+        """
+        question = read_question(self, group_count, block_count, ties=ties)
+        return average_of(question, decision=True)
+
+    def accuracy(self, group_count: ArrayLike, *, ties: str = "shared") -> HierarchicalRisk:
+        r"""Return the rate at which the adversary's best guess is right, the target there or not.
+
+        .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
+            X^* = k, N^* - 1)
+
+        The people of the other blocks are the same in both cases: without the target the group
+        counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
+        that the other blocks hold one more without the target.  The value may be below both
+        baselines: the adversary is right as often as can be on average over its own prior of the
+        group count, not at every true one.
+        """
+        question = read_question(self, group_count, ties=ties)
+        # The question twice along a new first axis: the target there, and not there.
+        arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
+        arrays["block_count"][1] -= 1
+        if question.model.known_total is None:
+            arrays["group_count"][1] -= 1
+            without = {name: array[1] for name, array in arrays.items()}
+            name = "group_count - 1, the truth without the target unless known_total is given,"
+            check_truth(question.model, without, name)
+        both = replace(question, arrays=arrays, shape=(2, *question.shape))
+        value = evaluate(both, decision=True)[..., 0]
+        alone = without_hierarchy(both, decision=True)
+        p = question.arrays["prior"]
+        rate, without = (p * x[0] + (1.0 - p) * x[1] for x in (value, alone))
+        return HierarchicalRisk(
+            question, "decision accuracy", rate, without, np.maximum(p, 1.0 - p)
+        )
+
+    def gain(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
+    ) -> HierarchicalGain:
+        """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
+
+        Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
+        alone.  A release that only a coin reads rightly counts one half.
+        """
+        question = read_question(self, group_count, block_count, ties=ties)
+        correct, gain, loss = np.moveaxis(evaluate(question, decision=True), -1, 0)
+        return HierarchicalGain(question, gain, loss, correct, correct - gain + loss)

@@ -1,1 +1,0 @@
-"""Averages over the releases of two levels, and what the second level adds."""
