@@ -42,7 +42,7 @@ lint: $(VENV)/.dev
 # What runs on a clean clone: everything but what takes long to say little more.  The documentation
 # executes the notebooks, and fails where one does: once is enough.
 check: lint
-	$(PYTEST) -m "not slow" --fuzz-files 20000
+	$(PYTEST) -m "not slow"
 	$(MAKE) ratios
 	$(MAKE) docs
 

@@ -22,6 +22,14 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 
 
+_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return a version of Python as numbers, which sort."""
+    return tuple(map(int, version.split(".")))
+
+
 def run(*words: str | Path, **more: str) -> str:
     """Return what a command prints; a failure ends the check."""
     done = subprocess.run(
@@ -150,6 +158,9 @@ def main() -> None:
         for python in options.pythons if options.uv else ():
             for resolution in ("lowest-direct", "highest"):
                 check_demo(options.uv, wheel, python, resolution, Path(name))
+        tried = sorted({run(p, "-c", _VERSION).strip() for p in options.pythons}, key=_numbers)
+        if _numbers(tried[-1]) <= (3, 11):
+            print(f"no Python newer than {tried[-1]} was tried: PYTHONS=python3.13 names one")
     pages = ROOT / "docs/_build/html"
     if pages.is_dir():
         check_links(pages.resolve())

@@ -54,8 +54,27 @@ def _kernel(function: _F, **options: bool) -> _F:
         return compiled  # type: ignore[no-any-return]
 
     compiled: _F = _cached_if_possible(compile_)
+    if hasattr(compiled, "get_call_template"):
+        _take_any_constant(compiled)
     DECLARED.append(compiled)
     return compiled
+
+
+def _take_any_constant(compiled: Any) -> None:
+    """Compile a kernel once for all constants that others call it with.
+
+    Numba gives each constant its own version, though a kernel and those that it calls become one
+    piece of machine code later on, in which constants are put through anyway.
+    """
+    template = compiled.get_call_template
+
+    def of_types(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        plain = numba.types.unliteral  # type: ignore[attr-defined]
+        return template(
+            tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()}
+        )
+
+    compiled.get_call_template = of_types
 
 
 def elementwise(*signatures: str) -> Callable[[_F], Any]:

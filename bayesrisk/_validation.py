@@ -93,9 +93,8 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
-        raise ArgumentTypeError(
-            f"{name} must be a real number or an array of them, got dtype {array.dtype}"
-        )
+        found = shown(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
+        raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {found}")
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
 
@@ -154,10 +153,13 @@ def real_array(
     """Return ``value`` as finite float64 within its bounds.
 
     Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
-    one fraction of digits as text, such as ``"1/10"``.
+    fractions of digits as text, such as ``"1/10"``, alone or in a list.
     """
     if isinstance(value, str) and _FRACTION.fullmatch(value):
         value = Fraction(value)
+    elif isinstance(value, list | tuple):
+        texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
+        value = [Fraction(v) if text else v for v, text in zip(value, texts, strict=True)]
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
@@ -392,7 +394,8 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
         if found:
             like = did_you_mean(found[0], set(has).difference(columns))
             raise DataError(
-                f"{name}: must have the columns {list(columns)}, it {fault} {found}{like}"
+                f"{name}: must have the columns {list(columns)}, it {fault} {found}; "
+                f"it has {shown(has)}{like}"
             )
     return value
 

@@ -1,4 +1,4 @@
-"""Protocols of the plug-ins: what laws, mechanisms and attacks must offer, no more."""
+"""Protocols of the plug-ins: what laws, mechanisms, samplers and attacks must offer, no more."""
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -9,12 +9,13 @@ import numpy as np
 from bayesrisk.distributions.base import NoiseLaw
 
 if TYPE_CHECKING:
+    from bayesrisk._validation import IntArray
     from bayesrisk.inference import RecordPrior
-    from bayesrisk.release import MechanismSpec, Release
+    from bayesrisk.release import MechanismSpec, NoiseSpec, Release
     from bayesrisk.risk import Statements
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw"]
+__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw", "Sampler"]
 
 
 @runtime_checkable
@@ -53,6 +54,23 @@ class Mechanism(Protocol):
         The places that are published are the ``blocks`` of microdata.  One that also takes
         ``places`` is given it, as ``"occupied"``, only where its user says so.
         """
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Draws discrete noise from entropy that nobody can repeat, for a release that protects.
+
+    ``version`` is that of the library that draws; a release states it beside the sampler's name.
+    That a sampler is vetted, its author says: the package only checks its law.
+    """
+
+    version: str
+
+    def law(self, asked: "NoiseSpec") -> "NoiseSpec":
+        """Return the law that is drawn where one is asked for: no narrower, and stated."""
+
+    def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
+        """Return so many independent draws of a law of :meth:`law`."""
 
 
 @runtime_checkable

@@ -11,13 +11,10 @@ ethnicity of every block in both years, and
 - asks about children who are there in both years: what does somebody who knows age, race and
   ethnicity of one believe about a change of its recorded sex?  Records are independent under the
   law that this adversary knows, so that the belief without the child's own record is the prior one.
-
-``python benchmarks/two_years.py speed`` times one release of a place of 1,000 people against two.
 """
 
 import csv
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -258,55 +255,5 @@ def main(towns=10):
                        for w in ("changed", "same")})  # fmt: skip
 
 
-def speed():
-    """Print the time that two releases of 1,000 people take, in times of one release."""
-    labels = tuple(f"{10 * i}-{10 * i + 9}" for i in range(8))
-    schema = Schema("place", (Attribute("sex", 2), Attribute("age", 8, labels=labels),
-                              Attribute("race", 4)))  # fmt: skip
-    change = PopulationChange(
-        schema, 10, age="age", starts=[10 * i for i in range(8)],
-        staying=[0.6, 0.3, 0.3, 0.6, 0.7, 0.7, 0.7, 0.7],
-        dying=[0, 0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.5],
-        changes={"sex": 0.01, "race": 0.03}, arrivals=0.35, births=0.12,
-    )  # fmt: skip
-    rng = np.random.default_rng(1)
-    shares = rng.dirichlet(np.full(schema.size, 5.0))
-    codes = schema.codes(rng.choice(schema.size, 1000, p=shares))
-    frame = pd.DataFrame({**codes, "age": np.array(labels)[codes["age"]]})
-    first = Records.from_frame(frame, schema=schema)
-    work = Workload.of(schema, ["sex", "age", "race"])
-    one = RecordPrior.composition(
-        schema, shares, size=np.diff(stats.poisson(1000).cdf(np.arange(-1, 1300)))
-    )
-    two = RecordPrior.trajectories(change, 1000 * shares)
-    for rho in ("1/10", "1/4", "1"):
-        noise = make_mechanism(f"discrete-gaussian:rho={rho}")
-        parts = [noise.release(r, workload=work, rng=3 + at)
-                 for at, r in enumerate((first, simulate_later(first, change, rng=2)))]  # fmt: skip
-        joint = br.Release.combine(parts, change=change)
-        known = {"sex": [1], "age": [3]}
-        runs = (
-            (parts[0], one, [RecordQuestion({"race": [r]}, known) for r in range(4)]),
-            (joint, two, [RecordQuestion(change.condition(later={"race": [r]}),
-                                         change.condition(known)) for r in range(4)]),
-        )  # fmt: skip
-        spent, looks = [], []
-        for release, prior, asked in runs:
-            for _ in range(2):  # the first one compiles
-                start = time.process_time()
-                found = microdata_posterior(
-                    release, asked, level="all", place="", prior=prior, rng=1, engine="people"
-                )
-                seconds = time.process_time() - start
-            spent.append(seconds)
-            looks.append(float(found.answers["ess"].min()))
-        each = (spent[1] / looks[1]) / (spent[0] / looks[0])
-        print(f"rho {rho}: two years take {spent[1] / spent[0]:.1f} times as long as one, "
-              f"{each:.1f} times for an effective draw")  # fmt: skip
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["speed"]:
-        speed()
-    else:
-        main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:]))

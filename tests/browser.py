@@ -24,6 +24,20 @@ def program() -> str | None:
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
+#: Width of a page, images without an alternative text, images that were not found, and tables
+#: whose heads do not repeat on the next sheet of paper.
+_LOOK = """(() => {
+  const images = [...document.images];
+  const heads = [...document.querySelectorAll('table thead')];
+  return {
+    width: document.scrollingElement.scrollWidth,
+    silent: images.filter(i => !(i.getAttribute('alt') || '').trim()).map(i => i.src),
+    broken: images.filter(i => i.complete && !i.naturalWidth).map(i => i.src),
+    heads: heads.filter(h => getComputedStyle(h).display !== 'table-header-group').length,
+  }
+})()"""
+FINE = {"silent": [], "broken": [], "heads": 0}
+
 needs_browser = pytest.mark.skipif(
     program() is None, reason=f"no browser: none of {', '.join(_NAMES)} is on the PATH"
 )
@@ -117,6 +131,11 @@ class Browser:
         if "exceptionDetails" in found:
             raise RuntimeError(json.dumps(found["exceptionDetails"]))
         return found["result"].get("value")
+
+    def look(self) -> tuple[int, dict[str, Any]]:
+        """Return the width of the page, and what is wrong with images and heads of tables."""
+        found: dict[str, Any] = self.run(_LOOK)
+        return found.pop("width"), found
 
     def wait_until(self, done: Callable[[], Any]) -> None:
         """Wait until something is so."""

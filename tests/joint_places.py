@@ -15,7 +15,7 @@ from range_cases import LAWS, MOST, allowed_counts, published_number
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.inference import RecordPrior
 from bayesrisk.release import SuppressedCounts, TrueCounts
-from bayesrisk.tables import Attribute, Geography, HouseholdLink, Table
+from bayesrisk.tables import Attribute, Geography, HouseholdLink, PopulationChange, Table
 
 GEOGRAPHY = Geography("towns", ("tract", "block"), (1, 3))
 KINDS = ("exact", "noisy", "rounded", "mixed", "wide", "coarse")
@@ -26,7 +26,7 @@ LAYOUTS = {"same": [(0,), (0,)], "nested": [(0, 1), (1,)], "overlapping": [(0, 1
 class Household:
     """A kind of household as the oracle lists it: codes of attributes, and of each member."""
 
-    codes: dict[str, int]
+    codes: dict[str, int] | None
     people: list[tuple[int, ...]]
 
 
@@ -66,7 +66,7 @@ def weights_of(table, schema, kinds):
     for cell in range(len(table.cells)):
         for at, kind in enumerate(kinds):
             units = [kind.codes]
-            if "sex" in schema.names:
+            if "sex" in schema.names or kind.codes is None:
                 units = [dict(zip(schema.names, person, strict=True)) for person in kind.people]
             found[cell, at] = sum(weight(cell, codes) for codes in units)
     return found
@@ -94,6 +94,7 @@ class Joint:
     rows: list[tuple]  # release, level, code, table, cell, places, weights, law, number, hidden
     places: int
     truth: np.ndarray
+    change: PopulationChange | None = None
 
     def terms(self):
         """Return what the oracle of posteriors takes."""
@@ -108,7 +109,7 @@ class Joint:
     def combined(self):
         """Return the tables of all releases together."""
         tables = {name: release.tables for name, release in self.releases.items()}
-        return PublishedTables.combine(tables, link=self.link)
+        return PublishedTables.combine(tables, link=self.link, change=self.change)
 
 
 def joint(seed, *, linked, layout, kinds=None):

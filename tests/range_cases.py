@@ -51,13 +51,13 @@ def allowed_counts(law, number, hidden, known_rule):
     return np.asarray(law.probability(number, counts)) > 0
 
 
-def range_case(seed, *, known_rule=True, exact_total=None):
+def range_case(seed, *, known_rule=True, among=LAWS):
     """Return schema, tables, possible cells, what is published and all data sets that it allows."""
     rng = np.random.default_rng(seed)
     schema = small_schema(*rng.integers(2, 4, 2))
     tables = [Table("N", ("N_0",), {})]
     tables += [random_table(rng, schema, f"T{i}") for i in range(rng.integers(1, 4))]
-    laws = [LAWS[rng.integers(len(LAWS))] for _ in tables]
+    laws = [among[rng.integers(len(among))] for _ in tables]
     cells = np.sort(rng.permutation(schema.size)[: rng.integers(3, 7)])
     n = int(rng.integers(0, 5))
     weights = oracle.weights_of(schema, tables, cells)

@@ -204,3 +204,20 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
         printed.append(done.stdout.split())
     assert [value for value, _ in printed] == ["6.0"] * 3
     assert [int(hits) for _, hits in printed] == [0, 0, 1]
+
+
+def shifted(x, by):
+    return x + by
+
+
+def there_and_back(x):
+    return shifted(shifted(shifted(x, 1), -1), x)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_is_compiled_once_for_all_constants(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_numba, "DECLARED", [])
+    monkeypatch.setitem(globals(), "shifted", _numba.kernel(shifted))
+    assert _numba.kernel(there_and_back)(3) == 6
+    assert shifted.signatures == [(numba.int64, numba.int64)]

@@ -12,13 +12,20 @@ from bayesrisk._plugins import Registry
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
 from bayesrisk.experiments.runs.engine import REGISTRY as EXECUTORS
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
+from bayesrisk.mechanisms.samplers import REGISTRY as SAMPLERS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-ALL = [MECHANISMS, ATTACKS, EXECUTORS, SOLVERS]
-METHODS = {"mechanism": "release", "attack": "run", "executor": "submit", "solver": "solve"}
+ALL = [MECHANISMS, SAMPLERS, ATTACKS, EXECUTORS, SOLVERS]
+METHODS = {
+    "mechanism": "release",
+    "sampler": "draw",
+    "attack": "run",
+    "executor": "submit",
+    "solver": "solve",
+}
 
 
 @runtime_checkable

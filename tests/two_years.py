@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import joint_places
 import numpy as np
 from oracles import years as oracle
 from random_places import GEOGRAPHY, _release
@@ -96,3 +97,49 @@ def two_years(seed, kinds):
             terms.append((later, own, log_likelihood))
     joint = Release.combine(dict(zip(("first", "later"), releases, strict=True)), change=law)
     return law, prior, joint, (paths, terms), truth
+
+
+def sides(attribute):
+    """Return the values (first, later) that each code stands for; None of who is away."""
+    if not any(", then " in label for label in attribute.labels):
+        return [(code, code) for code in range(attribute.size)]
+    found = []
+    for label in attribute.labels:
+        first, later = label.split(", then ")
+        found.append((
+            None if first == "not yet" else int(first), None if later == "gone" else int(later)
+        ))  # fmt: skip
+    return found
+
+
+def ranges_of_two_years(seed):
+    """Return releases of one place in two years whose counts allow several lists, and each kind.
+
+    Kinds of trajectories, and what tables of each year count of them, follow from the labels.
+    """
+    rng = np.random.default_rng([seed, 29])
+    law, _, age, _ = random_law(rng)
+    prior = RecordPrior.trajectories(law, rng.dirichlet(np.ones(law.schema.size)) * 2.0)
+    both = law.schema_of_both
+    codes = np.indices(both.shape).reshape(len(both.shape), -1).T.tolist()
+    pairs = [sides(a) for a in both.attributes]
+    where = {"both": (0, 0), "left": (0, None), "arrived": (None, 0)}
+    kinds = []
+    for cell in codes:
+        values = dict(
+            zip(both.names, [p[c] for p, c in zip(pairs, cell, strict=True)], strict=True)
+        )
+        if age is None:
+            values["presence"] = where[both.attribute("presence").labels[cell[-1]]]
+        state = values["presence" if age is None else "age"]
+        kinds.append([
+            [] if state[year] is None else [tuple(values[n][year] for n in law.schema.names)]
+            for year in (0, 1)
+        ])  # fmt: skip
+    truth = rng.multinomial(int(rng.integers(1, 3)), prior.shares)[None, :]
+    releases, rows = {}, []
+    for year, name in enumerate(("r0", "r1")):
+        listed = [joint_places.Household(None, kind[year]) for kind in kinds]
+        releases[name], told = joint_places._release(rng, None, law.schema, listed, truth, (0,))
+        rows += [(name, *row) for row in told]
+    return joint_places.Joint(releases, None, prior, rows, 1, truth, law)

@@ -103,6 +103,7 @@ def _records() -> None:
 
     from bayesrisk.inference.microdata.chains import PeopleChain
     from bayesrisk.inference.microdata.people_model import people_model
+    from bayesrisk.inference.microdata.posterior import record_law
     from bayesrisk.inference.microdata.system import system_of
     from bayesrisk.release import TrueCounts
 
@@ -122,6 +123,8 @@ def _records() -> None:
     for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
         release = br.Release(br.MechanismSpec("example", others=others), tables)
         br.inference.microdata_posterior(release, [young], **about, engine=engine, **few)
+    counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
+    record_law(system_of(release, level="all", place="", prior=counted))
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(system_of(release, **about)), np.random.default_rng(1), 1
@@ -131,7 +134,10 @@ def _records() -> None:
 
 def _reconstruction() -> None:
     people = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
-    work = br.Workload.named("sf1-block").union(br.Workload.named("sf1-tract"))
+    small = br.Workload.named("sf1-block")
+    rounded = br.make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
+    br.reconstruct(rounded.tables, scope="block")
+    work = small.union(br.Workload.named("sf1-tract"))
     br.solution_variability(br.tabulate(people, work), scope="tract-joint")
     sides = {"block": [1, 1, 2], "age": [30, 31, 40]}
     br.reconstruction.match_records(sides, sides, keys=[("block", "age"), ("block",)], rng=1)

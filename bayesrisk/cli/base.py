@@ -234,7 +234,7 @@ def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
 
 
 def shard_lines(summary: Any) -> Iterator[str]:
-    """Yield what a run in shards did, and whether others must finish it."""
+    """Yield lines about the shards of a run, and whether others must finish it."""
     yield (
         f"{summary.computed + summary.resumed} of {summary.shards} parts done "
         f"({summary.resumed} were already there), in {summary.folder}"

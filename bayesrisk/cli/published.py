@@ -32,6 +32,13 @@ def attack(
         Path | None, typer.Option(help="Write such a file with the guesses, to be checked.")
     ] = None,
     time_limit: Annotated[str | None, typer.Option(help="Seconds for each component [60].")] = "60",
+    proofs: Annotated[
+        int,
+        typer.Option(
+            help="Certificates of so many claims and of so many bounds, with their checker; 0 for "
+            "none."
+        ),
+    ] = 10,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -63,7 +70,9 @@ def attack(
     limit = optional_number(time_limit, "time_limit")
     quiet = quiet or as_json
     with warnings_as_lines(), progress(quiet=quiet, title="attack", unit="steps") as advance:
-        found = write_attack(layouts, output, seed=seed, time_limit=limit, progress=advance)
+        found = write_attack(
+            layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
+        )
     if as_json:
         print_json(found)
     else:

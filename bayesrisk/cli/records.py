@@ -99,20 +99,49 @@ def simulate(
     scale: Annotated[
         str | None, "With --nation: share of the 11,078,297 blocks of 2010 [1]."
     ] = None,
+    years: Annotated[
+        int | None, "Also the same people so many years later: folders first and later."
+    ] = None,
+    change: Annotated[
+        list[str] | None, "With --years, NAME=RATE: share for whom another value is recorded."
+    ] = None,
     replace: Annotated[bool, "Replace microdata that the folder holds."] = False,
 ) -> None:
     """Make a synthetic population: persons, households and blocks."""
     settings = _settings(preset, blocks, changes or [])
-    if nation:
-        for option, value in (("--blocks", blocks), ("--replace", replace or None)):
+    if change and years is None:
+        raise ArgumentError("--change goes with --years")
+    if nation or years is not None:
+        other = "--nation" if nation else "--years"
+        alone = ("--years", years), ("--blocks", blocks)
+        for option, value in (*(alone if nation else ()), ("--replace", replace or None)):
             if value is not None:
-                raise ArgumentError(f"{option} does not go with --nation")
+                raise ArgumentError(f"{option} does not go with {other}")
+    if nation:
         _nation(output, settings, seed, scale, runner)
         return
     if scale is not None:
         raise ArgumentError("--scale goes with --nation")
     runner.refuse("goes with --nation, which is drawn county by county")
-    _population(output, settings, seed, runner, replace=replace)
+    law = None if years is None else _law(years, change or [])
+    _population(output, settings, seed, runner, replace=replace, law=law)
+
+
+def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
+    """Return the stylised law of change, with rates that are given as NAME=RATE."""
+    with base.called("years", "--years"):
+        law = br.population.stylised_change(years)
+    parts = [text.partition("=") for text in changes]
+    for name, equals, _ in parts:
+        if not equals or name not in law.schema.names:
+            known = ", ".join(n for n in law.schema.names if n != law.age)
+            raise ArgumentError(f"--change must be NAME=RATE of {known}, got {shown(name)}")
+    with ExitStack() as said:
+        for name, _, _ in parts:
+            said.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
+        said.enter_context(base.called("changes", "--change"))
+        rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
+        return dataclasses.replace(law, changes=rates)
 
 
 def _nation(
@@ -143,8 +172,11 @@ def _population(
     runner: base.RunOptions,
     *,
     replace: bool,
+    law: "br.tables.PopulationChange | None",
 ) -> None:
-    """Make a population in one piece."""
+    """Make a population in one piece, and those people some years later by a law of change."""
+    from numpy.random import SeedSequence
+
     with _files.explained(output):
         held = output.is_dir() and any(output.glob("*.parquet"))
     if held and not replace:
@@ -160,12 +192,22 @@ def _population(
         if persons is None or len(persons) == 0:
             raise ArgumentError("nobody lives in any of the blocks: give more blocks")
         done()
-        population.write(output)
+        if law is None:
+            population.write(output)
+        else:
+            later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
+            with _files.whole_folder(output, _files.new_folder) as folder:
+                population.write(folder / "first")
+                br.tables.Microdata(later, blocks=population.blocks).write(folder / "later")
         done()
         summary = br.population.population_summary(population)
         done()
-    lines = [*_lines(summary), f"microdata: {output}"]
-    base.print_answer(_document(summary, output), lines, as_json=runner.as_json)
+    document, lines = _document(summary, output), _lines(summary)
+    if law is not None:
+        both = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
+        document |= {"later": len(later), "both": both}
+        lines.append(f"{law.years} years later: {len(later)} people, {both} of them the same")
+    base.print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)
 
 
 # -----------------------------------------------------------------------------

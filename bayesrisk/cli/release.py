@@ -290,13 +290,11 @@ def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
-    from bayesrisk.experiments.audit.populations import source_digest
     from bayesrisk.experiments.audit.study import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
     with base.called("protection", "--protection"):
-        digest = source_digest(source)
-        protection, workload, schema, same = audited_protection(folder, name, digest=digest)
+        protection, workload, schema, same = audited_protection(folder, name, records=source)
     if not same:
         typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
     if not source.is_dir():

@@ -235,9 +235,9 @@ class DiscreteGaussian(LocatedLaw):
         return np.asarray(self._loc + np.rint(side * centred), dtype=float)
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntAnswer:
-        sigma2 = self._sigma2.ravel()
+        sigma2 = self._sigma2.flatten()  # a copy: what may not be written is compiled apart
         if sigma2.size > 1:
-            sigma2 = np.broadcast_to(self._sigma2, shape).ravel()
+            sigma2 = np.broadcast_to(self._sigma2, shape).flatten()
         out = np.empty(shape, dtype=np.int64)
         _kernels.fill_discrete_gaussian(rng, sigma2, out.reshape(-1))
         out += self._loc

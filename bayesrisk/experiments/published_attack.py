@@ -1,6 +1,7 @@
 """Proofs, bounds, records that fit and likely ones from published tables, in one report."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,19 @@ from bayesrisk.experiments.runs import page as html
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.plotting.attacks import plot_bounds
 from bayesrisk.reconstruction import (
+    Proofs,
     claim_sentences,
     count_bounds,
     find_claims,
+    prove,
     reconstruct,
     record_form,
     solution_variability,
 )
-from bayesrisk.reconstruction.claims.result import one_record, several
+from bayesrisk.reconstruction.claims.result import Claims, one_record, several
+from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction
+from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.layouts import Layouts
 
@@ -44,6 +50,7 @@ def write_attack(
     *,
     seed: int = 0,
     time_limit: float | None = 60.0,
+    proofs: int = 10,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write what published tables give away into a folder, which appears whole or not at all.
@@ -54,44 +61,54 @@ def write_attack(
         Tables as they were read, with no question left.
     folder : path-like
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
-        ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands).
+        ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
+        ``proofs``, with certificates and their checker, which the report links.
     seed : int
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
         Seconds for each component, or for all claims; what it leaves open says so.
+    proofs : int, default 10
+        Certificates of so many claims, in the order of the report, and of so many bounds, those of
+        published counts first; and of unique records, or of a contradiction.  0 for none.
     progress : callable, optional
         Called with the steps done, and all of them.
     """
+    written = _Certificates(check.integer(proofs, "proofs", lower=0))
     tables, target = PublishedTables(*layouts.confirmed()), check.path(folder, "folder")
     tell = progress or (lambda done, steps: None)
     with _files.explained(target):
         _files.new_folder(target)
     frames: dict[str, pd.DataFrame] = {}
-    proved: list[str] = []
+    proved, sentences = list[str](), list[str]()
     bounds = count_bounds(tables, time_limit=time_limit)
     both = ["table", "cell"]
     columns = [*both, "low_stated", "high_stated", "low", "high", "status"]
+    if not bounds.conflict:
+        bounds, columns = written.add_bounds(tables, bounds), [*columns, *written.column]
     frames["bounds"] = layouts.cells.merge(bounds.counts[columns], on=both).drop(columns=both)
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
-        sentences = [f"No records fit these tables as they were read: {reason}."]
+        text = f"No records fit these tables as they were read: {reason}."
+        sentences.append(html.Linked(text, *written.add(tables, bounds, 1)))
     elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
-        sentences = [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
+        sentences += [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
         tell(1, 5)
-        frames["claims"], first, proved = _claims(tables, time_limit)
+        frames["claims"], first, proved = _claims(tables, time_limit, written)
         tell(2, 5)
-        frames["records"], fit = _records(tables, time_limit)
+        frames["records"], fit = _records(tables, time_limit, written)
         tell(3, 5)
         frames["likely"], likely = _likely(tables, seed)
         tell(4, 5)
-        frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit)
-        sentences = [first, *bounds._answer(), fit, likely]
+        frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit, written)
+        sentences += [first, *bounds._answer(), fit, likely]
+    sentences += written.answer()
     with _files.whole_folder(target, _files.new_folder) as made:
         for name, frame in frames.items():
             _files.write_bytes(made / f"{name}.csv", csv_bytes(frame))
         _files.write_bytes(made / "reading.toml", layouts.to_toml().encode())
         tables.write(made / "tables")
+        written.write(made)
         page = html.render(
             "attack.html",
             title="What these tables give away",
@@ -99,7 +116,10 @@ def write_attack(
             proved=proved,
             reading=layouts.lines,
             figures=_figures(frames["bounds"], made),
-            tables=[html.table(f.head(500), _CAPTIONS[n]) for n, f in frames.items() if len(f)],
+            tables=[
+                html.table(_linked(f.head(500)), _CAPTIONS[n]) for n, f in frames.items() if len(f)
+            ],
+            certificates=bool(written.parts),
             source=f"Made by bayesrisk {__version__}, seed {seed}.",
             settings_title="What was assumed, as a file for --assume",
             settings=layouts.to_toml(),
@@ -111,26 +131,95 @@ def write_attack(
     return {"report": str(target / "report.html"), "sentences": sentences, **found, **bounds.facts}
 
 
+class _Certificates:
+    """Certificates of what is proved, so many of each kind, and the files that they will be in."""
+
+    folder = "proofs"
+
+    def __init__(self, most: int) -> None:
+        self.most, self.bounds_left, self.parts = most, most, list[Proofs]()
+        self.column = ["proof"] if most else []
+
+    def add(
+        self, tables: PublishedTables, found: Claims | CountBounds | Reconstruction, size: int,
+        **options: Workload,
+    ) -> list[str]:  # fmt: skip
+        """Return the file of each of some statements, empty for those without."""
+        chosen = min(size, self.most)
+        if not chosen:
+            return [""] * size
+        made = prove(tables, found, most=chosen, queries=options.get("queries"))
+        first = 1 + sum(len(part.statements) for part in self.parts)
+        names = [f"proof-{at:04d}.json" for at in range(first, first + len(made.statements))]
+        there = (made.statements["file"] != "").to_numpy()
+        files = np.where(there, names, "").tolist()
+        self.parts.append(replace(made, statements=made.statements.assign(file=files)))
+        paths = [f"{self.folder}/{name}" if name else "" for name in files]
+        return [*paths, *[""] * (size - len(paths))]
+
+    def add_bounds(
+        self, tables: PublishedTables, found: CountBounds, **options: Workload
+    ) -> CountBounds:
+        """Return bounds with the file of each that is narrower than stated, and has one."""
+        if not self.most:
+            return found
+        frame = found.counts
+        at = np.flatnonzero(narrowed(frame))[: self.bounds_left]
+        self.bounds_left -= at.size
+        files = np.full(len(frame), "", dtype=object)
+        chosen = replace(found, counts=frame.iloc[at])
+        files[at] = self.add(tables, chosen, at.size, **options)
+        return replace(found, counts=frame.assign(proof=files))
+
+    def answer(self) -> list[str]:
+        """Return how many certificates there are, in words."""
+        every = [bool(certificate) for part in self.parts for certificate in part.certificates]
+        made, none = sum(every), len(every) - sum(every)
+        text = f"{made:,} of these statements and bounds have a proof for others to check, in the "
+        text += f"folder {self.folder}."
+        left = f" No proof was found for {none:,} more within the limit of the search."
+        return [text + left * bool(none)] if every else []
+
+    def write(self, folder: Path) -> None:
+        """Write the certificates and their checker, if there are any."""
+        if self.parts:
+            statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
+            made = tuple(c for part in self.parts for c in part.certificates)
+            Proofs(statements, made).write(folder / self.folder)
+
+
+def _linked(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose proofs are links of a page."""
+    if "proof" not in frame:
+        return frame
+    links = [html.Linked(Path(file).name, file) for file in frame["proof"]]
+    return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
+
+
 def _with_combinations(
-    stated: pd.DataFrame, tables: PublishedTables, time_limit: float | None
+    stated: pd.DataFrame,
+    tables: PublishedTables,
+    time_limit: float | None,
+    written: _Certificates,
 ) -> pd.DataFrame:
     """Return bounds of published counts, and of the combinations that nobody published."""
     schema = tables.workload.schema
     if not schema.names or schema.size > _MOST_CELLS:
         return stated
     cross = Workload.of(schema, [schema.names])
-    found = count_bounds(tables, queries=cross, time_limit=time_limit).counts
-    codes = pd.DataFrame(schema.codes(np.arange(schema.size)))
-    frame = pd.concat([schema.labelled(codes), found], axis=1)
+    found = count_bounds(tables, queries=cross, time_limit=time_limit)
+    frame = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
     new = ~pd.MultiIndex.from_frame(frame[list(schema.names)]).isin(
         pd.MultiIndex.from_frame(stated[list(schema.names)])
     )
-    found = pd.concat([stated, frame[new].reindex(columns=stated.columns)], ignore_index=True)
-    return found.astype({"row": "Int64"})
+    found = replace(found, counts=found.counts[new])
+    found = written.add_bounds(tables, found, queries=cross)
+    frame = pd.concat([frame[new], found.counts], axis=1).reindex(columns=stated.columns)
+    return pd.concat([stated, frame], ignore_index=True).astype({"row": "Int64"})
 
 
 def _claims(
-    tables: PublishedTables, time_limit: float | None
+    tables: PublishedTables, time_limit: float | None, written: _Certificates
 ) -> tuple[pd.DataFrame, str, list[str]]:
     """Return proofs that no count states, how many there are, and the most telling in words."""
     found = find_claims(tables, time_limit=time_limit)
@@ -145,12 +234,17 @@ def _claims(
     text = text if len(frame) else "Nothing is proved of the records beyond what each count says."
     table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
     table["at_least"] = several(frame)
+    files = written.add(tables, replace(found, claims=frame), len(frame))
+    table = table.assign(**dict.fromkeys(written.column, files))
     schema = tables.workload.schema
     words = schema.labelled(frame)[list(schema.names)].fillna("any")
-    return pd.concat([table, words], axis=1), text, sentences[:_SAID]
+    said = list[str](map(html.Linked, sentences[:_SAID], files))
+    return pd.concat([table, words], axis=1), text, said
 
 
-def _records(tables: PublishedTables, time_limit: float | None) -> tuple[pd.DataFrame, str]:
+def _records(
+    tables: PublishedTables, time_limit: float | None, written: _Certificates
+) -> tuple[pd.DataFrame, str]:
     """Return records that fit, and how many of them could be others."""
     made = reconstruct(tables, scope="all", time_limit=time_limit)
     frame = tables.workload.schema.labelled(record_form(made)).drop(columns="all")
@@ -162,6 +256,9 @@ def _records(tables: PublishedTables, time_limit: float | None) -> tuple[pd.Data
         most = float(other.upper[0])
         text = f"{len(frame):,} records were found that fit; "
         text += f"at most {most:.0%} of them could be others." if most else "no others fit: proved."
+        if not most:
+            unique = replace(made, status=(Status.UNIQUE,))
+            text = html.Linked(text, *written.add(tables, unique, 1))
     return frame, text
 
 

@@ -17,6 +17,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
@@ -27,7 +28,7 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
-from bayesrisk.mechanisms.samplers import SAMPLERS, OpenDPSampler
+from bayesrisk.mechanisms.samplers import vetted_sampler
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -158,10 +159,9 @@ class _NoiseMechanism(TableMechanism):
             key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
             for key, part in budgets.items()
         }
-        self._sampler: OpenDPSampler | None = None
+        self._sampler: Sampler | None = None
         if sampler is not None:
-            parameters["sampler"] = check.choice(sampler, "sampler", SAMPLERS)
-            self._sampler = OpenDPSampler()
+            parameters["sampler"], self._sampler = vetted_sampler(sampler)
             noise = {key: self._sampler.law(law) for key, law in noise.items()}
         super().__init__(MechanismSpec(self._name, parameters, noise))
         self._laws = noise
@@ -238,8 +238,8 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         table (1 for those not named).  A smaller number than is true is an error of the release.
     sampler : str, optional
         Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
-        seed, and its spec states the sampler and the law that it draws.  By default NumPy draws:
-        for simulation.
+        seed, and its spec states the sampler, its version, and the law that it draws.  By default
+        NumPy draws: for simulation.
 
     Notes
     -----

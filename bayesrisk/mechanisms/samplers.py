@@ -1,21 +1,31 @@
-"""Noise for releases that protect somebody: integers drawn by a vetted library, OpenDP.
+"""Noise for releases that protect somebody: integers drawn by a vetted library, such as OpenDP.
 
-Without a sampler, mechanisms draw with NumPy, which is for simulation.
+Without a sampler, mechanisms draw with NumPy, which is for simulation.  A plug-in is a class
+without parameters in the entry-point group ``bayesrisk.samplers``, which follows
+:class:`bayesrisk.interfaces.Sampler`.
 """
 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from bayesrisk._plugins import Registry
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.interfaces import Sampler
 from bayesrisk.release import NoiseSpec
 
-SAMPLERS = ("opendp",)
+REGISTRY: Registry[Sampler] = Registry(
+    "sampler",
+    own={"opendp": "bayesrisk.mechanisms.samplers:OpenDPSampler"},
+    protocol=Sampler,
+    needs="version, law() and draw()",
+)
 _CHUNK = 2**16  # draws of one call: OpenDP hands over lists
 
 
@@ -40,6 +50,7 @@ class OpenDPSampler:
             raise ArgumentError(
                 "sampler 'opendp' must be installed: pip install 'bayesrisk[opendp]'"
             )
+        self.version = version("opendp")
 
     def law(self, asked: NoiseSpec) -> NoiseSpec:
         """Return the law that is drawn: that of a scale which is a double."""
@@ -69,6 +80,16 @@ class OpenDPSampler:
         while Fraction(near) ** power < law.scale:
             near = math.nextafter(near, math.inf)
         return Fraction(near)
+
+
+def vetted_sampler(recipe: str) -> tuple[str, Sampler]:
+    """Return a sampler by ``NAME``, or ``NAME VERSION`` as a spec states it, and what is stated.
+
+    Its version is the one that is installed, whichever was stated.
+    """
+    name = recipe.split(" ")[0] if isinstance(recipe, str) else recipe
+    sampler = REGISTRY.make(name)
+    return f"{name} {sampler.version}", sampler
 
 
 def stated_samplers(parameters: Mapping[str, Any]) -> set[str]:

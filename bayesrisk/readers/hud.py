@@ -21,18 +21,7 @@ from bayesrisk._files.delimited import header_fields, split_line
 from bayesrisk._files.text import all_of, shown
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning
-from bayesrisk.readers.text import (
-    Faults,
-    Piece,
-    Source,
-    TextForm,
-    csv_pieces,
-    first_lines,
-    header_of,
-    one_array,
-    one_source,
-    sheet_rows,
-)
+from bayesrisk.readers import text as forms
 
 # Columns by vintage, and what each of them holds.
 #
@@ -167,9 +156,11 @@ def _as_text(values: pa.Array) -> ExtensionArray:
     return pd.arrays.ArrowStringArray(pa.chunked_array([values.cast(pa.large_string())]))
 
 
-def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> ExtensionArray:
+def texts(
+    piece: forms.Piece, usual: str, name: str, width: int, faults: forms.Faults
+) -> ExtensionArray:
     """Return a column of text; codes get their leading zeros back, missing ones are missing."""
-    values = one_array(piece.table.column(name))
+    values = forms.one_array(piece.table.column(name))
     missing = pc.equal(values, "")
     if is_known(usual):
         missing = pc.or_(missing, pc.is_in(values, _CODES))
@@ -199,9 +190,9 @@ def texts(piece: Piece, usual: str, name: str, width: int, faults: Faults) -> Ex
 class _Numbers:
     """Numbers of a column, NaN where they are missing, and why they are."""
 
-    def __init__(self, piece: Piece, usual: str, name: str, faults: Faults) -> None:
+    def __init__(self, piece: forms.Piece, usual: str, name: str, faults: forms.Faults) -> None:
         self.piece, self.name, self.faults = piece, name, faults
-        column = one_array(piece.table.column(name))
+        column = forms.one_array(piece.table.column(name))
         blank = pc.is_in(column, _BLANKS)
         hidden = blank.to_numpy(zero_copy_only=False)
         self.values = _floats(pc.if_else(blank, pa.scalar(None, pa.string()), column), usual)
@@ -296,16 +287,16 @@ def iter_hud(
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
-    faults = Faults(on_error)
-    source = one_source(path, ".csv", ".xlsx")
+    faults = forms.Faults(on_error)
+    source = forms.one_source(path, ".csv", ".xlsx")
     if source.base.endswith(".xlsx"):
         pieces = _from_excel(source, rows)
     else:
         above, header, blank = _header(source)
         _names(header, source.name)
-        raw = csv_pieces(
+        raw = forms.csv_pieces(
             source, header, wanted=header, chunk=rows,
-            form=TextForm(kind=pa.binary(), header=False, skip=above + 1, blank=blank),
+            form=forms.TextForm(kind=pa.binary(), header=False, skip=above + 1, blank=blank),
         )  # fmt: skip
         pieces = map(_decoded, raw)
     names: dict[str, str] = {}
@@ -369,12 +360,12 @@ def _is_header(fields: Sequence[str]) -> bool:
     return "code" in map(usual_name, fields)
 
 
-def _header(source: Source) -> tuple[int, list[str], int]:
+def _header(source: forms.Source) -> tuple[int, list[str], int]:
     """Return the number of lines above the header, its names, and how many columns have none.
 
     It is the first line with a column ``code``: others are titles.  Where none is, it is the first.
     """
-    first_lines(source, None)  # which refuses what is no text
+    forms.first_lines(source, None)  # which refuses what is no text
     with source.open() as stream:
         lines = [line for line in (stream.readline() for _ in range(_ABOVE)) if line]
     for place, line in enumerate(lines):
@@ -382,10 +373,10 @@ def _header(source: Source) -> tuple[int, list[str], int]:
         if _is_header(fields):
             names = header_fields(line, source.name, errors="replace", without_blank=True)
             return place, names, len(fields) - len(names)
-    return 0, header_of(source), 0
+    return 0, forms.header_of(source), 0
 
 
-def _without_empty_rows(piece: Piece, code: str) -> Piece:
+def _without_empty_rows(piece: forms.Piece, code: str) -> forms.Piece:
     """Leave out rows in which nothing stands, as spreadsheets have at their end."""
     if not pc.any(pc.equal(piece.table.column(code), "")).as_py():
         return piece
@@ -395,11 +386,11 @@ def _without_empty_rows(piece: Piece, code: str) -> Piece:
     return piece.take(np.flatnonzero(there))
 
 
-def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
+def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
     """Yield the rows of the first sheet as text, as they stand in its cells."""
     if source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive: unpack it")
-    rows = sheet_rows(source)
+    rows = forms.sheet_rows(source)
     first = list(islice(rows, _ABOVE))
     above = next((i for i, row in enumerate(first) if _is_header(row)), 0)
     header = first[above] if first else []
@@ -419,10 +410,10 @@ def _from_excel(source: Source, chunk: int) -> Iterator[Piece]:
         full = [[*row[:width], *[""] * (width - len(row))] for row in held]
         columns = zip(*full, strict=True) if full else ([] for _ in header)
         table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
-        yield Piece(source.name, start, pa.table(table))
+        yield forms.Piece(source.name, start, pa.table(table))
 
 
-def _decoded(piece: Piece) -> Piece:
+def _decoded(piece: forms.Piece) -> forms.Piece:
     """Return bytes as text: UTF-8, or a column that is not as Latin-1, as older files are."""
     table = piece.table
     for place, name in enumerate(table.column_names):
@@ -459,12 +450,12 @@ def _names(header: list[str], source: str) -> dict[str, str]:
 
 
 def _frame(
-    piece: Piece,
+    piece: forms.Piece,
     names: dict[str, str],
     width: int,
     bases: dict[str, str],
     odd: Counter[str],
-    faults: Faults,
+    faults: forms.Faults,
 ) -> pd.DataFrame:
     """Return a piece as a frame; what is odd in it is counted."""
     found: dict[str, _Numbers] = {}

@@ -15,21 +15,7 @@ from bayesrisk._files.text import all_of, named, shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text import (
-    CHUNK,
-    Lines,
-    Piece,
-    Source,
-    csv_pieces,
-    digit_matrix,
-    header_of,
-    joined,
-    known_states,
-    line_pieces,
-    list_sources,
-    one_source,
-    texts,
-)
+from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 
 # Codes of the 1940 Census in IPUMS USA, and the records made of them.
@@ -109,7 +95,7 @@ class ExtractForm(NamedTuple):
 
 def read_ddi(path: str | Path) -> ExtractForm:
     """Return the codebook of an extract; names of variables are in capitals."""
-    source = list_sources(path)[0]
+    source = forms.list_sources(path)[0]
     name = source.name
     with named(name, also=(ElementTree.ParseError, LookupError)):
         root = ElementTree.fromstring(source.read(_CODEBOOK_BYTES))  # noqa: S314 - resolves nothing
@@ -201,7 +187,7 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     check.path(path, "path")
     check.path(ddi, "ddi")
     book = read_ddi(ddi)
-    source = one_source(path, ".dat", ".csv")
+    source = forms.one_source(path, ".dat", ".csv")
     fixed = not source.base.endswith(".csv")
     pieces = _text_of_lines(source, book) if fixed else _text_of_csv(source, book)
     found = all_of(pieces, lambda piece: int(piece.memory_usage().sum()), source.name)
@@ -215,9 +201,9 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def _text_of_lines(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
+def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a fixed-width file as text, missing where a line has none."""
-    for lines in line_pieces(source, _BYTES):
+    for lines in forms.line_pieces(source, _BYTES):
         held, every, kinds = {}, np.arange(lines.starts.size), None
         if book.hierarchical:
             kind = book.variables[book.kind]
@@ -241,13 +227,13 @@ def _stripped(matrix: ByteArray) -> TextArray:
     return made
 
 
-def _text_of_csv(source: Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
+def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a CSV file as text, missing where a line has none."""
-    header = header_of(source)
+    header = forms.header_of(source)
     for name in header:
         if name.upper() not in book.variables:
             raise DataError(f"{source.name}: column {shown(name)}: is not in the codebook")
-    for piece in csv_pieces(source, header, wanted=header, chunk=CHUNK):
+    for piece in forms.csv_pieces(source, header, wanted=header, chunk=forms.CHUNK):
         frame = piece.table.to_pandas().rename(columns=str.upper).astype(object)
         for name in frame.columns if book.hierarchical else ():
             if records := book.variables[name].records:
@@ -359,7 +345,7 @@ EXTRACT = MappingProxyType(
 
 
 def iter_ipums_1940(
-    path: str | Path, *, ddi: str | Path | None = None, chunk: int = CHUNK
+    path: str | Path, *, ddi: str | Path | None = None, chunk: int = forms.CHUNK
 ) -> Iterator[Records]:
     """Yield persons of the 1940 Census from a file of IPUMS USA, a piece at a time.
 
@@ -381,7 +367,7 @@ def iter_ipums_1940(
     rows = check.integer(chunk, "chunk", lower=1)
     if ddi is not None:
         check.path(ddi, "ddi")
-    source = one_source(path, ".dat", ".csv")
+    source = forms.one_source(path, ".dat", ".csv")
     if source.base.endswith(".csv"):
         if ddi is not None:
             raise ArgumentError(f"ddi must not be given with a CSV file, got {shown(str(ddi))}")
@@ -415,27 +401,29 @@ def read_ipums_1940(path: str | Path, *, ddi: str | Path | None = None) -> Recor
     ...     read_ipums_1940(file).table.column("enumdist").to_pylist()
     ['3705500010021']
     """
-    return joined(iter_ipums_1940(path, ddi=ddi), path)
+    return forms.joined(iter_ipums_1940(path, ddi=ddi), path)
 
 
-def _from_columns(piece: Piece, names: Mapping[str, str]) -> Records:
+def _from_columns(piece: forms.Piece, names: Mapping[str, str]) -> Records:
     """Return records from the columns of an extract, by what the file calls them."""
     values = {name: piece.whole(names[name], *bounds) for name, bounds in EXTRACT.items()}
-    piece.check(names["STATEFIP"], known_states(digit_matrix(values["STATEFIP"], 2)), "a state")
+    piece.check(
+        names["STATEFIP"], forms.known_states(forms.digit_matrix(values["STATEFIP"], 2)), "a state"
+    )
     for name, (codes, rule) in _CODES.items():
         piece.check(names[name], np.isin(values[name], codes), rule)
     values["hhgq"] = hhgq_of(values["GQ"], values["GQTYPE"])
     place = ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST")
-    parts = [digit_matrix(values[n], width) for n, width in zip(place, WIDTHS, strict=True)]
-    return records_of(texts(np.hstack(parts)), values)
+    parts = [forms.digit_matrix(values[n], width) for n, width in zip(place, WIDTHS, strict=True)]
+    return records_of(forms.texts(np.hstack(parts)), values)
 
 
-def _from_csv(source: Source, chunk: int) -> Iterator[Records]:
-    header = header_of(source)
+def _from_csv(source: forms.Source, chunk: int) -> Iterator[Records]:
+    header = forms.header_of(source)
     names = {name.upper(): name for name in header}
     _check_variables(names, source.name)
     wanted = [names[name] for name in EXTRACT]
-    for piece in csv_pieces(source, header, wanted=wanted, whole=wanted, chunk=chunk):
+    for piece in forms.csv_pieces(source, header, wanted=wanted, whole=wanted, chunk=chunk):
         yield _from_columns(piece, names)
 
 
@@ -446,12 +434,12 @@ def _check_variables(names: Iterable[str], source: str) -> None:
 
 
 def _from_fixed(
-    source: Source, variables: dict[str, Variable], ddi: str, chunk: int
+    source: forms.Source, variables: dict[str, Variable], ddi: str, chunk: int
 ) -> Iterator[Records]:
     _check_variables(variables, ddi)
     fields = {name: (variables[name].start, variables[name].stop) for name in EXTRACT}
     width = max(v.stop for v in variables.values()) + 1
-    for lines in line_pieces(source, min(chunk * width, _BYTES)):
+    for lines in forms.line_pieces(source, min(chunk * width, _BYTES)):
         yield _from_columns(lines.piece(fields), {name: name for name in fields})
 
 
@@ -463,10 +451,10 @@ class _Households:
         self.serial = self.hhgq = self.persons = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.int64)
 
-    def follow(self, houses: Piece) -> None:
+    def follow(self, houses: forms.Piece) -> None:
         """Keep the last household and add those of the next piece."""
         fields = [houses.matrix(n, w) for n, w in zip(_PLACE, WIDTHS, strict=True)]
-        houses.check("STATEFIP", known_states(fields[0]), "a state")
+        houses.check("STATEFIP", forms.known_states(fields[0]), "a state")
         gq = houses.whole("GQ", 0, GQ_CODES)
         gqtype = houses.whole("GQTYPE", 0, 9)
         houses.check("GQTYPE", np.isin(gqtype, QUARTERS), _CODES["GQTYPE"][1])
@@ -491,10 +479,10 @@ class _Households:
             )
 
 
-def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
+def _from_hierarchy(source: forms.Source, chunk: int) -> Iterator[Records]:
     households = _Households()
     empty = True
-    for lines in line_pieces(source, min(chunk * _LINE, _BYTES)):
+    for lines in forms.line_pieces(source, min(chunk * _LINE, _BYTES)):
         empty = False
         yield _persons(lines, households)
     if empty:
@@ -502,7 +490,7 @@ def _from_hierarchy(source: Source, chunk: int) -> Iterator[Records]:
     households.check_complete(source.name, last=True)
 
 
-def _persons(lines: Lines, households: _Households) -> Records:
+def _persons(lines: forms.Lines, households: _Households) -> Records:
     kinds = lines.piece({"RECTYPE": (0, 1)})
     kind = kinds.text("RECTYPE", 1, "H or P")[:, 0]
     kinds.check("RECTYPE", (kind == _H) | (kind == _P), "H or P")
@@ -520,4 +508,4 @@ def _persons(lines: Lines, households: _Households) -> Records:
     columns = {name: persons.whole(name, *EXTRACT[name]) for name in needed}
     persons.check("HISPAN", np.isin(columns["HISPAN"], HISPANIC), _CODES["HISPAN"][1])
     columns |= {"SERIAL": serial, "hhgq": households.hhgq[owner]}
-    return records_of(texts(households.place[owner]), columns)
+    return records_of(forms.texts(households.place[owner]), columns)

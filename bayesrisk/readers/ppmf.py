@@ -14,23 +14,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.readers.text import (
-    CHUNK,
-    Piece,
-    Source,
-    TextForm,
-    block_column,
-    csv_pieces,
-    extra_column,
-    first_lines,
-    header_of,
-    joined,
-    one_source,
-    pieces_of,
-    state_code,
-    state_of_name,
-    write_table,
-)
+from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 from bayesrisk.tables.records import CENRACE
 
@@ -166,18 +150,18 @@ def _usual(name: str) -> str:
     return _ALIASES.get(upper, upper)
 
 
-def detect(source: Source, kind: str) -> tuple[FileLayout, list[str], dict[str, str]]:
+def detect(source: forms.Source, kind: str) -> tuple[FileLayout, list[str], dict[str, str]]:
     """Return the vintage of a file, its columns, and what it calls the needed ones."""
     # Files of one vintage were published between commas and between bars.
     other = {",": "|", "|": ","}
     others = [lay._replace(delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
     for layout in (*LAYOUTS[kind], *others):
-        header = header_of(source, delimiter=layout.delimiter, comment=layout.comment)
+        header = forms.header_of(source, delimiter=layout.delimiter, comment=layout.comment)
         here = {_usual(name): name for name in header}
         if layout.fits(set(here)):
             return layout, header, {name: here[name] for name in layout.needed}
     expected = "; ".join(f"{lay.name}: {' '.join(lay.needed)}" for lay in LAYOUTS[kind])
-    header = header_of(source)
+    header = forms.header_of(source)
     raise DataError(
         f"{source.name}: must have the {kind} columns of a known vintage ({expected}), got "
         f"{len(header)} columns: {' '.join(header[:20])}"
@@ -185,23 +169,27 @@ def detect(source: Source, kind: str) -> tuple[FileLayout, list[str], dict[str, 
 
 
 def code_pieces(
-    source: Source, layout: FileLayout, header: list[str], wanted: Mapping[str, str], chunk: int
-) -> Iterator[Piece]:
+    source: forms.Source,
+    layout: FileLayout,
+    header: list[str],
+    wanted: Mapping[str, str],
+    chunk: int,
+) -> Iterator[forms.Piece]:
     """Yield the needed columns of a file; codes such as ``3.0`` are the whole numbers they are."""
     codes = [wanted[name] for name in wanted if name not in GEOGRAPHY]
-    above, _ = first_lines(source, layout.comment)
+    above, _ = forms.first_lines(source, layout.comment)
     with source.open() as stream:
         lines = [stream.readline() for _ in range(above + 1 + _LOOK)][above + 1 :]
     rows = (line.decode("latin-1").rstrip("\n").split(layout.delimiter) for line in lines)
     texts = [dict(zip(header, row, strict=False)) for row in rows]
     decimals = [c for c in codes if any(_DECIMAL.search(text.get(c, "")) for text in texts)]
-    for piece in csv_pieces(
+    for piece in forms.csv_pieces(
         source,
         header,
         wanted=list(wanted.values()),
         whole=[name for name in codes if name not in decimals],
         chunk=chunk,
-        form=TextForm(layout.delimiter, layout.comment),
+        form=forms.TextForm(layout.delimiter, layout.comment),
     ):
         changed = piece
         for name in decimals:
@@ -219,11 +207,11 @@ Names = Mapping[str, str]
 Columns = dict[str, IntArray | NDArray[np.str_] | pa.Array]
 
 
-def _blocks(piece: Piece, names: Names, state: str | None) -> pa.Array:
-    return block_column(piece, [names[n] for n in GEOGRAPHY], state)
+def _blocks(piece: forms.Piece, names: Names, state: str | None) -> pa.Array:
+    return forms.block_column(piece, [names[n] for n in GEOGRAPHY], state)
 
 
-def _check_quarters(piece: Piece, names: Names, quarters: IntArray, column: str) -> None:
+def _check_quarters(piece: forms.Piece, names: Names, quarters: IntArray, column: str) -> None:
     """Refuse a type of record that contradicts the kind of quarters."""
     kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
     same = (kind == _IN_QUARTERS) == (quarters > 0)
@@ -239,7 +227,7 @@ _PL94_CODES = {
 }
 
 
-def _pl94(piece: Piece, names: Names, state: str | None) -> Columns:
+def _pl94(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     codes = {
         own: piece.whole(names[name], least, most) - least
         for own, (name, least, most) in _PL94_CODES.items()
@@ -256,7 +244,7 @@ def _pl94_rows(records: Records) -> Columns:
     return columns | {"RTYPE": kind, "CENRACE": TWO_DIGITS[columns["CENRACE"]]}
 
 
-def _persons(piece: Piece, names: Names, state: str | None) -> Columns:
+def _persons(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     if "GQTYPE_PL" in names:
         column = names["GQTYPE_PL"]
         quarters = piece.whole(column, 0, 7)
@@ -279,7 +267,7 @@ def _persons(piece: Piece, names: Names, state: str | None) -> Columns:
 
 
 def _person_rows(records: Records) -> Columns:
-    quarters = extra_column(records, "gq", 7)
+    quarters = forms.extra_column(records, "gq", 7)
     age, race = records.codes("age"), records.codes("race")
     return {
         "EPNUM": np.arange(1, len(records) + 1),
@@ -295,12 +283,12 @@ def _person_rows(records: Records) -> Columns:
     }
 
 
-def _units(piece: Piece, names: Names) -> NDArray[np.bool_]:
+def _units(piece: forms.Piece, names: Names) -> NDArray[np.bool_]:
     """Return which records are of housing units, not of group quarters."""
     return np.asarray(piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT)
 
 
-def _occupancy(piece: Piece, names: Names, state: str | None) -> Columns:
+def _occupancy(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     block, unit = _blocks(piece, names, state), _units(piece, names)
     status = piece.whole(names["HH_STATUS"], 0, 2)
     piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
@@ -312,7 +300,7 @@ def _occupancy_rows(records: Records) -> Columns:
     return {"RTYPE": np.full(len(records), _UNIT), "HH_STATUS": 2 - records.codes("h1")}
 
 
-def _households(piece: Piece, names: Names, state: str | None) -> Columns:
+def _households(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     block, unit = _blocks(piece, names, state), _units(piece, names)
     kept = np.flatnonzero(unit)
     codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
@@ -338,7 +326,7 @@ def _household_rows(records: Records) -> Columns:
     return columns
 
 
-_Parse = Callable[[Piece, Names, str | None], Columns]
+_Parse = Callable[[forms.Piece, Names, str | None], Columns]
 _Rows = Callable[[Records], Columns]
 #: By the schema of the records: how a piece of a file becomes columns, and records become rows.
 FORMS: Mapping[str, tuple[_Parse, _Rows]] = MappingProxyType(
@@ -354,8 +342,8 @@ FORMS: Mapping[str, tuple[_Parse, _Rows]] = MappingProxyType(
 def _iterate(kind: str, path: str | Path, state: str | None, chunk: int) -> Iterator[Records]:
     """Read the records of a kind, ``person`` or ``unit``, a piece at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
-    source = one_source(path, ".csv", ".txt")
-    place = state_code(state) or state_of_name(source.base)
+    source = forms.one_source(path, ".csv", ".txt")
+    place = forms.state_code(state) or forms.state_of_name(source.base)
     layout, names, wanted = detect(source, kind)
     schema, parse = Schema.named(layout.schema), FORMS[layout.schema][0]
     for piece in code_pieces(source, layout, names, wanted, rows):
@@ -385,12 +373,12 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
         return pa.table(found)
 
     above = "" if layout.comment is None else f"{layout.comment} bayesrisk {layout.name}\n"
-    tables = map(table, pieces_of(records, layout.schema))
-    write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
+    tables = map(table, forms.pieces_of(records, layout.schema))
+    forms.write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
 
 
 def iter_ppmf(
-    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+    path: str | Path, *, state: str | None = None, chunk: int = forms.CHUNK
 ) -> Iterator[Records]:
     """Yield persons of a privacy-protected microdata file, a piece at a time.
 
@@ -440,7 +428,7 @@ def read_ppmf(path: str | Path, *, state: str | None = None) -> Records:
     ...     len(read_ppmf(folder + "/vt.csv"))
     3
     """
-    return joined(iter_ppmf(path, state=state), path)
+    return forms.joined(iter_ppmf(path, state=state), path)
 
 
 def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintage: str) -> None:
@@ -466,7 +454,7 @@ def write_ppmf(records: Records | Iterable[Records], path: str | Path, *, vintag
 
 
 def iter_ppmf_units(
-    path: str | Path, *, state: str | None = None, chunk: int = CHUNK
+    path: str | Path, *, state: str | None = None, chunk: int = forms.CHUNK
 ) -> Iterator[Records]:
     """Yield housing units of a privacy-protected microdata file, a piece at a time.
 
@@ -505,7 +493,7 @@ def read_ppmf_units(path: str | Path, *, state: str | None = None) -> Records:
     ...     read_ppmf_units(folder + "/vt.csv").codes("h1").tolist()
     [0, 1]
     """
-    return joined(iter_ppmf_units(path, state=state), path)
+    return forms.joined(iter_ppmf_units(path, state=state), path)
 
 
 def write_ppmf_units(

@@ -24,21 +24,7 @@ from bayesrisk._files.parquet import CODING, opened, read_batches
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text import (
-    CHUNK,
-    Piece,
-    Source,
-    check_state,
-    csv_pieces,
-    header_of,
-    joined,
-    new_file,
-    one_source,
-    pieces_of,
-    state_code,
-    texts,
-    write_table,
-)
+from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 
 # Codings of records of persons: what a file writes for male and female, and for yes and no.
@@ -71,7 +57,7 @@ class Dialect(NamedTuple):
         """Return the codes of ``sex``, of ``hisp``, or of a race's flag."""
         return {"sex": self.sex, "hisp": self.hisp}.get(kind, self.flag)
 
-    def decode(self, piece: Piece, column: str, kind: str) -> IntArray:
+    def decode(self, piece: forms.Piece, column: str, kind: str) -> IntArray:
         """Return the codes of the schema for a column of a file."""
         codes = self.codes(kind)
         rule = f"one of {_listed(codes)} (dialect {self.name!r})"
@@ -100,7 +86,7 @@ def _listed(codes: Codes) -> str:
     return ", ".join(str(value) for value in codes)
 
 
-def _decode_words(piece: Piece, column: str, codes: Codes, rule: str) -> IntArray:
+def _decode_words(piece: forms.Piece, column: str, codes: Codes, rule: str) -> IntArray:
     values = piece.table.column(column)
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         if len(values):
@@ -236,7 +222,7 @@ def decoded_persons(
         table = pa.table({name: pa.array(frame[name]) for name in wanted})
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{source}: cannot be read: {error}") from error
-    piece = Piece(source, 0, table)
+    piece = forms.Piece(source, 0, table)
     found = {name: dialect.decode(piece, name, name) for name in coded}
     if "race" in columns and flags:
         if "race" in frame or len(flags) < len(RACES):
@@ -245,7 +231,7 @@ def decoded_persons(
     return frame.drop(columns=flags).assign(**found)
 
 
-def race_mask(piece: Piece, dialect: Dialect, names: Mapping[str, str]) -> IntArray:
+def race_mask(piece: forms.Piece, dialect: Dialect, names: Mapping[str, str]) -> IntArray:
     """Return the bit mask of six flags, of which one at least is set."""
     mask = np.zeros(len(piece), dtype=np.int64)
     for place, race in enumerate(RACES):
@@ -261,7 +247,11 @@ _MOST_AGE = 110
 
 
 def iter_record_form(
-    path: str | Path, *, dialect: str | None = None, state: str | None = None, chunk: int = CHUNK
+    path: str | Path,
+    *,
+    dialect: str | None = None,
+    state: str | None = None,
+    chunk: int = forms.CHUNK,
 ) -> Iterator[Records]:
     """Yield person records in the common form, a piece at a time.
 
@@ -288,9 +278,9 @@ def iter_record_form(
     chunk : int, optional
         Rows in memory at a time.
     """
-    source = one_source(path, ".csv", ".parquet")
+    source = forms.one_source(path, ".csv", ".parquet")
     rows = check.integer(chunk, "chunk", lower=1)
-    place = state_code(state)
+    place = forms.state_code(state)
     parquet = source.base.endswith(".parquet")
     if parquet and source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive")
@@ -320,10 +310,10 @@ def read_record_form(
     ...     print(read_record_form(file, dialect="schema").table.to_pylist())
     [{'block': '010730051031000', 'sex': 1, 'age': 30, 'race': 3, 'hisp': 0}]
     """
-    return joined(iter_record_form(path, dialect=dialect, state=state), path)
+    return forms.joined(iter_record_form(path, dialect=dialect, state=state), path)
 
 
-def _names(header: Iterable[str], source: Source) -> dict[str, str]:
+def _names(header: Iterable[str], source: forms.Source) -> dict[str, str]:
     """Return the file's name of each column; refuse unknown and missing ones."""
     found: dict[str, str] = {}
     for name in header:
@@ -344,24 +334,26 @@ def _names(header: Iterable[str], source: Source) -> dict[str, str]:
     return found
 
 
-def _text_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
-    header = header_of(source)
+def _text_pieces(source: forms.Source, chunk: int) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
+    header = forms.header_of(source)
     names = _names(header, source)
-    for piece in csv_pieces(source, header, wanted=header, chunk=chunk):
+    for piece in forms.csv_pieces(source, header, wanted=header, chunk=chunk):
         yield piece, names
 
 
-def _parquet_pieces(source: Source, chunk: int) -> Iterator[tuple[Piece, dict[str, str]]]:
+def _parquet_pieces(
+    source: forms.Source, chunk: int
+) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
     with opened(source.path) as (_, schema):
         names = _names(schema.names, source)
     kinds = dict.fromkeys(names.values(), ("number", "text"))
     start = 0
     for table in read_batches(source.path, chunk, kinds):
-        yield Piece(source.name, start, table), names
+        yield forms.Piece(source.name, start, table), names
         start += table.num_rows
 
 
-def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
+def _blocks(piece: forms.Piece, column: str, state: str | None) -> pa.Array:
     values = piece.table.column(column)
     if pa.types.is_integer(values.type):
         piece.whole(column, 10**12, 10**15 - 1)
@@ -372,11 +364,11 @@ def _blocks(piece: Piece, column: str, state: str | None) -> pa.Array:
     lost = pc.equal(pc.binary_length(values), 14)
     text = pc.if_else(lost, pc.utf8_lpad(values, 15, "0"), values)
     blocks = piece.replace(column, text).matrix(column, 15)
-    check_state(piece, column, blocks, state)
-    return texts(blocks)
+    forms.check_state(piece, column, blocks, state)
+    return forms.texts(blocks)
 
 
-def _check_tract(piece: Piece, column: str, blocks: pa.Array) -> None:
+def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
     """Refuse a tract that is not the block's."""
     values = piece.table.column(column).cast(pa.string())
     lost = pc.equal(pc.binary_length(values), 10)
@@ -391,7 +383,7 @@ def age_group(age: IntArray) -> IntArray:
 
 
 def _records(
-    piece: Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
+    piece: forms.Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
 ) -> Records:
     flags = "race" not in names
     columns = {
@@ -437,7 +429,7 @@ def write_record_form(
     """
     target = check.path(path, "path")
     coding = named_dialect(dialect, "the file to be made")
-    pieces = pieces_of(records, "sf1-person")
+    pieces = forms.pieces_of(records, "sf1-person")
     if target.suffix.lower() == ".csv":
         _write_text(pieces, target, coding)
     elif target.suffix.lower() == ".parquet":
@@ -471,7 +463,7 @@ def _write_text(records: Iterator[Records], target: Path, dialect: Dialect) -> N
         return pa.table({"geoid_block": block, "age": age, **flags, **coded})
 
     names = ["geoid_block", "sex", "age", *RACES, "hisp", *extra]
-    write_table(target, names, map(rows, pieces))
+    forms.write_table(target, names, map(rows, pieces))
 
 
 def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
@@ -479,7 +471,7 @@ def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -
     names = ["block", "sex", "age", "agebin", "race", "hisp", *extra]
     about = {METADATA: dialect.name.encode()}
     writer: pq.ParquetWriter | None = None
-    with new_file(target) as stream:
+    with forms.new_file(target) as stream:
         for piece in pieces:
             age = piece.codes("age")
             columns = {

@@ -110,7 +110,7 @@ def refute(tree: Any, known: Any, axes: Any, where: str, depth: int = 1) -> None
         terms, right = [], 0
         for name, multiple in tree["sum"].items():
             boxes, low, high = known[name]
-            right += multiple * whole(low if whole(multiple, where) > 0 else high, name)
+            right += multiple * whole((low, high)[whole(multiple, where) <= 0], f"{where}, {name}")
             terms += [(multiple, box) for box in boxes]
         need(right > 0, f"{where}: the sum is no contradiction, its right side is {right}")
         kind = excess(terms, axes, set())

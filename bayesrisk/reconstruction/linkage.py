@@ -53,8 +53,8 @@ def _sort_keys(
             spare_keys[start[b]] = keys[i]
             spare_order[start[b]] = order[i]
             start[b] += 1
-        keys[:] = spare_keys
-        order[:] = spare_order
+        for i in range(n):
+            keys[i], order[i] = spare_keys[i], spare_order[i]
 
 
 @kernel

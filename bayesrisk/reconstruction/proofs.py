@@ -29,7 +29,7 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
-from bayesrisk.reconstruction.records.bounds import CountBounds
+from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -480,10 +480,9 @@ def _bound_questions(
     for place in result.conflict:
         yield _ProofQuestion("impossible", (), (place,))
     frame = result.counts[result.counts["status"] != Status.INFEASIBLE]
-    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Int64").fillna(UNBOUNDED)
-    narrow = (ends["low"] > ends["low_stated"]) | (ends["high"] < ends["high_stated"])
-    chosen = zip(frame[narrow].to_dict("records"), ends[narrow].to_numpy(np.int64), strict=True)
-    for row, (*_, low, high) in chosen:
+    frame = frame[narrowed(frame)]
+    ends = frame[["low", "high"]].astype("Int64").fillna(UNBOUNDED).to_numpy(np.int64)
+    for row, (low, high) in zip(frame.to_dict("records"), ends, strict=True):
         table, place = tables[row["level"], row["table"]], row["geoid"]
         at = table.cells.index(row["cell"])
         factors = {name: np.asarray(w)[at] for name, w in table.factors.items()}

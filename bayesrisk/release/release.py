@@ -395,21 +395,13 @@ class Release:
         releases : mapping of str to Release, or sequence of them
             Releases of one schema by name; those of a sequence are called by their numbers.
         change : PopulationChange, optional
-            Law of change between two years: the first of two releases is of the first year, the
-            second of the later, and the result is one of the trajectories of both.
+            Law of change between two years, of which each release is of one.
         link : HouseholdLink, optional
-            Where some are of persons and some of their households: see
-            :meth:`PublishedTables.combine`.
+            Where some are of persons and some of their households.
         """
         given = by_release(releases, Release)
         parts = {name: part.tables for name, part in given.items()}
-        if change is not None:
-            check.instance(change, PopulationChange, "change")
-            if len(parts) != 2:
-                raise ArgumentError(f"releases must be two with a change, got {len(parts)}")
-            years = zip(parts.items(), (False, True), strict=True)
-            parts = {name: change.published(one, later=later) for (name, one), later in years}
-        tables = PublishedTables.combine(parts, link=link)
+        tables = PublishedTables.combine(parts, change=change, link=link)
         laws = {
             (level, f"{name}: {table}"): law
             for name, part in given.items()

@@ -8,7 +8,7 @@ either year counts trajectories, so that two releases t years apart are two rele
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -23,7 +23,6 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables._grammar import Table
-from bayesrisk.tables.published import PublishedTables
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
 from bayesrisk.tables.workload import Workload
@@ -336,28 +335,19 @@ class PopulationChange:
         order = [n for n in self.schema_of_both.names if n in factors]
         return Table(table.name, table.cells, {n: factors[n] for n in order})
 
-    def workload(self, first: Workload, later: Workload) -> Workload:
-        """Return the tables of both years, called ``first NAME`` and ``later NAME``."""
-        tables = {
-            (level, f"{year} {name}"): replace(
-                self.table(table, later=year == "later"), name=f"{year} {name}"
-            )
-            for year, workload in (("first", first), ("later", later))
-            for (level, name), table in check.instance(workload, Workload, year).tables.items()
-        }
+    def convert(self, workload: Workload, *, later: bool) -> Workload:
+        """Return the tables of one of the years as tables that count trajectories."""
+        given = check.instance(workload, Workload, "workload")
+        if given.schema != self.schema:
+            theirs = shown(given.schema.name)
+            raise ArgumentError(f"workload must be of schema {self.schema.name!r}, got {theirs}")
+        tables = {key: self.table(t, later=later) for key, t in given.tables.items()}
         return Workload(self.schema_of_both, tables)
 
-    def published(self, tables: PublishedTables, *, later: bool) -> PublishedTables:
-        """Return published tables of one of the years as tables of trajectories."""
-        given = check.instance(tables, PublishedTables, "tables")
-        if given.workload.schema != self.schema:
-            raise ArgumentError(
-                f"tables must be of schema {self.schema.name!r}, got "
-                f"{shown(given.workload.schema.name)}"
-            )
-        own = {key: self.table(t, later=later) for key, t in given.workload.tables.items()}
-        workload = Workload(self.schema_of_both, own)
-        return replace(given, workload=workload)
+    def workload(self, first: Workload, later: Workload) -> Workload:
+        """Return the tables of both years, called ``first: NAME`` and ``later: NAME``."""
+        years = {"first": first, "later": later}
+        return Workload.join({n: self.convert(w, later=n == "later") for n, w in years.items()})
 
     def condition(
         self,

@@ -10,7 +10,7 @@ the composition, and no attributes of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb, prod
@@ -157,12 +157,8 @@ class HouseholdLink:
 
     def workload(self, workloads: Mapping[str, Workload]) -> Workload:
         """Return workloads of persons and of households as one: table ``w: t`` is t of w."""
-        tables = {
-            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
-            for name, given in check.mapping(workloads, "workloads").items()
-            for (level, own), table in self.convert(given).tables.items()
-        }
-        return Workload(self.schema, tables)
+        given = check.mapping(workloads, "workloads").items()
+        return Workload.join({name: self.convert(own) for name, own in given})
 
     def _table(self, table: Table, schema: Schema) -> Table:
         """Return a table of persons or of households over the linked records."""

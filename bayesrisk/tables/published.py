@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.linked import HouseholdLink
@@ -422,6 +423,7 @@ class PublishedTables(Tabular):
         cls,
         releases: Mapping[str, PublishedTables] | Sequence[PublishedTables],
         *,
+        change: PopulationChange | None = None,
         link: HouseholdLink | None = None,
     ) -> PublishedTables:
         """Return the tables of several releases of the same people, as those of one release.
@@ -437,6 +439,9 @@ class PublishedTables(Tabular):
         releases : mapping of str to PublishedTables, or sequence of them
             Tables of one schema by the name of their release, which is the number of the release
             in a sequence.
+        change : PopulationChange, optional
+            Law of change between two years: the first of two releases is of the first year, the
+            second of the later one, and all become tables of the trajectories of both.
         link : HouseholdLink, optional
             Where some tables are of persons and some of their households: all become tables of its
             linked records.
@@ -451,35 +456,30 @@ class PublishedTables(Tabular):
         [('all', 'spring: sex')]
         """
         given = by_release(releases, PublishedTables)
+        works = {name: part.workload for name, part in given.items()}
+        if change is not None:
+            check.instance(change, PopulationChange, "change")
+            if len(given) != 2:
+                raise ArgumentError(f"releases must be two with a change, got {len(given)}")
+            years = zip(works.items(), (False, True), strict=True)
+            works = {name: change.convert(own, later=later) for (name, own), later in years}
         if link is not None:
-            given = {
-                name: replace(part, workload=link.convert(part.workload))
-                for name, part in given.items()
-            }
+            works = {name: link.convert(own) for name, own in works.items()}
+        whole = Workload.join(works)
         parts = {
             (level, f"{release}: {name}"): (part, (level, name))
             for release, part in given.items()
             for level, name in part.workload.tables
         }
-        schema = next(iter(given.values())).workload.schema
-        tables = {
-            key: replace(part.workload.tables[own], name=key[1])
-            for key, (part, own) in parts.items()
-        }
-        own_levels = {level for level, _ in tables}
-        geoids = {
-            level: _common_places(given.values(), level)
-            for level in schema.geography.levels
-            if level in own_levels
-        }
+        geoids = {level: _common_places(given.values(), level) for level in whole.levels}
         stated: dict[Key, _Stated] = {}
         for key, (part, own) in parts.items():
             made = _stated(part, own, geoids[key[0]], key)
             others = [other for other in stated.values() if other.key[0] == key[0]]
-            if not any(made.repeats(other, tables) for other in others):
+            if not any(made.repeats(other, whole.tables) for other in others):
                 stated[key] = made
         return cls(
-            Workload(schema, {key: tables[key] for key in stated}),
+            Workload(whole.schema, {key: whole.tables[key] for key in stated}),
             geoids,
             {key: made.counts for key, made in stated.items()},
             {key: made.hidden for key, made in stated.items() if made.hidden.nnz},

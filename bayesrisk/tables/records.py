@@ -441,6 +441,9 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
         column = codes_of_labels(table.column(a.name), a, f"{source}: row", first_row)
         if pa.types.is_null(column.type):
             column = column.cast(pa.int64())
+        if pa.types.is_floating(column.type):  # whole numbers, some of them missing, perhaps
+            gaps = pc.is_null(column, nan_is_null=True)
+            refuse_first(gaps, column, f"{source}: row", first_row, where)
         if not pa.types.is_integer(column.type):
             raise DataError(f"{source}: {where}, got values of type {column.type}")
         wide = column.type == pa.uint64()  # which Arrow does not compare with signed numbers

@@ -1,7 +1,7 @@
 """Workloads: published tables as linear counting queries, and their sensitivity."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import prod
@@ -308,6 +308,16 @@ class Workload:
                 if tables.setdefault(key, table) != table:
                     raise ArgumentError(f"table {key[1]!r} at {key[0]!r} differs in two workloads")
         return Workload(self.schema, tables)
+
+    @classmethod
+    def join(cls, workloads: "Mapping[str, Workload]") -> "Workload":
+        """Return named workloads of one schema as one: table ``t`` of ``w`` is called ``w: t``."""
+        tables = {
+            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
+            for name, given in workloads.items()
+            for (level, own), table in given.tables.items()
+        }
+        return cls(next(iter(workloads.values())).schema, tables)
 
     def select(
         self,

@@ -9,13 +9,13 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from peers import budgets, files, matching, noise, posteriors, programs, protections
+from peers import budgets, certificates, files, matching, noise, posteriors, programs, protections
 from peers.comparison import compare
 from peers.report import line, write
 
 ALL = [
     c
-    for part in (noise, budgets, posteriors, programs, matching, protections, files)
+    for part in (noise, budgets, posteriors, programs, certificates, matching, protections, files)
     for c in part.ALL
 ]
 

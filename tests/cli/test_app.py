@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
+from bayesrisk.experiments.runs.page import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -113,8 +114,10 @@ def test_sweep_and_report(run, config, tmp_path):
     assert (status, err) == (0, "")
     summary = json.loads(out)
     assert (summary["computed"], summary["resumed"], summary["complete"]) == (0, 4, True)
-    status, out, _ = run("report", out_folder, "--json")
+    status, out, _ = run("report", out_folder, "--json", "--fragment")
     assert json.loads(out)["report"] == str(out_folder / "report.html")
+    page, part = (out_folder / f"{name}.html" for name in ("report", "fragment"))
+    assert fragment(page.read_text("utf-8")) == part.read_text("utf-8")
 
 
 def test_sweep_in_two_shards(run, config, tmp_path):

@@ -1,6 +1,9 @@
 """``bayesrisk attack``: from published files to proofs and a report."""
 
 import json
+import subprocess
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +11,7 @@ import pytest
 from browser import Browser, needs_browser
 
 from bayesrisk import PublishedTables
+from bayesrisk.reconstruction import check_proof
 
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 CLINIC = [str(LAYOUTS / "clinic-age.csv"), str(LAYOUTS / "clinic-diagnosis.csv")]
@@ -43,6 +47,105 @@ def test_two_files_become_proofs_and_a_report(run, tmp_path):
     assert str(tmp_path) not in page
     again = PublishedTables.read(CLINIC, assume=out / "reading.toml")
     assert again == PublishedTables.read(out / "tables")
+
+
+class Links(HTMLParser):
+    """Files that a page links, each with the text before it in the same element."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "a":
+            self.found.append((dict(attrs)["href"], self.text.strip()))
+        self.text = ""
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def checked(folder, *files):
+    """Run the checker of a folder alone, without the package."""
+    command = [sys.executable, "-I", "check_proof.py", *files]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_certain_sentences_are_linked_to_proofs_that_the_checker_accepts(run, tmp_path):
+    out = tmp_path / "attack"
+    status, said, _ = run("attack", *CLINIC, "-o", out, *SET, "--proofs", "3", "--json")
+    assert status == 0
+    folder = out / "proofs"
+    files = sorted(path.name for path in folder.glob("*.json"))
+    # Three claims and three bounds; the records are not unique.
+    assert len(files) == 6
+    done = checked(folder, *files)
+    assert (done.returncode, done.stdout.count(": accepted:"), done.stderr) == (0, 6, "")
+    claims = pd.read_csv(out / "claims.csv", keep_default_na=False)
+    bounds = pd.read_csv(out / "bounds.csv", keep_default_na=False)
+    assert (claims["proof"] != "").tolist() == [True] * 3 + [False] * (len(claims) - 3)
+    chosen = bounds[bounds["proof"] != ""]
+    assert len(chosen) == 3
+    page = Links((out / "report.html").read_text())
+    linked = [file for file, _ in page.found]
+    assert {*claims["proof"], *chosen["proof"]} - {""} == set(linked)
+    assert all((out / file).is_file() for file in linked)
+    # Each row, and each sentence of the first screen, is what its own proof says.
+    names = ["region", "age", "diagnosis"]
+    for row in (*claims.head(3).to_dict("records"), *chosen.to_dict("records")):
+        (part,) = json.loads((out / row["proof"]).read_text())["says"]
+        least, most = (
+            (row["records"], None if row["at_least"] else row["records"])
+            if "records" in row
+            else (int(row["low"]) or None, int(row["high"]))
+        )
+        assert (part["least"], part["most"]) == (least, most)
+        labels = {n: [row[n]] for n in names if row[n] not in ("any", "all")}
+        labels |= {"age": ["18-64", "65+"]} if row["age"] == "18+" else {}
+        assert part["sets"] == labels
+    texts = dict(zip(claims["proof"], claims["sentence"], strict=True))
+    assert [(f, t) for f, t in page.found if t in set(texts.values())] == list(texts.items())[:3]
+    # Damaged, it is refused, and the checker says where.
+    first = json.loads((folder / files[0]).read_text())
+    tree = first["refutations"]["fewer 1"]
+    tree["sum"]["not"] *= -1
+    (folder / files[0]).write_text(json.dumps(first))
+    done = checked(folder, *files)
+    assert (done.returncode, done.stdout.count(": accepted:"), done.stderr) == (1, 5, "")
+    assert f"{files[0]}: refused: " in done.stdout
+    assert "fewer 1" in done.stdout
+    assert json.loads(said)["sentences"][-1].startswith("6 ")
+
+
+def test_contradictions_and_unique_records_have_a_proof(run, tmp_path):
+    file = tmp_path / "table.csv"
+    words = ["--set", "counts=exact", "--set", "totals=complete", "--proofs", "1"]
+    for total, kind in ((12, "impossible"), (9, "records")):
+        file.write_text(f"sex,count\nF,4\nM,5\nTotal,{total}\n", encoding="utf-8")
+        out = tmp_path / kind
+        assert run("attack", file, "-o", out, *words)[0] == 0
+        made = [json.loads(path.read_text()) for path in (out / "proofs").glob("*.json")]
+        assert kind in {one["kind"] for one in made}
+        assert all(check_proof.check(one) for one in made)
+        ours = next(one for one in made if one["kind"] == kind)
+        says = {"impossible": "No records fit", "records": "no others fit: proved."}[kind]
+        linked = Links((out / "report.html").read_text()).found
+        (proof,) = {link for link, text in linked if says in text}
+        assert json.loads((out / proof).read_text()) == ours
+
+
+def test_no_proofs_where_none_are_asked_for_and_bad_numbers_leave_nothing(run, tmp_path):
+    out = tmp_path / "attack"
+    assert run("attack", *CLINIC, "-o", out, *SET, "--proofs", "0")[0] == 0
+    assert not (out / "proofs").exists()
+    assert "proof" not in pd.read_csv(out / "claims.csv")
+    assert "<a " not in (out / "report.html").read_text()
+    again = tmp_path / "again"
+    status, _, error = run("attack", *CLINIC, "-o", again, *SET, "--proofs", "-1")
+    assert (status, again.exists()) == (2, False)
+    assert "proofs must be" in error
+    assert "-1" in error
 
 
 def test_guesses_stop_the_command_until_they_are_confirmed(run, tmp_path):

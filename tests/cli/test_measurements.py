@@ -78,9 +78,7 @@ def test_json_and_one_query_alone(run, sample, tmp_path):
 
 
 def test_counts(run, sample, tmp_path):
-    status, text, _ = run(
-        sample.folder, "-o", tmp_path / "out", "--posterior", "counts", "-q", "--workers", "2"
-    )
+    status, text, _ = run(sample.folder, "-o", tmp_path / "out", "--posterior", "counts", "-q")
     assert status == 0
     lines = text.splitlines()
     assert lines[0] == f"Counts of total, State to Block, in {tmp_path / 'out'}:"

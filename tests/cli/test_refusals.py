@@ -92,6 +92,8 @@ sample:hospital --levels block | level must be one of all
 --mechanism identity --tables sf1-block --set x=1 | 'x'
 --mechanism identity --tables sf1-block --set x | KEY=VALUE
 --mechanism identity --tables sf1-block --schema pl94 | names its own
+--mechanism identity --schema sf1-person | --tables must be given
+--mechanism identity --tables sf1-block --schema sf1-person | names its own
 --mechanism identity --tables sf1-block --whole | --whole goes with microdata by place
 --mechanism identity --tables sf1-block --workers 2 | --workers goes with --by, or with microdata by
 --mechanism identity --tables sf1-block --by block | --by must be one of

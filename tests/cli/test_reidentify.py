@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.experiments.runs.page import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -54,7 +55,7 @@ def attack(files, output, *more):
 
 
 def test_from_tables_to_confirmed_links(files, tmp_path):
-    done = attack(files, tmp_path / "r")
+    done = attack(files, tmp_path / "r", "--fragment")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].startswith("known, reconstruction: ")
@@ -62,7 +63,8 @@ def test_from_tables_to_confirmed_links(files, tmp_path):
     assert "times a guesser's without their own records" in lines[0]
     assert "times the published guesser's" in lines[0]
     assert [line.split(":")[0] for line in lines[1:3]] == ["known, MDG", "known, PRG"]
-    assert (tmp_path / "r" / "report.html").is_file()
+    page, part = (tmp_path / "r" / f"{name}.html" for name in ("report", "fragment"))
+    assert fragment(page.read_text("utf-8")) == part.read_text("utf-8")
 
 
 @pytest.mark.slow

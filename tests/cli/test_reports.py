@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Browser, needs_browser
+from browser import FINE, Browser, needs_browser
 from typer.testing import CliRunner
 
 import bayesrisk as br
@@ -167,8 +167,11 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
         for width in (390, 1280):
             browser.open(file, width=width)
             browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
-            assert browser.run("document.scrollingElement.scrollWidth") <= width
+            wide, found = browser.look()
+            assert wide <= width
+            assert found == FINE
         browser.ask("Emulation.setEmulatedMedia", media="print")
         settings = "getComputedStyle(document.querySelector('details.screen')).display"
         assert browser.run(settings) == "none"
+        assert browser.look()[1] == FINE
         assert browser.faults == []

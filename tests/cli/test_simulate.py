@@ -1,9 +1,13 @@
 """``bayesrisk simulate`` as a user runs it."""
 
+import dataclasses
 import json
 
-from bayesrisk import simulate_population
-from bayesrisk.population import population_spec
+import numpy as np
+import pytest
+
+from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
+from bayesrisk.population import population_spec, stylised_change
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
@@ -52,6 +56,70 @@ def test_microdata_are_replaced_only_when_asked(run, tmp_path):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert run(*first, "--seed", 2, "--replace")[0] == 0
     assert {file.name: file.read_bytes() for file in folder.iterdir()} != before
+
+
+YEARS = ("--preset", "tract", "--blocks", 30, "--years", 10, "--seed", 3)
+
+
+def test_the_same_people_ten_years_later(run, tmp_path):
+    given = (*YEARS, "--change", "sex=1/4", "--json")
+    status, out, _ = run(*given, "-o", tmp_path / "two")
+    assert status == 0
+    said = json.loads(out)
+    first, later = (Microdata.read(tmp_path / "two" / name) for name in ("first", "later"))
+    assert (sum(said["people"]), said["later"]) == (len(first.persons), len(later.persons))
+    whole = simulate_population(population_spec("tract", n_blocks=30), rng=3)
+    assert first.persons.table == whole.persons.table
+    assert first.geoids().tolist() == later.geoids().tolist()
+    frames = (records.to_frame() for records in (first.persons, later.persons))
+    both = next(frames).merge(next(frames), on="person", suffixes=("", "_later"))
+    assert len(both) == said["both"]
+    assert 0 < len(both) < len(first.persons)
+    assert (both["block"] == both["block_later"]).all()
+    assert (both["race"] == both["race_later"]).all()
+    top = both["age"].max()
+    older = both["age_later"] - both["age"]
+    assert older[both["age"] < top - 10].eq(10).all()
+    assert np.isclose((both["sex"] != both["sex_later"]).mean(), 0.25, atol=0.1)
+    # Those who read releases of both write them as one, by the law that the command states.
+    law = dataclasses.replace(stylised_change(10), changes={"sex": 0.25})
+    work = Workload.named("sf1-block", levels=["block"]).select(tables=["P12"])
+    releases = {
+        name: make_mechanism("identity").release(data, workload=work)
+        for name, data in (("first", first), ("later", later))
+    }
+    joint = Release.combine(releases, change=law)
+    own = tabulate(
+        law.link(first.persons, later.persons), law.workload(work, work),
+        geoids=first.geoids(),
+    )  # fmt: skip
+    assert joint.tables == own
+    # The same seed gives the same bytes.
+    run(*given, "-o", tmp_path / "again")
+    for name in ("first/persons.parquet", "later/persons.parquet"):
+        files = [tmp_path / folder / name for folder in ("two", "again")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (("--years", 0), "--years must be"),
+        (("--years", 10, "--replace"), "--replace does not go with --years"),
+        (("--years", 10, "--nation"), "--years does not go with --nation"),
+        (("--change", "sex=0.1"), "--change goes with --years"),
+        (("--years", 10, "--change", "age=0.1"), "--change"),
+        (("--years", 10, "--change", "sx=0.1"), "--change must be NAME=RATE of sex, race, hisp"),
+        (("--years", 10, "--change", "sex=2"), "--change"),
+    ],
+)
+def test_what_does_not_go_with_years(run, tmp_path, given, word):
+    status, _, err = run(
+        "--preset", "tract", "--blocks", 9, "--seed", 1, *given, "-o", tmp_path / "p"
+    )
+    assert status != 0
+    assert word in err
+    assert not (tmp_path / "p").exists()
 
 
 SMALL = ("--set", "blocks_per_group=4", "--set", "tracts_per_county=2")

@@ -1,20 +1,24 @@
 """A recipe means the same to Python, the command line, files of settings and audits."""
 
+import importlib
 import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from mechanism_cases import county, tables
 from typer.testing import CliRunner
 
 from bayesrisk import MechanismQuestion, Records, Schema, Workload, datasets, make_mechanism
+from bayesrisk import run as execute
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.experiments import Protection
+from bayesrisk.experiments import AuditStudy, Protection
+from bayesrisk.experiments.audit.study import audited_protection
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release
-from bayesrisk.risk import mechanism_risk
+from bayesrisk.risk import Adversary, mechanism_risk
 from bayesrisk.risk.audit.checks import release_differences
 from bayesrisk.tables import tabulate
 
@@ -134,6 +138,31 @@ def test_what_was_audited_is_released(tmp_path):
     )  # fmt: skip
     assert other.exit_code == 0, other.exception
     assert "is not what was audited" in other.stderr
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
+def test_an_audit_of_a_frame_knows_the_file_with_the_same_records(library, tmp_path):
+    frame, schema = people()
+    frame = frame.assign(number=range(90))  # text in the file
+    frame.to_csv(tmp_path / "same.csv", index=False)
+    frame.iloc[::-1].to_csv(tmp_path / "other.csv", index=False)
+    frame.drop(columns="clinic").to_csv(tmp_path / "columns.csv", index=False)
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    held = frame if library == "pandas" else pa.Table.from_pandas(frame)
+    if library == "polars":
+        held = importlib.import_module(library).from_arrow(held)
+    study = AuditStudy(
+        held, Workload.of(schema, [["ill"]]), protections=[Protection("identity")],
+        adversaries=[Adversary.named("outsider")], stated=["ill"], targets=2, releases=1,
+    )  # fmt: skip
+    execute(study, tmp_path / "audit")
+    found = {
+        name: audited_protection(tmp_path / "audit", "identity", records=tmp_path / f"{name}.csv")[
+            3
+        ]
+        for name in ("same", "other", "columns")
+    }
+    assert found == {"same": True, "other": False, "columns": False}
 
 
 @pytest.mark.parametrize("kind", ["mechanisms", "attacks", "samples", "workloads", "schemas"])

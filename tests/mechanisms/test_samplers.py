@@ -2,18 +2,20 @@
 
 import json
 from fractions import Fraction
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from bayesrisk import Records, Release, Workload, make_mechanism
+from bayesrisk import Records, Release, Workload, _plugins, make_mechanism
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.samplers import OpenDPSampler
 from bayesrisk.release import NoiseSpec
 
 pytest.importorskip("opendp")
+OPENDP = f"opendp {version('opendp')}"
 #: Draws come from entropy that nobody can repeat: one run of a million may fail by chance.
 RARE = 1e-6
 LAWS = [
@@ -90,7 +92,7 @@ def test_a_release_says_who_drew(name, tmp_path):
     release.write(tmp_path / "out")
     said = json.loads((tmp_path / "out" / "_release.json").read_text(encoding="utf-8"))
     assert said["simulation"] is False
-    assert said["spec"]["parameters"]["sampler"] == "opendp"
+    assert said["spec"]["parameters"]["sampler"] == OPENDP
     read = Release.read(tmp_path / "out")
     assert read.spec.likelihood("all", "sex") == protection.spec.likelihood("all", "sex")
     again = make_mechanism(read.spec.mechanism, **read.spec.parameters)
@@ -106,7 +108,7 @@ def test_a_seed_is_refused():
     parts = {"mechanism": "discrete-gaussian", "parameters": recipe}
     both = make_mechanism("composition", releases={"a": parts, "b": "identity"})
     for made in (protection, both):
-        with pytest.raises(ArgumentError, match=r"rng must be None with the sampler 'opendp'"):
+        with pytest.raises(ArgumentError, match=f"rng must be None with the sampler '{OPENDP}'"):
             made.release(records, workload=work, rng=1)
     with pytest.raises(ArgumentError, match="rng"):
         protection.prepare(records, workload=work).draw(np.random.default_rng(1))
@@ -128,6 +130,52 @@ def test_a_recipe_names_the_sampler():
     records, work = people()
     recipe = "discrete-gaussian:budgets.all.sex=1/3,sensitivity=add-remove,sampler=opendp"
     assert (
-        make_mechanism(recipe).release(records, workload=work).spec.parameters["sampler"]
-        == "opendp"
+        make_mechanism(recipe).release(records, workload=work).spec.parameters["sampler"] == OPENDP
     )
+
+
+class Coins:
+    """A sampler of another package: the law of half the variance more, from the system's bits."""
+
+    version = "2.1"
+
+    def law(self, asked):
+        return NoiseSpec(asked.law, asked.scale * Fraction(3, 2))
+
+    def draw(self, law, size):
+        return law.to_law().rvs(size, random_state=np.random.default_rng())
+
+
+class Point:
+    name = "coins"
+
+    def load(self):
+        return Coins
+
+
+def test_another_package_may_bring_its_sampler(monkeypatch):
+    monkeypatch.setattr(_plugins, "entry_points", lambda **_: [Point()])
+    records, work = people()
+    recipe = {"budgets": BUDGETS, "sensitivity": "add-remove"}
+    plain = make_mechanism("discrete-gaussian", **recipe)
+    for stated in ("coins", "coins 1.0"):  # what is stated is the version that is installed
+        protection = make_mechanism("discrete-gaussian", **recipe, sampler=stated)
+        release = protection.release(records, workload=work)
+        assert release.spec.parameters["sampler"] == "coins 2.1"
+        assert release.simulation is False
+        own, wider = (m.spec.noise["all", "sex"].scale for m in (plain, protection))
+        assert wider == own * Fraction(3, 2)
+        with pytest.raises(ArgumentError, match=r"rng must be None with the sampler 'coins 2\.1'"):
+            protection.release(records, workload=work, rng=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("topdown", {"rho": "1"}),
+        ("bottom-up", {"rho": "1"}),
+    ],
+)
+def test_other_mechanisms_refuse_a_sampler(name, recipe):
+    with pytest.raises(ArgumentError, match="sampler"):
+        make_mechanism(name, **recipe, sampler="opendp")

@@ -77,7 +77,7 @@ def test_tables_of_trajectories_are_those_of_both_years(seed, number):
     for year, records in (("first", first), ("later", later)):
         own = tabulate(Microdata(records, blocks=blocks), work)
         for (level, name), counts in own.counts.items():
-            of_both = joint.counts[level, f"{year} {name}"]
+            of_both = joint.counts[level, f"{year}: {name}"]
             assert np.array_equal(of_both.toarray(), counts.toarray())
     # Nobody is lost: everybody of either year is in one trajectory.
     ids = set(first.table["person"].to_pylist()) | set(later.table["person"].to_pylist())

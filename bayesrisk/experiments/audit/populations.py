@@ -9,13 +9,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from bayesrisk import _files, datasets
 from bayesrisk import _validation as check
@@ -112,6 +111,8 @@ Source = str | Path | SimulatedPopulation | Records
 
 #: People of a population of whom everybody is asked about, and how many are of a larger one.
 MOST_TARGETS, USUAL_TARGETS = 2000, 200
+#: Before the digest of records that are held, which is that of any file with the same records.
+OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
 
 
@@ -162,9 +163,11 @@ def source_digest(source: Source) -> str:
         text = json.dumps(dataclasses.asdict(source), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
     if isinstance(source, Records):
-        meaning = {b"schema": json.dumps(source.schema.to_dict()).encode()}
-        pq.write_table(source.table.replace_schema_metadata(meaning), stream := BytesIO())
-        return hashlib.sha256(stream.getvalue()).hexdigest()
+        total = hashlib.sha256(json.dumps(source.schema.to_dict()).encode())
+        for name in sorted(source.columns):  # as text: the same however a column is held
+            column = source.table.column(name).cast(pa.large_string()).fill_null("")
+            total.update(json.dumps([name, column.to_pylist()]).encode())
+        return f"{OF_RECORDS}{total.hexdigest()}"
     path = check.path(source, "population")
     return _files.digest(path) if path.is_file() else _files.digest_folder(path)
 

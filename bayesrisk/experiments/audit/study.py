@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -21,9 +22,10 @@ from bayesrisk._files.delimited import own_text
 from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
+    OF_RECORDS,
     POPULATION,
     PopulationInParts,
     Protection,
@@ -44,7 +46,7 @@ from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
-from bayesrisk.tables import Schema, Workload
+from bayesrisk.tables import Records, Schema, Workload
 
 LAYOUT = Layout(
     "run of an audit",
@@ -78,12 +80,12 @@ def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def audited_protection(
-    folder: str | Path, name: str, *, digest: str | None = None
+    folder: str | Path, name: str, *, records: str | Path
 ) -> tuple[Protection, Workload, Schema, bool]:
     """Return a protection of a complete audit with all parameters, the tables and the schema.
 
-    ``digest`` is that of records (:func:`source_digest`): the last value is whether they are those
-    that were audited, and of several populations the protection is that of these records.
+    The last value is whether the file or folder of ``records`` has those that were audited; of
+    several populations the protection is that of these records.
     """
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     audited = json.loads(store.result(_PROTECTIONS).read_text(encoding="utf-8"))
@@ -92,16 +94,19 @@ def audited_protection(
     digests = store.config["population"]
     digests = digests if isinstance(digests, dict) else {"": digests}
     mine = [entry for entry in audited["protections"] if entry["name"] == name]
-    same = [entry for entry in mine if digests[entry["population"]] == digest]
-    found = (same or mine)[0]
-    if not same and any(entry["parameters"] != found["parameters"] for entry in mine):
+    found, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
+    if Path(records).is_file() and any(d.startswith(OF_RECORDS) for d in digests.values()):
+        with suppress(DataError):  # other columns or values: not what was audited
+            found.add(source_digest(Records.read(records, schema=schema)))
+    same = [entry for entry in mine if digests[entry["population"]] in found]
+    chosen = (same or mine)[0]
+    if not same and any(entry["parameters"] != chosen["parameters"] for entry in mine):
         raise ArgumentError(
             f"records must be one of the audited populations {', '.join(digests)}, for which "
             f"{name!r} has other parameters each"
         )
-    made = Protection(name, found["mechanism"], found["parameters"])
-    workload = Workload.from_dict(audited["workload"])
-    return made, workload, Schema.from_dict(audited["schema"]), bool(same)
+    made = Protection(name, chosen["mechanism"], chosen["parameters"])
+    return made, Workload.from_dict(audited["workload"]), schema, bool(same)
 
 
 def _csv(file: Path) -> pd.DataFrame:

@@ -63,6 +63,18 @@ class Sorted(str):
         return cell
 
 
+class Linked(str):
+    """A text with a file beside the page that proves it; ``""`` where there is none."""
+
+    href: str
+
+    def __new__(cls, text: object, href: str) -> Self:
+        """Return the text with its file."""
+        linked = super().__new__(cls, text)
+        linked.href = href
+        return linked
+
+
 def render(template: str, **values: Any) -> str:
     """Return a template of the package filled in: all that is no markup of its own is escaped.
 
@@ -192,7 +204,7 @@ def _cell(value: object) -> str:
         if np.isnan(value):
             return "–"
         return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
-    return str(value)
+    return value if isinstance(value, Linked) else str(value)
 
 
 # Reports of reconstructions, claims, noisy measurements and releases: the answer first.

@@ -334,8 +334,9 @@ def postprocessed_posterior(
     inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
     laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
     change = np.empty(inner)
+    # Copies: what may not be written would be compiled apart.
     x, total, known = (
-        np.ascontiguousarray(np.broadcast_to(v, inner)).reshape(-1) for v in (a, n, k)
+        np.array(np.broadcast_to(v, inner), order="C").reshape(-1) for v in (a, n, k)
     )
     own = laws.index.reshape(-1)
     fill_evidence(x, total, known, own, laws.rates, laws.ripples, laws.ends, change.reshape(-1))

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
-from bayesrisk.inference.microdata.people_moves import draw_counts, sweep
+from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -29,6 +29,7 @@ from bayesrisk.inference.sampling.chains import (
 LEAST_ESS, MOST_R_HAT = 400.0, 1.01
 _EQUAL = 1e-9  # relative: what differs by less is equal
 _EVERYBODY = np.zeros(0, np.int64)  # no slots in particular
+_NO_COUNTS = np.empty((1, 0, 0), np.int64)  # which nobody asks for
 _STATES = 2**20  # counts of the states that are held at a time
 _COUNTS = 8  # that are looked at in the time of a proposal
 
@@ -60,14 +61,14 @@ class PeopleChain:
 
     def advance(self, sweeps: int) -> None:
         """Go on for so many sweeps."""
-        sweep(self.rng, self.model.arrays, self.state, sweeps * self.sweep_size, _EVERYBODY)
+        self._sweep(sweeps * self.sweep_size, _EVERYBODY, _NO_COUNTS, np.empty(1))
 
     def advance_parts(self, parts: IntArray, rounds: int) -> None:
         """Change people of some parts only: so many proposals for each of their slots."""
         first = self.model.arrays.first
         slots = np.concatenate([np.arange(first[p], first[p + 1]) for p in parts])
         if slots.size:
-            sweep(self.rng, self.model.arrays, self.state, rounds * slots.size, slots)
+            self._sweep(rounds * slots.size, slots, _NO_COUNTS, np.empty(1))
 
     def snapshot(self) -> tuple[IntArray, float]:
         """Return the counts of all classes and the log likelihood of the state."""
@@ -76,9 +77,11 @@ class PeopleChain:
     def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
         """Return the counts of all classes and the log likelihood after every so many sweeps."""
         counts, density = np.empty((draws, *self.state.x.shape), np.int64), np.empty(draws)
-        about = self.rng, self.model.arrays, self.state, sweeps * self.sweep_size, _EVERYBODY
-        draw_counts(*about, counts, density)
+        self._sweep(sweeps * self.sweep_size, _EVERYBODY, counts, density)
         return counts.reshape(draws, -1), density
+
+    def _sweep(self, each: int, slots: IntArray, counts: IntArray, density: FloatArray) -> None:
+        sweep(self.rng, self.model.arrays, self.state, each, slots, counts, density)
 
 
 def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> ChainState:

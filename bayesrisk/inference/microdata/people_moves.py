@@ -454,27 +454,7 @@ def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots
 
 
 @lean_kernel
-def sweep(rng: Rng, model: ModelArrays, state: ChainState, proposals: int, slots: IntArray) -> None:
-    """Make so many proposals; to all, or those whose first person or free slot is in ``slots``.
-
-    Nobody moves to another part from some slots: the step back would begin in a slot that may not
-    be one of these.  Every other step and its reverse begin in the same slot, or in equally many.
-    """
-    if model.part_of.size == 0:
-        return
-    for _ in range(proposals):
-        # The kind of a move, from the cumulative probabilities ``chance``
-        u, kind = rng.random(), 0
-        while u >= model.chance[kind]:
-            kind += 1
-        accepted = _propose(rng, model, state, kind, slots)
-        if slots.size == 0:
-            state.tally[kind, 0] += 1
-            state.tally[kind, 1] += accepted
-
-
-@lean_kernel
-def draw_counts(
+def sweep(
     rng: Rng,
     model: ModelArrays,
     state: ChainState,
@@ -483,9 +463,23 @@ def draw_counts(
     counts: IntArray,
     density: FloatArray,
 ) -> None:
-    """Fill in the counts (draws, parts, classes) and the log likelihood after every sweep."""
-    for d in range(counts.shape[0]):
-        sweep(rng, model, state, proposals, slots)
+    """Make so many proposals for each draw, and fill in its counts and its log likelihood.
+
+    ``counts`` has the shape (draws, parts, classes), without parts where nobody asks for them.
+    Proposals are to all, or to those whose first person or free slot is in ``slots``.  Nobody moves
+    to another part from some slots: the step back would begin in a slot that may not be one of
+    these.  Every other step and its reverse begin in the same slot, or in equally many.
+    """
+    for d in range(density.size):
+        for _ in range(proposals if model.part_of.size else 0):
+            # The kind of a move, from the cumulative probabilities ``chance``
+            u, kind = rng.random(), 0
+            while u >= model.chance[kind]:
+                kind += 1
+            accepted = _propose(rng, model, state, kind, slots)
+            if slots.size == 0:
+                state.tally[kind, 0] += 1
+                state.tally[kind, 1] += accepted
         density[d] = state.density[0]
         for p in range(counts.shape[1]):
             for c in range(counts.shape[2]):

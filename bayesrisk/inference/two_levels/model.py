@@ -159,7 +159,8 @@ def _run_kernel(
     """
 
     def flat(value: NDArray[T]) -> NDArray[T]:
-        return np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1)
+        # A copy: what may not be written would be compiled apart.
+        return np.array(np.broadcast_to(value, shape), order="C").reshape(-1)
 
     b, c = flat(settings.group), flat(settings.total)
     start = flat(settings.group_prior.start - settings.known_count)
@@ -173,7 +174,7 @@ def _run_kernel(
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
         releases = kernels.Releases(own[part], every[part], b[part], c[part], start[part])
-        laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
+        laws = kernels.Laws(np.array(ripple), np.array(settings.group_prior.log_pmf), reach)
         kernel(*head, releases, laws, work, values)
         out[part] = values
     return out.reshape(shape)

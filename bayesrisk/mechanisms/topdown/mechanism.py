@@ -28,18 +28,9 @@ from bayesrisk.mechanisms.base import (
     positive,
     positive_parts,
 )
+from bayesrisk.mechanisms.topdown import families
 from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
-from bayesrisk.mechanisms.topdown.families import (
-    ExactSets,
-    Family,
-    Lookahead,
-    Query,
-    Zeros,
-    controlled_sets,
-    lookaheads,
-    nested,
-)
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
 from bayesrisk.tables.published import row_sums
@@ -50,7 +41,7 @@ from bayesrisk.tables.published import row_sums
 Key = tuple[str, str]
 Rows = sparse.csr_array
 #: Returns the integer counts of the children of a node, (children, cells).
-Solve = Callable[[Family], IntArray]
+Solve = Callable[[families.Family], IntArray]
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,10 @@ class Level:
     # is a family of its own
     first: IntArray
     measured: tuple[Measured, ...]  # tables
-    exact: ExactSets  # what the children keep exactly
-    zeros: Zeros  # public zeros
+    exact: families.ExactSets  # what the children keep exactly
+    zeros: families.Zeros  # public zeros
     controlled: Rows  # sets whose totals are rounded to a neighbour
-    lookahead: dict[int, Lookahead] = field(default_factory=dict)  # by node, where needed
+    lookahead: dict[int, families.Lookahead] = field(default_factory=dict)  # by node, where needed
 
 
 @dataclass(frozen=True)
@@ -124,7 +115,7 @@ def _truths(histogram: Histogram, geoids: NDArray[np.str_], levels: list[str]) -
     return found[::-1]
 
 
-def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
+def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families.Zeros:
     """Return the public zeros of the finest places."""
     cells = schema.indices(np.arange(schema.size, dtype=np.int64))
     kinds = np.zeros(schema.size, dtype=np.int64)
@@ -152,7 +143,7 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> Zeros:
         present[:, 0] = True
         kinds = kinds * (len(codes) + 1) + own
         allowed = (allowed[:, :, None] & present[:, None, :]).reshape(truth.geoids.size, -1)
-    return Zeros(kinds, allowed)
+    return families.Zeros(kinds, allowed)
 
 
 def _of_table(
@@ -173,19 +164,21 @@ def _exact(
     rows: Mapping[str, Rows],
     level: str,
     truth: _Truth,
-    below: ExactSets | None,
-) -> ExactSets:
+    below: families.ExactSets | None,
+) -> families.ExactSets:
     """Return the exact sets of a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
     own = [
-        ExactSets(rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64))
+        families.ExactSets(
+            rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64)
+        )
         for name, table in settings.invariants
         if name == level
     ]
-    exact = ExactSets.stack(
+    exact = families.ExactSets.stack(
         own if below is None else [*own, below], cells=cells, nodes=truth.geoids.size
     )
-    if not nested(exact.sets):
+    if not families.nested(exact.sets):
         raise ArgumentError(
             f"invariants must be 0/1 tables whose cells are nested, those of the levels below "
             f"included; at level {level!r} they are not"
@@ -232,16 +225,18 @@ def build(
             "invariants must lie at one level below the top when zero_patterns are given, "
             f"got {', '.join(lower)}"
         )
-    below: ExactSets | None = None
-    units: tuple[ExactSets, Zeros, IntArray] | None = None
+    below: families.ExactSets | None = None
+    units: tuple[families.ExactSets, families.Zeros, IntArray] | None = None
     levels: list[Level] = []
     for level, truth in reversed(list(zip(names, truths, strict=True))):
         rows = {name: settings.rows[level, name] for name in workload.at(level)}
         exact = _exact(settings, rows, level, truth, below)
         budget = settings.budget[level]
         laws = {t: DiscreteGaussian(scales[level, t]) for t in budget}
-        ahead = {} if units is None else lookaheads(*units)
-        controlled = controlled_sets({t: rows[t] for t in budget}, exact.sets, settings.rounding)
+        ahead = {} if units is None else families.lookaheads(*units)
+        controlled = families.controlled_sets(
+            {t: rows[t] for t in budget}, exact.sets, settings.rounding
+        )
         top = level == names[0]
         first = np.arange(truth.geoids.size + 1)
         if not top:
@@ -274,7 +269,7 @@ def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArra
 
 def _family(
     level: Level, nodes: slice, parent: IntArray | None, noisy: list[IntArray]
-) -> tuple[Family, IntArray]:
+) -> tuple[families.Family, IntArray]:
     """Return the problem of some nodes, and the cells it is about."""
     exact, zeros = level.exact, level.zeros
     totals = exact.totals[nodes]
@@ -296,12 +291,12 @@ def _family(
         if (found := level.lookahead.get(node)) is not None
     ]
     queries = tuple(
-        Query(table.rows[:, cells], table.weight, answers)
+        families.Query(table.rows[:, cells], table.weight, answers)
         for table, answers in zip(level.measured, noisy, strict=True)
     )
     counts = None if parent is None else parent[cells]
     controlled = sparse.csr_array(level.controlled[:, cells])
-    return Family(live, counts, queries, sets, totals, controlled, tuple(ahead)), cells
+    return families.Family(live, counts, queries, sets, totals, controlled, tuple(ahead)), cells
 
 
 def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solve: Solve) -> Rows:

@@ -15,24 +15,8 @@ from bayesrisk._files.delimited import split_line
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.readers import text as forms
 from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product, usual_table
-from bayesrisk.readers.text import (
-    Faults,
-    Piece,
-    Source,
-    TextForm,
-    all_digits,
-    check_distinct,
-    check_state,
-    combined,
-    csv_pieces,
-    header_of,
-    list_sources,
-    piece_of_tables,
-    place_texts,
-    state_code,
-    table_counts,
-)
 from bayesrisk.tables import PublishedTables, Workload
 
 # The codebook beside an NHGIS extract: which column is which published cell.
@@ -62,7 +46,7 @@ class Codebook(NamedTuple):
     dataset: Sequence[str | None]
 
 
-def read_codebook(source: Source) -> Codebook:
+def read_codebook(source: forms.Source) -> Codebook:
     """Return the NHGIS code of each table that a codebook describes, and its data set."""
     codes: dict[str, str] = {}
     sources: list[str] = []
@@ -113,7 +97,7 @@ _SUPPORTED = (
 class Candidate(NamedTuple):
     """A CSV file of which only the name has been looked at."""
 
-    source: Source
+    source: forms.Source
     level: str | None = None
     dataset: str | None = None
     year: str | None = None
@@ -125,7 +109,7 @@ class Extract(NamedTuple):
     ``first`` is its first line below the header, which may describe the columns in words.
     """
 
-    source: Source
+    source: forms.Source
     header: list[str]
     first: dict[str, str]
     codes: Mapping[str, str]
@@ -140,7 +124,7 @@ class Extract(NamedTuple):
 
 def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
     """Return the CSV files at a place: the only one, or those that are called as NHGIS does."""
-    found = list_sources(path)
+    found = forms.list_sources(path)
     if len(found) == 1 and found[0].member is None and not Path(path).is_dir():
         tables = [source for source in found if not source.base.endswith(".dat")]
     else:
@@ -166,7 +150,7 @@ def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candida
     return candidates
 
 
-def _candidate(source: Source) -> Candidate:
+def _candidate(source: forms.Source) -> Candidate:
     if _TIMES.search(source.base):
         return Candidate(source, "time series")
     name = _NAME.fullmatch(source.base)
@@ -180,12 +164,12 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     source = candidate.source
     if candidate.level == "time series":
         raise DataError(f"{source.name}: holds {_SERIES}")
-    header = header_of(source)
+    header = forms.header_of(source)
     if "GISJOIN" not in header:
         raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
     wanted = source.base.removesuffix(".csv") + "_codebook.txt"
     beside = codebook or (source.path if source.member is not None else source.path.parent)
-    books = list_sources(beside)
+    books = forms.list_sources(beside)
     book = next((b for b in books if codebook is not None or b.base == wanted), None)
     if book is None:
         raise DataError(
@@ -209,7 +193,9 @@ def _is_place(row: dict[str, str]) -> bool:
     return _GISJOIN.fullmatch(row.get("GISJOIN", "")) is not None
 
 
-def _product(source: Source, year: str, dataset: tuple[str, ...], tables: Sequence[str]) -> Product:
+def _product(
+    source: forms.Source, year: str, dataset: tuple[str, ...], tables: Sequence[str]
+) -> Product:
     """Return the summary file that a data set is of, some of whose tables are known."""
     names = {text.upper() for text in dataset}
     ours = not tables or any(map(usual_table, tables))
@@ -356,8 +342,8 @@ def iter_nhgis(
         column and reason.
     """
     rows = check.integer(chunk, "chunk", lower=1)
-    faults = Faults(on_error)
-    place = state_code(state)
+    faults = forms.Faults(on_error)
+    place = forms.state_code(state)
     dataset = None if dataset is None else check.text(dataset, "dataset")
     _check_workload(workload)
     if codebook is not None:
@@ -393,29 +379,31 @@ def iter_nhgis(
                     piece.check("GISJOIN", geoids == found, rule)
                 for key, cells in names.items():
                     table = workload.tables[key]
-                    counts[key], missing[key] = table_counts(piece, cells, table, faults)
+                    counts[key], missing[key] = forms.table_counts(piece, cells, table, faults)
             seen.append(geoids.astype(np.int64))
-            check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
-            yield piece_of_tables(workload, nowhere | {level: geoids}, nothing | counts, missing)
-        check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+            forms.check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
+            yield forms.piece_of_tables(
+                workload, nowhere | {level: geoids}, nothing | counts, missing
+            )
+        forms.check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
     faults.warn(str(path))
 
 
 def _pieces(
-    extract: Extract, columns: dict[tuple[str, str], list[str]], chunk: int, faults: Faults
-) -> Iterator[Piece]:
+    extract: Extract, columns: dict[tuple[str, str], list[str]], chunk: int, faults: forms.Faults
+) -> Iterator[forms.Piece]:
     wanted = [n for n in ("GISJOIN", "YEAR", *_PARTS) if n in extract.header]
     values = sorted({name for names in columns.values() for name in names})
     # The line below the header may describe the columns in words.
     numbers = any(extract.first.get(name, "0").strip("-").isdigit() for name in values)
     words = "GISJOIN" in extract.first and not _is_place(extract.first) and not numbers
-    return csv_pieces(
+    return forms.csv_pieces(
         extract.source,
         extract.header,
         wanted=[*wanted, *values],
         whole=() if faults.kept else values,
         chunk=chunk,
-        form=TextForm(skip=int(words)),
+        form=forms.TextForm(skip=int(words)),
     )
 
 
@@ -453,7 +441,7 @@ def read_nhgis(
     pieces = iter_nhgis(
         path, workload=workload, codebook=codebook, dataset=dataset, state=state, on_error=on_error
     )
-    return combined(pieces, path)
+    return forms.combined(pieces, path)
 
 
 def _check_workload(workload: Workload) -> None:
@@ -472,12 +460,12 @@ def _check_workload(workload: Workload) -> None:
             raise ArgumentError(f"workload must have levels of {', '.join(_LENGTHS)}, got {level}")
 
 
-def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[np.str_]:
+def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> NDArray[np.str_]:
     """Return the published codes of places, compared with the columns of their parts."""
     length = _LENGTHS[level]
     rule = f"G and the {length - 1} digits of a {level.replace('_', ' ')}"
     matrix = piece.text("GISJOIN", length, rule)
-    good = (matrix[:, 0] == ord("G")) & all_digits(matrix[:, 1:])
+    good = (matrix[:, 0] == ord("G")) & forms.all_digits(matrix[:, 1:])
     good &= matrix[:, 3] == ord("0")
     if length > _LENGTHS["state"]:
         good &= matrix[:, 7] == ord("0")
@@ -491,5 +479,5 @@ def _geoids(piece: Piece, level: str, state: str | None, year: int) -> NDArray[n
             piece.check(name, same, "the same as in GISJOIN")
     if "YEAR" in piece.table.column_names:
         piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")
-    check_state(piece, "GISJOIN", code, state)
-    return place_texts(code)
+    forms.check_state(piece, "GISJOIN", code, state)
+    return forms.place_texts(code)

@@ -22,24 +22,7 @@ from bayesrisk._files.delimited import MAX_COLUMNS
 from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.readers.text import (
-    STATES,
-    Faults,
-    Piece,
-    Source,
-    TextForm,
-    check_distinct,
-    check_state,
-    combined,
-    csv_pieces,
-    digit_matrix,
-    find_source,
-    first_lines,
-    line_pieces,
-    piece_of_tables,
-    place_texts,
-    table_counts,
-)
+from bayesrisk.readers import text as forms
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 # Where the cells of the 2010 Summary File 1 stand: table, number, segment, column.
@@ -152,9 +135,11 @@ class Header(NamedTuple):
     code: IntArray
 
 
-def _column_names(source: Source, delimiter: str, first: tuple[str, ...], least: int) -> list[str]:
+def _column_names(
+    source: forms.Source, delimiter: str, first: tuple[str, ...], least: int
+) -> list[str]:
     """Return names for the columns of a file without a header: the first ones, then numbers."""
-    held = first_lines(source, None)[1].count(delimiter.encode()) + 1
+    held = forms.first_lines(source, None)[1].count(delimiter.encode()) + 1
     if not least <= held <= MAX_COLUMNS:
         raise DataError(
             f"{source.name}: must have {least} to {MAX_COLUMNS} columns between {delimiter!r}, got "
@@ -163,26 +148,26 @@ def _column_names(source: Source, delimiter: str, first: tuple[str, ...], least:
     return [*first, *(str(number) for number in range(len(first) + 1, held + 1))]
 
 
-def _header_pieces(source: Source, year: int) -> Iterable[Piece]:
+def _header_pieces(source: forms.Source, year: int) -> Iterable[forms.Piece]:
     """Return the records of a geographic header: of fixed width in 2010, else between ``|``."""
     if year == 2010:
-        return (lines.piece(WIDE_FIELDS) for lines in line_pieces(source, _BYTES))
-    return csv_pieces(
+        return (lines.piece(WIDE_FIELDS) for lines in forms.line_pieces(source, _BYTES))
+    return forms.csv_pieces(
         source,
         _column_names(source, "|", FIELDS, len(FIELDS)),
         wanted=["SUMLEV", "GEOVAR", "GEOCOMP", "LOGRECNO", *PARTS["block"], "BLKGRP"],
         whole=["LOGRECNO"],
         chunk=CHUNK,
-        form=TextForm("|", header=False, quotes=False),
+        form=forms.TextForm("|", header=False, quotes=False),
     )
 
 
-def read_header(product: "Product", source: Source, levels: tuple[str, ...]) -> Header:
+def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...]) -> Header:
     """Return the records of a geographic header, by the codes of their levels."""
     what, variants = "row", ["GEOVAR", "GEOCOMP"]
     if product.year == 2010:
         what, variants = "line", ["GEOCOMP"]
-    summary, state = product.summary_levels, STATES.get(source.base[:2].upper())
+    summary, state = product.summary_levels, forms.STATES.get(source.base[:2].upper())
     parts: list[tuple[IntArray, NDArray[np.int8], IntArray]] = []
     for piece in _header_pieces(source, product.year):
         record = piece.whole("LOGRECNO", 1, 9_999_999)
@@ -207,21 +192,21 @@ def read_header(product: "Product", source: Source, levels: tuple[str, ...]) -> 
                 f"{summary[title]}), got none"
             )
         column = PARTS[title][-1] if PARTS[title] else "SUMLEV"
-        check_distinct(code[rows], rows + 1, source.name, what, column)
+        forms.check_distinct(code[rows], rows + 1, source.name, what, column)
     if (np.diff(record) <= 0).any():
         # Segments are in the order of their record numbers, whatever that of the header is.
-        check_distinct(record, 1, source.name, what, "LOGRECNO")
+        forms.check_distinct(record, 1, source.name, what, "LOGRECNO")
     order = np.argsort(record)
     return Header(levels, record[order], level[order], code[order])
 
 
-def _codes(chosen: Piece, level: str, state: str | None) -> IntArray:
+def _codes(chosen: forms.Piece, level: str, state: str | None) -> IntArray:
     """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
         field = chosen.matrix(name, _WIDTHS[name])
         if name == "STATE":
-            check_state(chosen, name, field, state)
+            forms.check_state(chosen, name, field, state)
         if name == "BLOCK":
             group = chosen.matrix("BLKGRP", 1)
             chosen.check("BLKGRP", group[:, 0] == field[:, 0], "the first digit of BLOCK")
@@ -373,17 +358,17 @@ def _tables(
 ) -> Iterator[PublishedTables]:
     """Read tables of a state's summary file, some places at a time."""
     rows = check.integer(chunk, "chunk", lower=1)
-    faults = Faults(on_error)
+    faults = forms.Faults(on_error)
     product.check_workload(workload)
     ending = f"geo{product.year}.{product.ending}"
     name = re.compile(rf"[a-z]{{2}}{re.escape(ending)}")
     what = f"geographic header (<st>{ending})"
-    source = find_source(path, lambda base: name.fullmatch(base) is not None, what)
+    source = forms.find_source(path, lambda base: name.fullmatch(base) is not None, what)
     header = read_header(product, source, workload.levels)
     numbers = sorted({product.codebook[t.name].segment for t in workload.tables.values()})
     names = [product.segment(source.base[:2], number) for number in numbers]
     segments = [
-        find_source(path, name.__eq__, f"{name}, which the tables asked for are in")
+        forms.find_source(path, name.__eq__, f"{name}, which the tables asked for are in")
         for name in names
     ]
     with ExitStack() as stack:
@@ -405,12 +390,12 @@ class _Segment:
     def __init__(
         self,
         product: Product,
-        source: Source,
+        source: forms.Source,
         number: int,
         workload: Workload,
         header: Header,
         chunk: int,
-        faults: Faults,
+        faults: forms.Faults,
     ) -> None:
         self.source, self.number, self.state = source, number, source.base[:2].upper()
         self.product, self.header, self.faults = product, header, faults
@@ -422,27 +407,27 @@ class _Segment:
             for key, table in self.tables.items()
         }
         self.pieces = self._read(chunk)
-        self._piece: Piece | None = None
+        self._piece: forms.Piece | None = None
         self._last = 0
 
-    def _read(self, chunk: int) -> Generator[Piece]:
+    def _read(self, chunk: int) -> Generator[forms.Piece]:
         columns = sorted({name for names in self.columns.values() for name in names}, key=int)
         delimiter = self.product.delimiter
         keys = ["CIFSN", "LOGRECNO"]
-        for piece in csv_pieces(
+        for piece in forms.csv_pieces(
             self.source,
             _column_names(self.source, delimiter, _KEYS, int(columns[-1])),
             wanted=["STUSAB", *keys, *columns],
             whole=keys if self.faults.kept else [*keys, *columns],
             chunk=chunk,
-            form=TextForm(
+            form=forms.TextForm(
                 delimiter, header=False, nulls=(_NOT_THERE,) if self.product.year == 2020 else ()
             ),
         ):
             self._check(piece)
             yield piece
 
-    def _check(self, piece: Piece) -> None:
+    def _check(self, piece: forms.Piece) -> None:
         """Segment, state and record numbers are what they must be."""
         piece.whole("CIFSN", self.number, self.number)
         piece.check("STUSAB", piece.equals("STUSAB", self.state), self.state)
@@ -456,7 +441,7 @@ class _Segment:
         if record.size:
             self._last = int(record[-1])
 
-    def take(self, records: IntArray) -> tuple[Piece, IntArray]:
+    def take(self, records: IntArray) -> tuple[forms.Piece, IntArray]:
         """Return rows up to the last of some records, and which row is of which record (or -1)."""
         last = int(records[-1])
         held = [] if self._piece is None else [self._piece]
@@ -466,16 +451,18 @@ class _Segment:
                 break
             held.append(following)
         table = pa.concat_tables([piece.table for piece in held])
-        piece = Piece(held[0].name, held[0].start, table)
+        piece = forms.Piece(held[0].name, held[0].start, table)
         numbers = piece.table.column("LOGRECNO").to_numpy()
         cut = int(np.searchsorted(numbers, last, side="right"))
-        self._piece = Piece(piece.name, piece.start + cut, piece.table.slice(cut))
+        self._piece = forms.Piece(piece.name, piece.start + cut, piece.table.slice(cut))
         taken = numbers[:cut]
         row = np.searchsorted(taken, records)
         found = np.zeros(records.size, dtype=bool)
         inside = row < cut
         found[inside] = taken[row[inside]] == records[inside]
-        return Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(found, row, -1)
+        return forms.Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(
+            found, row, -1
+        )
 
 
 def _piece(
@@ -485,7 +472,10 @@ def _piece(
     records, level, code = header.record[part], header.level[part], header.code[part]
     rows = {name: np.flatnonzero(level == i) for i, name in enumerate(header.levels)}
     width = workload.schema.geography.width
-    geoids = {name: place_texts(digit_matrix(code[r], width(name))) for name, r in rows.items()}
+    geoids = {
+        name: forms.place_texts(forms.digit_matrix(code[r], width(name)))
+        for name, r in rows.items()
+    }
     counts: dict[tuple[str, str], IntArray] = {}
     hidden: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for cursor in cursors:
@@ -499,10 +489,10 @@ def _piece(
                     f"{piece.name}: must have a row for record {missing} ({name}), got none; is "
                     "the file whole?"
                 )
-            counts[key], hidden[key] = table_counts(
+            counts[key], hidden[key] = forms.table_counts(
                 piece.take(wanted), cursor.columns[key], table, cursor.faults
             )
-    return piece_of_tables(workload, geoids, counts, hidden)
+    return forms.piece_of_tables(workload, geoids, counts, hidden)
 
 
 # The public readers of summary files.
@@ -565,7 +555,7 @@ def read_sf1(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
     ...     read_sf1(folder, workload=work).counts["block", "P1"].toarray().tolist()
     [[2]]
     """
-    return combined(iter_sf1(path, workload=workload, on_error=on_error), path)
+    return forms.combined(iter_sf1(path, workload=workload, on_error=on_error), path)
 
 
 def iter_pl94(
@@ -611,7 +601,7 @@ def read_pl94(path: str | Path, *, workload: Workload, on_error: str = "refuse")
     ...     read_pl94(folder, workload=work).counts["state", "H1"].toarray().tolist()
     [[2, 1]]
     """
-    return combined(iter_pl94(path, workload=workload, on_error=on_error), path)
+    return forms.combined(iter_pl94(path, workload=workload, on_error=on_error), path)
 
 
 def iter_dhc(
@@ -653,4 +643,4 @@ def read_dhc(path: str | Path, *, workload: Workload, on_error: str = "refuse") 
     ...     read_dhc(folder, workload=work).counts["state", "P1"].toarray().tolist()
     [[2]]
     """
-    return combined(iter_dhc(path, workload=workload, on_error=on_error), path)
+    return forms.combined(iter_dhc(path, workload=workload, on_error=on_error), path)

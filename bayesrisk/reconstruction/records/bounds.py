@@ -406,6 +406,13 @@ def _answers(
 # The public function.
 
 
+def narrowed(counts: pd.DataFrame) -> BoolArray:
+    """Return of which counts of :class:`CountBounds` more is proved than they state."""
+    names = ["low_stated", "high_stated", "low", "high"]
+    ends = counts[names].astype("Int64").fillna(UNBOUNDED).to_numpy(np.int64)
+    return np.asarray((ends[:, 2] > ends[:, 0]) | (ends[:, 3] < ends[:, 1]))
+
+
 @displayed
 @dataclass(frozen=True)
 class CountBounds(Tabular):

@@ -210,7 +210,9 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
         # Room for the cells of this block: twice as much as before, at least.
         if used + found > kept.shape[1]:
             larger = np.empty((3, max(used + found, 2 * kept.shape[1])), np.int64)
-            larger[:, :used] = kept[:, :used]
+            for j in range(used):
+                for k in range(3):
+                    larger[k, j] = kept[k, j]
             kept = larger
         for j in range(found):
             if 0 < high[j] < UNBOUNDED:
@@ -455,7 +457,8 @@ def search(
     best, nodes, depth = -1, 0, 0
     if maximise:
         best = 0
-        out[first:last] = star[first:last]
+        for var in range(first, last):
+            out[var] = star[var]
         mark_usable(p, w, component)
     base = w.state[0]
     w.state[3], w.state[4] = 1, 0
@@ -488,7 +491,8 @@ def search(
                     distance += abs(w.low[var] - star[var]) if maximise else 0
                 if distance > best:
                     best = distance
-                    out[first:last] = w.low[first:last]
+                    for var in range(first, last):
+                        out[var] = w.low[var]
                 if not maximise or best >= stop:
                     undo(p, w, base)
                     return best, not maximise

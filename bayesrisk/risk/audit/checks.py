@@ -29,18 +29,8 @@ from bayesrisk.release import (
     SuppressedCounts,
     TrueCounts,
 )
+from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS, is_readable
-from bayesrisk.risk.audit.measures import (
-    BINS,
-    FLOOR,
-    KEYS,
-    THREE,
-    clustered_mean,
-    empty_frame,
-    log_score,
-    place_numbers,
-    whole_columns,
-)
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
@@ -436,9 +426,9 @@ def audit_checks(
         for name, spec in check.mapping(specs, "specs").items():
             check.text(name, "name of a protection in specs")
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
-    texts = (*KEYS, "target", "statement", "status", "place")
-    numbers = (*THREE, "without_error", "posterior_error", "correct", "release")
-    whole = whole_columns(statements, "statements", texts, numbers)
+    texts = (*measures.KEYS, "target", "statement", "status", "place")
+    numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
+    whole = measures.whole_columns(statements, "statements", texts, numbers)
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []
@@ -457,12 +447,12 @@ def audit_checks(
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
         rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
-    return pd.DataFrame(rows, columns=_COLUMNS) if rows else empty_frame(_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS) if rows else measures.empty_frame(_COLUMNS)
 
 
 def _check_beliefs(decided: pd.DataFrame) -> None:
     """Refuse decided statements without a belief: they would keep whatever is checked."""
-    for name in THREE:
+    for name in measures.THREE:
         bad = ~decided[name].between(-_BEYOND, 1.0 + _BEYOND).to_numpy(np.bool_)
         if bad.any():
             row = decided.iloc[int(bad.argmax())]
@@ -480,10 +470,10 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
     off = np.abs(spots["stated"].to_numpy(np.float64) - spots["again"].to_numpy(np.float64))
     # One with an error of 0 is exact; an estimate is never that exact by luck.
     wrong = ~(off <= max(reach, _SURE) * error + _AGAIN)
-    for key, rows in spots.assign(off=off, wrong=wrong).groupby(KEYS, sort=False):
+    for key, rows in spots.assign(off=off, wrong=wrong).groupby(measures.KEYS, sort=False):
         by = rows.groupby("target", sort=False)
         failed, drawn = int(by["wrong"].any().sum()), int(by["drawn"].any().sum())
-        yield dict(zip(KEYS, key, strict=True)) | {
+        yield dict(zip(measures.KEYS, key, strict=True)) | {
             "check": "spot", "against": "plain way", "compared": by.ngroups, "failed": failed,
             "value": float(rows["off"].max()), "bound": 0.0,
             "power": 1.0 - (1.0 - _LEAK) ** drawn,
@@ -494,8 +484,8 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
 
 def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    kept = decided[decided[list(THREE)].max(axis=1) >= FLOOR]
-    groups = list(kept.groupby(KEYS, sort=False))
+    kept = decided[decided[list(measures.THREE)].max(axis=1) >= measures.FLOOR]
+    groups = list(kept.groupby(measures.KEYS, sort=False))
     level = 1.0 - alpha / max(2 * len(groups), 1)
     for key, rows in groups:
         before = _curve(rows, "prior", level)[0]
@@ -503,7 +493,7 @@ def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
             lost, outside, parts = _curve(rows, belief, level)
             promise, low, high, power = _promise(rows, belief, 1.0 - (1.0 - level) / (parts + 1))
             failed = outside + int(low > 0.0 or high < 0.0)
-            yield dict(zip(KEYS, key, strict=True)) | {
+            yield dict(zip(measures.KEYS, key, strict=True)) | {
                 "check": "calibration",
                 "against": "truth",
                 "belief": belief,
@@ -527,7 +517,7 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
     The band has an interval for each part and one more for what is promised, by Bonferroni.
     """
     q, hit = rows[belief].to_numpy(), rows["correct"].to_numpy()
-    at = np.searchsorted(BINS[1:-1], q, side="right")
+    at = np.searchsorted(measures.BINS[1:-1], q, side="right")
     parts = np.unique(at)
     lost, outside = 0.0, 0
     for part in parts:
@@ -549,7 +539,7 @@ def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, floa
     q = rows[belief].to_numpy()
     sign = np.sign(q - 0.5)
     off = sign * (q - rows["correct"].to_numpy())
-    mean, places = float(off.mean()), place_numbers(rows["place"])
+    mean, places = float(off.mean()), measures.place_numbers(rows["place"])
     number = int(places.max()) + 1
     if number < 2:
         return mean, -math.inf, math.inf, math.inf
@@ -568,7 +558,9 @@ def _ordering(
     decided: pd.DataFrame, specs: Mapping[str, MechanismSpec], workload: Workload, alpha: float
 ) -> list[Row]:
     true = decided[(decided["attack"] == _LIKELIHOOD) & (decided["correct"] == 1.0)]
-    true = true.assign(score=log_score(true.rename(columns={"posterior": "truth_posterior"})))
+    true = true.assign(
+        score=measures.log_score(true.rename(columns={"posterior": "truth_posterior"}))
+    )
     scores = true.groupby(["protection", "adversary", "target", "place"], sort=False)["score"]
     targets = scores.mean().reset_index()
     by = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
@@ -584,8 +576,10 @@ def _ordering(
         one, other = both["score_x"].to_numpy(), both["score_y"].to_numpy()
         with np.errstate(invalid="ignore"):
             gain = np.where(one == other, 0.0, one - other)  # even where both are infinite
-        places = place_numbers(both["place"])
-        mean, low, high = clustered_mean(gain, places, 1.0 - alpha / len(found), bound=np.inf)
+        places = measures.place_numbers(both["place"])
+        mean, low, high = measures.clustered_mean(
+            gain, places, 1.0 - alpha / len(found), bound=np.inf
+        )
         reversed_ = mean == -np.inf or high < 0.0
         lines.append(
             _row("ordering", clear, faint, _LIKELIHOOD, adversary)

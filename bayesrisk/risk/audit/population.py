@@ -97,9 +97,9 @@ class AuditQuestion:
         names = [one.name for one in people]
         if len(set(names)) < len(names):
             raise ArgumentError(f"adversaries must have different names, got {shown(names)}")
-        for name in (*stated, *(a for one in people for a in one.known)):
-            if name != OVER_LIMIT:
-                schema.attribute(name)
+        for argument, given in [("stated", stated), *(("known", one.known) for one in people)]:
+            for name in (one for one in given if one != OVER_LIMIT):
+                check.choice(name, argument, schema.names)
         for one in people:
             both = sorted({*one.known} & {*stated})
             if both:

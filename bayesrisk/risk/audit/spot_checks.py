@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    audit_rng,
-)
+from bayesrisk.risk.audit import adversaries
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.statements.claims import OPEN
 
@@ -31,7 +25,7 @@ _LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is l
 
 
 def plain_beliefs(
-    place: PlaceReading, targets: Sequence[AuditTarget]
+    place: adversaries.PlaceReading, targets: Sequence[adversaries.AuditTarget]
 ) -> list[dict[str, FloatArray]] | None:
     r"""Return prior, without and posterior about a person, by plain sums; None if not small.
 
@@ -82,7 +76,7 @@ def plain_beliefs(
     return beliefs
 
 
-def _said(question: TargetQuestion) -> FloatArray:
+def _said(question: adversaries.TargetQuestion) -> FloatArray:
     """Return (cells, values): 1 where a record of a cell may be the target's and is of a value."""
     said = np.zeros((question.value.size, question.values))
     said[question.possible, question.value[question.possible]] = 1.0
@@ -90,9 +84,13 @@ def _said(question: TargetQuestion) -> FloatArray:
 
 
 def _sums(
-    reading: Reading, place: PlaceReading, mass: FloatArray, indicator: FloatArray, known: IntArray,
+    reading: adversaries.Reading,
+    place: adversaries.PlaceReading,
+    mass: FloatArray,
+    indicator: FloatArray,
+    known: IntArray,
     most: int,
-) -> FloatArray | None:  # fmt: skip
+) -> FloatArray | None:
     r"""Return sums over x by the number n of records, of their weights and of these times x_r.
 
     .. math:: Z(n) = \sum_{|x| = n} \frac{n! \, \Gamma(A)}{\Gamma(A + n)}
@@ -140,7 +138,7 @@ def _sums(
 
 
 def _counts(
-    reading: Reading, place: PlaceReading, most: int
+    reading: adversaries.Reading, place: adversaries.PlaceReading, most: int
 ) -> tuple[IntArray, list[FloatArray]] | None:
     """Return the weight of a record of each cell in every count, and likelihoods of its sums."""
     tables, spec = reading.release.tables, reading.release.spec
@@ -252,8 +250,8 @@ NO_SPOTS = pd.DataFrame(
 def spot_comparisons(
     population: AuditedPopulation,
     statements: pd.DataFrame,
-    reading: Reading,
-    counterfactual: Callable[[int], Reading],
+    reading: adversaries.Reading,
+    counterfactual: Callable[[int], adversaries.Reading],
     *,
     targets: int = 20,
 ) -> pd.DataFrame:
@@ -292,7 +290,9 @@ def spot_comparisons(
         row = int(target) - population._row
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
-        read = PlaceReading(reading, population.level, code, prior, False, counterfactual, ())
+        read = adversaries.PlaceReading(
+            reading, population.level, code, prior, False, counterfactual, ()
+        )
         small = False
         asked = list(zip(*population._asked(place, np.array([row])), strict=True))
         asked = [(name, one) for name, one in asked if (target, name) in by]
@@ -322,7 +322,7 @@ def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
     gain = (statements["posterior"] - statements["without"]).abs()
     told = gain.groupby(statements["target"], sort=True).max()
     names = told.index.to_numpy()
-    drawn = audit_rng(seed, _DRAWN).permutation(names).tolist()
+    drawn = adversaries.audit_rng(seed, _DRAWN).permutation(names).tolist()
     most = names[np.argsort(-told.to_numpy(), kind="stable")].tolist()
     turns = [turn for a, b in zip(drawn, most, strict=True) for turn in ((a, True), (b, False))]
     first = dict(reversed(turns))

@@ -285,8 +285,10 @@ def postprocessed_marginal_posterior(
     laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
-    totals, known = (np.ascontiguousarray(np.broadcast_to(v, shape)).reshape(-1) for v in (n, k))
-    priors = np.ascontiguousarray(np.broadcast_to(p, shape)).reshape(-1)
+    # Copies: what may not be written would be compiled apart.
+    totals, known, priors = (
+        np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k, p)
+    )
     kernels.fill_marginal_ratio(
         totals,
         known,

@@ -23,32 +23,9 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.interfaces import AttackResult
-from bayesrisk.reconstruction.linkage import (
-    CELLS,
-    Guesses,
-    Persons,
-    match_records,
-    person_frame,
-    race_ethnicity,
-)
+from bayesrisk.reconstruction import linkage
 from bayesrisk.risk.intervals import stratified_rates
-from bayesrisk.risk.linkage.agreement import (
-    COUNTS,
-    LEFT_OUT,
-    MODAL,
-    PANELS,
-    PROPORTIONAL,
-    SIZE_CLASSES,
-    PanelSums,
-    Rates,
-    Sources,
-    describe_truth,
-    guesses_of,
-    left_out,
-    left_out_sums,
-    size_class,
-    with_guessers,
-)
+from bayesrisk.risk.linkage import agreement
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.records import CENRACE
 
@@ -60,7 +37,7 @@ _PLACE = ["block_size", "attacker", "source"]
 
 @displayed
 @dataclass(frozen=True)
-class Reidentification(Rates):
+class Reidentification(agreement.Rates):
     """Putative and confirmed re-identifications, counted by kind of target.
 
     Attributes
@@ -101,11 +78,11 @@ class Reidentification(Rates):
         more = ("precision_upper", "left_out", "left_out_ratio")
         return self.to_frame(by_size=False)[[*names, *more]]
 
-    def panel_sums(self, panel: str, *, zero_variability: bool) -> PanelSums:
+    def panel_sums(self, panel: str, *, zero_variability: bool) -> agreement.PanelSums:
         """Return the sums of a panel of targets; arguments as of :meth:`to_frame`."""
         rows = self._rows(panel, zero_variability)
         counts = self._counts(rows)
-        return PanelSums(counts, self._moments(rows, counts))
+        return agreement.PanelSums(counts, self._moments(rows, counts))
 
     def frame_rates(
         self, frame_sizes: pd.Series, *, panel: str = "all", zero_variability: bool = False
@@ -145,7 +122,7 @@ class Reidentification(Rates):
 
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
         """Return the rows of the tally that belong to a panel."""
-        check.choice(panel, "panel", PANELS)
+        check.choice(panel, "panel", agreement.PANELS)
         check.flag(zero_variability, "zero_variability")
         rows = self.tally
         if panel == "in-truth":
@@ -163,33 +140,35 @@ class Reidentification(Rates):
 
     def _counts(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the counts of a panel in the order of the published tables."""
-        sized = {label: rows[rows["size_class"] == i] for i, label in enumerate(SIZE_CLASSES)}
+        sized = {
+            label: rows[rows["size_class"] == i] for i, label in enumerate(agreement.SIZE_CLASSES)
+        }
         parts = {
-            label: part.groupby(["attacker", "source"])[COUNTS].sum()
+            label: part.groupby(["attacker", "source"])[agreement.COUNTS].sum()
             for label, part in {"All": rows, **sized}.items()
         }
         wanted = pd.MultiIndex.from_product([self.attackers, self.sources])
         frames = [part.reindex(wanted, fill_value=0) for part in parts.values()]
         table = pd.concat(frames, keys=parts, names=_PLACE)
-        return table.reset_index().astype(dict.fromkeys(COUNTS, "int64"))
+        return table.reset_index().astype(dict.fromkeys(agreement.COUNTS, "int64"))
 
     def _moments(self, rows: pd.DataFrame, counts: pd.DataFrame) -> FloatArray:
         """Return sums over the blocks that belong to each row of the counts."""
         names = ["attacker", "source", "size_class", "block"]
-        sums = rows.groupby(names, sort=True)[["confirmed", *LEFT_OUT, "putative"]].sum()
+        sums = rows.groupby(names, sort=True)[["confirmed", *agreement.LEFT_OUT, "putative"]].sum()
         sums = sums.reset_index()
-        size = np.append(SIZE_CLASSES, "none")[sums["size_class"]]
+        size = np.append(agreement.SIZE_CLASSES, "none")[sums["size_class"]]
         both = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
-        return left_out_sums(both, "confirmed", "putative", LEFT_OUT, counts)
+        return agreement.left_out_sums(both, "confirmed", "putative", agreement.LEFT_OUT, counts)
 
 
 @seeded
 def reidentify(
-    sources: Sources,
-    attackers: Sources,
+    sources: agreement.Sources,
+    attackers: agreement.Sources,
     *,
-    truth: pd.DataFrame | Persons,
-    baseline_from: str | Guesses,
+    truth: pd.DataFrame | linkage.Persons,
+    baseline_from: str | linkage.Guesses,
     rng: Seed,
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
@@ -226,22 +205,25 @@ def reidentify(
     random = generator(rng)
     proved = _codes(zero_variability_blocks)
     known = targets_of(truth, proved)
-    guesses = guesses_of(baseline_from, sources, random)
+    guesses = agreement.guesses_of(baseline_from, sources, random)
     files = {
-        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
+        name: linkage.person_frame(file, columns=_KNOWN, source=name)
+        for name, file in attackers.items()
     }
     return link_targets(sources, files, known, guesses, random, confidence=confidence)
 
 
 def targets_of(
-    truth: pd.DataFrame | Persons, proved: set[str] | None, everywhere: IntArray | None = None
+    truth: pd.DataFrame | linkage.Persons,
+    proved: set[str] | None,
+    everywhere: IntArray | None = None,
 ) -> pd.DataFrame:
     """Return the true records with everything that puts them into panels, and the guessers.
 
     ``proved`` are the blocks of proved zero variability; ``everywhere`` counts the cells of all
     records of a truth that is held in pieces.
     """
-    known = left_out(describe_truth(truth, everywhere))
+    known = agreement.left_out(agreement.describe_truth(truth, everywhere))
     known["zero_variability"] = -1
     if proved is not None:
         known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
@@ -249,10 +231,10 @@ def targets_of(
 
 
 def link_targets(
-    sources: Sources,
+    sources: agreement.Sources,
     attackers: Mapping[str, pd.DataFrame],
     known: pd.DataFrame,
-    guesses: Guesses,
+    guesses: linkage.Guesses,
     rng: np.random.Generator,
     *,
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
@@ -263,16 +245,16 @@ def link_targets(
     ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
     true record is in a place that ``known`` has not.
     """
-    everything = with_guessers(sources, guesses)
+    everything = agreement.with_guessers(sources, guesses)
     parts = []
     for attacker, file in attackers.items():
         target = _targets(file, known, None if elsewhere is None else elsewhere.get(attacker))
         for source, records in everything.items():
             outcome = _outcome(records, target, rng)
             kinds = outcome.groupby(["block", *_KIND], sort=True)
-            counted = kinds[[*COUNTS, *LEFT_OUT]].sum().reset_index()
+            counted = kinds[[*agreement.COUNTS, *agreement.LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
-    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *COUNTS, *LEFT_OUT]]
+    tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *agreement.COUNTS, *agreement.LEFT_OUT]]
     return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
 
 
@@ -286,14 +268,14 @@ def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
     return {str(block).zfill(15) for block in given}
 
 
-def _check_names(sources: Sources, attackers: Sources) -> None:
+def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
             raise ArgumentError(
                 f"{name} must map at least one name to its records, got {shown(files)}"
             )
         check.texts(tuple(files), name)
-    taken = {MODAL, PROPORTIONAL} & set(sources)
+    taken = {agreement.MODAL, agreement.PROPORTIONAL} & set(sources)
     if taken:
         raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")
 
@@ -302,7 +284,7 @@ def _targets(
     file: pd.DataFrame, known: pd.DataFrame, elsewhere: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Return an attacker's file with what the truth says of the same persons."""
-    about = ["person", "cell", "modal", "unique", "zero_variability", *LEFT_OUT]
+    about = ["person", "cell", "modal", "unique", "zero_variability", *agreement.LEFT_OUT]
     place = ["block", "sex", "agebin"]
     renamed = known[[*about, *place, "age"]].rename(
         columns={name: f"true_{name}" for name in (*place, "age", "cell")}
@@ -310,7 +292,7 @@ def _targets(
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
         nowhere = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
-        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(LEFT_OUT, 0.0))
+        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(agreement.LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     try:
         target = file.merge(renamed, on="person", how="left", validate="many_to_one")
@@ -333,11 +315,11 @@ def _targets(
 
 def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return for each target whether a record was linked to it, and whether it was right."""
-    links = match_records(
+    links = linkage.match_records(
         records, target, keys=[("block", "sex", "age"), ("block", "sex", "agebin")], rng=rng
     )
     attached: IntArray = np.full(len(target), -2, np.int64)  # -2: nothing was linked
-    attached[links.right] = race_ethnicity(records)[links.left]
+    attached[links.right] = linkage.race_ethnicity(records)[links.left]
     exact = np.zeros(len(target), dtype=bool)
     exact[links.right[links.match_pass == 0]] = True
     confirmed = (attached == target["true_cell"].to_numpy()) & (target["in_truth"].to_numpy() == 1)
@@ -349,7 +331,9 @@ def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generat
         putative_exact=exact,
         confirmed=confirmed,
         confirmed_exact=confirmed & exact & target["same_age"].to_numpy(),
-        **{name: np.where(judged, target[name].to_numpy(float), 0.0) for name in LEFT_OUT},
+        **{
+            name: np.where(judged, target[name].to_numpy(float), 0.0) for name in agreement.LEFT_OUT
+        },
     )
 
 
@@ -364,7 +348,10 @@ _PL94 = {False: "hispanic * cenrace", True: "votingage * hispanic * cenrace"}
 
 
 def race_ethnicity_counts(
-    source: PublishedTables | pd.DataFrame | Persons, *, level: str = "block", adults: bool = False
+    source: PublishedTables | pd.DataFrame | linkage.Persons,
+    *,
+    level: str = "block",
+    adults: bool = False,
 ) -> pd.DataFrame:
     """Return counts of race by Hispanic origin for each place, from tables or from records.
 
@@ -398,26 +385,28 @@ def race_ethnicity_counts(
     adults = check.flag(adults, "adults")
     if isinstance(source, PublishedTables):
         places, counts = _published(source, level, adults=adults)
-    elif isinstance(source, pd.DataFrame | Persons):
+    elif isinstance(source, pd.DataFrame | linkage.Persons):
         check.choice(level, "level", ("block",))
         places, counts = _counted(source, adults=adults)
     else:
         raise ArgumentTypeError(
             f"source must be PublishedTables or a DataFrame, got {shown(source)}"
         )
-    return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(CELLS))
+    return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(linkage.CELLS))
 
 
-def _counted(records: pd.DataFrame | Persons, *, adults: bool) -> tuple[list[str], IntArray]:
+def _counted(
+    records: pd.DataFrame | linkage.Persons, *, adults: bool
+) -> tuple[list[str], IntArray]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
-    frame = person_frame(records, columns=columns, source="source" + ", adults" * adults)
+    frame = linkage.person_frame(records, columns=columns, source="source" + ", adults" * adults)
     # A block where only children live stays in the list of places, with counts of zero.
     block, blocks = pd.factorize(frame["block"], sort=True)
-    cells = block * CELLS + race_ethnicity(frame)
+    cells = block * linkage.CELLS + linkage.race_ethnicity(frame)
     if adults:
         cells = cells[frame["age"].to_numpy() >= _ADULT]
-    counts = np.bincount(cells, minlength=len(blocks) * CELLS).astype(np.int64)
-    return list(blocks), counts.reshape(-1, CELLS)
+    counts = np.bincount(cells, minlength=len(blocks) * linkage.CELLS).astype(np.int64)
+    return list(blocks), counts.reshape(-1, linkage.CELLS)
 
 
 def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[list[str], IntArray]:
@@ -428,13 +417,15 @@ def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[li
         races, by_origin = _SF1[adults]
         everybody = _by_race(tables, level, races)
         others = _by_race(tables, level, by_origin)
-        return places, np.stack([others, everybody - others], axis=2).reshape(len(places), CELLS)
+        return places, np.stack([others, everybody - others], axis=2).reshape(
+            len(places), linkage.CELLS
+        )
     if _PL94[adults] in there:
         dense = tables.counts[level, _PL94[adults]].toarray()
         by_origin_and_race = dense.reshape(len(places), -1, 2, 63)[:, -1]
         found = np.empty((len(places), 63, 2), np.int64)
         found[:, CENRACE - 1] = by_origin_and_race.transpose(0, 2, 1)
-        return places, found.reshape(len(places), CELLS)
+        return places, found.reshape(len(places), linkage.CELLS)
     wanted = f"{' and '.join(_SF1[adults])}, or {_PL94[adults]!r}"
     raise ArgumentError(
         f"source must have tables {wanted} at level {level!r}, got {', '.join(there)}"
@@ -533,13 +524,13 @@ class MajorityInference(AttackResult, Tabular):
         rows = []
         for release in self.releases:
             kept = self._kept(release, threshold)
-            classes = size_class(kept["population"])
+            classes = agreement.size_class(kept["population"])
             for place in np.unique(classes):
                 part = kept[classes == place]
                 error = (part["released"] - part["true"]).to_numpy(float)
                 row = {
                     "release": release,
-                    "block_size": SIZE_CLASSES[place],
+                    "block_size": agreement.SIZE_CLASSES[place],
                     "blocks": len(part),
                     "population": int(part["population"].sum()),
                     "precision": np.average(part["precision"], weights=part["population"]),
@@ -735,13 +726,15 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
     )
 
 
-def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
+def unique_sums(
+    records: pd.DataFrame | linkage.Persons, *, variability: pd.DataFrame
+) -> pd.DataFrame:
     """Return for each class of block size the sums that :func:`unique_table` is made of.
 
     ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
     Zero variability is an upper bound of 0.
     """
-    people = person_frame(records, columns=("block", "sex", "age"), source="records")
+    people = linkage.person_frame(records, columns=("block", "sex", "age"), source="records")
     alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
         people.assign(unique=alike == 1)
@@ -758,8 +751,10 @@ def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -
         )
     blocks["zero"] = bounds["upper"].reindex(blocks.index).to_numpy() == 0
     blocks["zero_population"] = blocks["population"].where(blocks["zero"], 0)
-    label = np.asarray(SIZE_CLASSES)[size_class(blocks["population"])]
-    return blocks.assign(blocks=1).groupby(label).sum().reindex(SIZE_CLASSES, fill_value=0)
+    label = np.asarray(agreement.SIZE_CLASSES)[agreement.size_class(blocks["population"])]
+    return (
+        blocks.assign(blocks=1).groupby(label).sum().reindex(agreement.SIZE_CLASSES, fill_value=0)
+    )
 
 
 def unique_table(sums: pd.DataFrame) -> pd.DataFrame:

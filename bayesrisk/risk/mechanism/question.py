@@ -99,7 +99,10 @@ class MechanismQuestion:
                 )
             key = entry[0], entry[1]
             if key not in workload.tables:
-                raise ArgumentError(f"{name} must name tables of the workload, got {shown(key)}")
+                there = shown([*workload.tables])
+                raise ArgumentError(
+                    f"{name} must name tables of the workload, {there}, got {shown(key)}"
+                )
             if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
                 raise ArgumentError(f"{name} must name cells of {key!r}, got {shown(entry[2])}")
             keys[key] = None

@@ -75,8 +75,9 @@ def test_intervals_of_rare_events_hold_as_often_as_they_say(n, p):
 
 @pytest.mark.parametrize("n_places", [1, 2])
 @pytest.mark.parametrize("engine", ["people", "lattice"])
-def test_chains_agree_with_the_exact_law_of_noisy_counts(engine, n_places):
-    pairs = [both(seed, "noisy", engine, n_places) for seed in range(4)]
+@pytest.mark.parametrize("seeds", [(0, 1), pytest.param((2, 3), marks=pytest.mark.slow)])
+def test_chains_agree_with_the_exact_law_of_noisy_counts(engine, n_places, seeds):
+    pairs = [both(seed, "noisy", engine, n_places) for seed in seeds]
     assert {sampled.engine for sampled, _ in pairs} == {engine}
     z = surprises(pairs)
     assert z.size >= 5
@@ -178,10 +179,11 @@ def test_people_whose_number_is_published_as_it_is(together):
     assert np.abs(z).max() < 4.5
 
 
-def test_people_of_areas_inside_areas():
+@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2, 3), marks=pytest.mark.slow)])
+def test_people_of_areas_inside_areas(seeds):
     """Steps are mostly inside of an area: as often forth as back, whatever the areas."""
     pairs = []
-    for seed in range(3):
+    for seed in seeds:
         release, prior = three_levels(seed, 2)
         common = {"level": "tract", "place": "1", "prior": prior}
         blocks = ["1100", "1101", "1200", "1201"]
@@ -193,7 +195,7 @@ def test_people_of_areas_inside_areas():
         )
         pairs.append((found, exact.assign(share=[q.among is not None for q in asked])))
     z = surprises(pairs)
-    assert z.size >= 24
+    assert z.size >= 8 * len(seeds)
     assert np.abs(z).max() < 4.5
 
 
@@ -232,7 +234,8 @@ def test_steps_that_stay_in_some_places_are_in_balance(slots):
         there = every[every - first[part] < seen[part]]
         chosen = every if slots == "of two parts" else there
         if chosen.size:
-            sweep(chain.rng, of.arrays, chain.state, 1, chosen)
+            unseen = np.empty((1, 0, 0), np.int64), np.empty(1)
+            sweep(chain.rng, of.arrays, chain.state, 1, chosen, *unseen)
         after[:] = chain.snapshot()[0]
     assert (imbalance(*states) < 4.5) == (slots == "of two parts")
     x = chain.state.x

@@ -257,7 +257,8 @@ class Numbering(NamedTuple):
 @kernel
 def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
     """Fill in the eligible cells that match a pattern; return a number made of them."""
-    out[:] = cells.base
+    for w in range(out.size):
+        out[w] = cells.base[w]
     for a in range(pattern.size):
         if pattern[a] >= 0:
             own = cells.bits[cells.offset[a] + pattern[a]]

@@ -1,0 +1,176 @@
+"""Records that are put and taken one by one, against enumeration of all that fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.reconstruction import people, person_tables, solutions
+
+from bayesrisk.reconstruction import reconstruct
+from bayesrisk.reconstruction.records import climb as module
+from bayesrisk.reconstruction.records.climb import Climb, allowed, climb, has_others
+from bayesrisk.reconstruction.records.problem import published_problem
+from bayesrisk.release import RangeSpec, RoundingSpec
+
+RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
+
+
+def columns(matrix):
+    """Return pointers and rows of the cells of a matrix of 0 and 1."""
+    made = sp.csr_array(np.asarray(matrix).T)
+    return made.indptr.astype(np.int64), made.indices.astype(np.int64)
+
+
+def climbed(matrix, low, high):
+    """Return the cells that may be used, the state after the climb, and whether it arrived."""
+    cell, *inside = allowed(*columns(matrix), high)
+    rows, cells = low.size, cell.size
+    w = Climb(
+        *inside, low, high, *(np.zeros(size, np.int64) for size in (cells, rows, rows, cells))
+    )
+    return cell, w, bool(cells) and climb(w)
+
+
+def every(matrix, low, high):
+    """Return all histograms of at most four records in a cell that fit."""
+    size = matrix.shape[1]
+    return solutions(matrix, np.zeros(size, int), np.full(size, 4), low, high)
+
+
+@st.composite
+def problems(draw):
+    """Return a matrix whose cells all have a row, and two ends of at most 4 for each row."""
+    rows, cells = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    bits = st.lists(st.booleans(), min_size=rows * cells, max_size=rows * cells)
+    matrix = np.array(draw(bits), int).reshape(rows, cells)
+    matrix[draw(st.integers(0, rows - 1))] = 1
+    ends = [sorted(draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))) for _ in range(rows)]
+    low, high = np.array(ends, np.int64).T.copy()
+    return matrix, low, high
+
+
+def fits(matrix, low, high, x):
+    """Return whether all sums are between their ends."""
+    sums = matrix @ x
+    return bool(np.all((low <= sums) & (sums <= high)) and np.all(x >= 0))
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems())
+def test_what_a_climb_finds_fits_every_row_and_others_are_there(problem):
+    matrix, low, high = problem
+    cell, w, arrived = climbed(*problem)
+    assert cell.tolist() == [
+        j for j in range(matrix.shape[1]) if (high[matrix[:, j] > 0] > 0).all()
+    ]
+    x = np.zeros(matrix.shape[1], np.int64)
+    x[cell] = w.records
+    known = every(*problem)
+    if not known:
+        assert not arrived
+    if not cell.size:
+        return
+    assert np.array_equal(w.total, matrix @ x)
+    far = np.maximum(low - w.total, 0) + np.maximum(w.total - high, 0)
+    # The gain of a cell is the change of sum w d by one more record in it.
+    more = w.total[:, None] + matrix[:, cell]
+    after = np.maximum(low[:, None] - more, 0) + np.maximum(more - high[:, None], 0)
+    assert np.array_equal(w.gain, w.weight @ (after - far[:, None]))
+    assert arrived == (far.sum() == 0)
+    if arrived:
+        assert fits(matrix, low, high, x)
+        assert any(np.array_equal(x, one) for one in known)
+        others = has_others(w)
+        assert np.array_equal(w.total, matrix @ x)
+        assert not others or len(known) > 1
+
+
+def test_an_answer_with_a_record_more_or_less_does_not_fit():
+    matrix, ends = np.ones((1, 3), int), np.array([2])
+    cell, w, arrived = climbed(matrix, ends, ends)
+    assert (arrived, cell.tolist()) == (True, [0, 1, 2])
+    assert fits(matrix, ends, ends, w.records)
+    for change in np.vstack([np.eye(3, dtype=int), -np.eye(3, dtype=int)]):
+        assert not fits(matrix, ends, ends, w.records + change)
+
+
+def test_small_problems_that_have_an_answer_are_mostly_climbed():
+    """Where none is found programs decide: a climb that never arrived would be a slow one."""
+    rng, arrived = np.random.default_rng(1), []
+    for _ in range(300):
+        matrix = rng.integers(0, 2, (4, 6))
+        matrix[0] = 1
+        sums = matrix @ rng.poisson(0.6, 6)
+        low = np.maximum(sums - rng.integers(0, 3, 4), 0)
+        cell, _, found = climbed(matrix, low, sums + rng.integers(0, 3, 4))
+        arrived.append(found or not cell.size)
+    assert np.mean(arrived) > 0.9
+
+
+def coarse(law, sizes=(3, 6, 9, 20)):
+    """Return tables of persons of some blocks under a law."""
+    true = person_tables(people(np.random.default_rng(3), list(sizes), spread=0.5), tract=False)
+    if isinstance(law, RangeSpec):
+        counts = {
+            key: sp.csr_array(law.publish(part.toarray())) for key, part in true.counts.items()
+        }
+    else:
+        base = law.base
+        counts = {
+            key: sp.csr_array((2 * part.toarray() + base) // (2 * base) * base)
+            for key, part in true.counts.items()
+        }
+    return replace(true, counts=counts, laws=dict.fromkeys(counts, law))
+
+
+def test_records_are_the_same_each_time_and_in_any_company():
+    for law in (RoundingSpec(3, "nearest"), RANGES):
+        tables = coarse(law)
+        first = reconstruct(tables, scope="block")
+        again = reconstruct(tables, scope="block")
+        for name in ("block", "cell", "count"):
+            assert getattr(first, name).tobytes() == getattr(again, name).tobytes()
+        held = first.histogram().toarray()
+        for at in range(len(first.geoids)):
+            counts = {key: part[[at]] for key, part in tables.counts.items()}
+            geoids = {"block": tables.geoids["block"][[at]]}
+            alone = reconstruct(replace(tables, geoids=geoids, counts=counts), scope="block")
+            assert np.array_equal(alone.histogram().toarray()[0], held[at])
+
+
+def test_a_block_that_contradicts_itself_is_left_to_programs():
+    tables = coarse(RoundingSpec(3, "nearest"))
+    total = next(key for key, part in tables.counts.items() if part.shape[1] == 1)
+    counts = tables.counts[total].toarray()
+    counts[2] += 30
+    broken = replace(tables, counts={**tables.counts, total: sp.csr_array(counts)})
+    rest = module.climbed_records(published_problem(broken, scope="block"))[1]
+    assert 2 in rest
+    made = reconstruct(broken, scope="block")
+    assert [status == "infeasible" for status in made.status] == [False, False, True, False]
+    assert made.conflict[2]
+    assert not made.conflict[0]
+
+
+@pytest.mark.parametrize("law", [RoundingSpec(3, "nearest"), RANGES], ids=["nearest", "ranges"])
+def test_a_climb_that_is_wrong_is_seen(law, monkeypatch):
+    """A record too many, said to fit: counts are tabulated again, and programs take over."""
+    right = climb
+
+    def wrong(w):
+        right(w)
+        w.records[0] += 50
+        return True
+
+    monkeypatch.setattr(module, "climb", wrong)
+    monkeypatch.setattr(module, "has_others", lambda w: True)
+    tables = coarse(law, sizes=(3, 6))
+    made = reconstruct(tables, scope="block")
+    problem = published_problem(tables, scope="block")
+    sums = made.histogram().toarray() @ problem.system.queries.matrix.toarray().T
+    low, high = problem.ranges.whole(slice(None))
+    assert set(made.status) <= {"feasible", "unique"}
+    assert np.all((low <= sums) & (sums <= high))
