@@ -172,7 +172,7 @@ class _Certificates:
         return replace(found, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
-        """Return the number of certificates, in words."""
+        """Return the sentence of the number of certificates."""
         every = [bool(certificate) for part in self.parts for certificate in part.certificates]
         made, none = sum(every), len(every) - sum(every)
         text = f"{made:,} of these statements and bounds have a proof for others to check, in the "

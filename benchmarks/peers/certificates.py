@@ -28,7 +28,8 @@ class Sentences:
 
         terms = [int(w) * x for w, x in zip(row, self.unknown, strict=True) if w]
         count = Sum([IntVal(0), *terms])
-        return [count >= low] * (low is not None) + [count <= high] * (high is not None)
+        least = [] if low is None else [count >= low]
+        return least + ([] if high is None else [count <= high])
 
     def possible(self, row, low, high) -> bool:
         """Return whether some records have such a count, which the solver must decide."""

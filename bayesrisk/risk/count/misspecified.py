@@ -286,9 +286,8 @@ def postprocessed_marginal_posterior(
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
     # Copies: what may not be written would be compiled apart.
-    totals, known, priors = (
-        np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k, p)
-    )
+    totals, known = (np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k))
+    priors = np.array(np.broadcast_to(p, shape), order="C").reshape(-1)
     kernels.fill_marginal_ratio(
         totals,
         known,
