@@ -54,6 +54,7 @@ check-all: lint
 	$(MAKE) bounds
 	$(MAKE) ratios
 	$(MAKE) docs
+	$(BIN)/python -m pytest -q -p no:benchmark tests/test_pages.py
 	$(BIN)/python -m pytest -n auto benchmarks -q --benchmark-disable --ignore benchmarks/test_ratios.py
 
 # Damaged files, hostile arguments, flipped bits of what a command stored, and kills at every change

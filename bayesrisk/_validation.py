@@ -9,7 +9,7 @@ from itertools import islice
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -159,7 +159,7 @@ def real_array(
         value = Fraction(value)
     elif isinstance(value, list | tuple):
         texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
-        value = [Fraction(v) if text else v for v, text in zip(value, texts, strict=True)]
+        value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -479,7 +479,7 @@ class PublishedTables(Tabular):
             if not any(made.repeats(other, whole.tables) for other in others):
                 stated[key] = made
         return cls(
-            Workload(whole.schema, {key: whole.tables[key] for key in stated}),
+            replace(whole, tables={key: whole.tables[key] for key in stated}),
             geoids,
             {key: made.counts for key, made in stated.items()},
             {key: made.hidden for key, made in stated.items() if made.hidden.nnz},

@@ -15,6 +15,7 @@ from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.tables import Attribute, Geography, PopulationChange, Records, Schema
 
 psp = pytest.importorskip("pseudopeople", reason="pseudopeople is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of its own code
 
 STARTS = [0, 20, 50]
 BLOCKS = 300  # places that are drawn for people by their household of the first year
@@ -44,7 +45,6 @@ def test_linked_people_are_nine_or_ten_years_older(censuses):
     assert len(both) > 5000
     older = both["years_later"] - both["years"]
     assert set(older) == {9, 10}
-    # Ages are whole years on a day: some have had a birthday less in between.
     assert 0.01 < (older == 9).mean() < 0.08
     assert (both["sex"] == both["sex_later"]).all()
 
@@ -59,7 +59,7 @@ def years(censuses):
     """
     first, later = (frame.copy() for frame in censuses)
     rng = np.random.default_rng(5)
-    later["sex"] ^= rng.random(len(later)) < 0.1
+    later["sex"] ^= (rng.random(len(later)) < 0.1).astype(int)
     homes = pd.unique(pd.concat([first["home"], later["home"]]))
     chosen = pd.Series(rng.permutation(homes.size), index=homes)
     chosen = chosen[chosen < BLOCKS]
@@ -134,6 +134,7 @@ def statements(years, law):
     return np.array(rows).T
 
 
+@pytest.mark.slow
 def test_beliefs_about_linked_people_are_calibrated(years):
     """Summed over places; people of a household move together, so that errors are of places."""
     law = years[2]

@@ -23,7 +23,7 @@ from bayesrisk.inference import (
     RecordQuestion,
     microdata_posterior,
 )
-from bayesrisk.inference.microdata.absent import absent_member_posterior
+from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 
 CASES = [(layout, linked) for layout in LAYOUTS for linked in (False, True)]

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference.microdata._strata import Stratum, strata_of
 from bayesrisk.inference.microdata.prior import pieces
-from bayesrisk.inference.microdata.system import MAX_SUM, MAX_UNKNOWNS, Layer, MicrodataSystem
+from bayesrisk.inference.microdata.system import (
+    MAX_SUM,
+    MAX_UNKNOWNS,
+    Layer,
+    MicrodataSystem,
+    Stratum,
+    strata_of,
+)
 from bayesrisk.release import Likelihood, NoiseSpec
 
 # People of one finest place of whom the same is known beforehand are a *part* of it; without such

@@ -15,7 +15,6 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.microdata._strata import Stratum
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.exact import Ranking, ranked
 from bayesrisk.inference.microdata.knowledge import (
@@ -25,7 +24,7 @@ from bayesrisk.inference.microdata.knowledge import (
     condition_factors,
     of_classes,
 )
-from bayesrisk.inference.microdata.system import MicrodataSystem
+from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
 from bayesrisk.tables import HouseholdLink, Table
 from bayesrisk.tables.linked import MEMBERS

@@ -197,9 +197,10 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
             zip(*ranges.whole(slice(first, first + WHOLE)), strict=True)
         ):
             low, high = low[:n_rows], high[:n_rows]  # without the row of all cells, uncounted
-            cell, *inside = every if high.all() else allowed(*rows, high)
+            cell, ptr, row, row_ptr, row_cell = every if high.all() else allowed(*rows, high)
             sizes = cell.size, low.size, low.size, cell.size
-            w = Climb(*inside, low, high, *(np.zeros(size, np.int64) for size in sizes))
+            work = (np.zeros(size, np.int64) for size in sizes)
+            w = Climb(ptr, row, row_ptr, row_cell, low, high, *work)
             # A cell that no row limits may hold any number: that is for the bounds to say.
             known = high < UNBOUNDED
             limited = (

@@ -67,7 +67,8 @@ class CountRanges:
 
     def whole(self, groups: slice | Sequence[int]) -> tuple[IntArray, IntArray]:
         """Return both ends of all counts of some groups."""
-        return self.low[groups].toarray(), self.high[groups].toarray() + self.zero
+        high = self.high[groups].toarray()
+        return high if self.true else self.low[groups].toarray(), high + self.zero
 
     def differences(
         self, counts: sp.csr_array

@@ -12,7 +12,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
-from bayesrisk.inference.microdata.absent import absent_member_posterior
+from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import CALCULATED, Adversary
