@@ -100,6 +100,8 @@ class _Counts:
         hidden = self.tables.hidden(level, table)[rows[0], at]
         stated = None if hidden else int(self.tables.counts[level, table][rows[0], at])
         most, law = None if high >= UNBOUNDED else high, self.tables.laws.get((level, table))
+        if law is None and stated is not None:  # also below 0, where counts are taken as true
+            low = most = stated
         plain = (low, most) == ((0, None) if stated is None else (stated, stated))
         factors = self.tables.workload.tables[level, table].factors
         return {
@@ -268,7 +270,9 @@ class _ProofSystem:
         low, high, n = self.low.copy(), self.high.copy(), self.rows.shape[1]
         impossible = np.flatnonzero(low > high)
         if impossible.size:
-            return {"none": self._name(int(impossible[0]))}
+            name = self._name(int(impossible[0]))
+            below = self.named[name][0]["high"] == self.named[name][0]["low"]
+            return {"sum": {name: -1}} if below else {"none": name}
         if part is not None:
             at = len(self.keys) + part
             low[at] = -UNBOUNDED if least is None else least
