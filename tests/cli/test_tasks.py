@@ -159,3 +159,10 @@ def test_from_a_frame_to_a_release(library, run, tmp_path, monkeypatch, capsys):
     true = people.groupby(["clinic", "age", "diagnosis"]).size().to_numpy()
     nearest = 3 * ((true + 1) // 3)
     assert sorted(counts) == sorted(nearest[nearest > 0])
+
+
+def test_ages_that_came_as_text_are_refused_with_the_way_out():
+    frame = FRAME.assign(age=["34", "7"] * 4)
+    with pytest.raises(br.DataError, match=r"column 'age'.*pandas\.to_numeric"):
+        br.Schema.from_frame(frame, place="clinic")
+    assert br.Schema.from_frame(frame.assign(age=pd.to_numeric(frame["age"])), place="clinic")
