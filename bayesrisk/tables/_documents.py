@@ -225,7 +225,8 @@ def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> di
     _few(len(labels), name)
     if problem := ambiguous(labels, 0):
         raise DataError(
-            f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}"
+            f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}; "
+            "numbers that came as text become numbers with pandas.to_numeric"
         )
     return {"name": name, "size": max(len(labels), 1), "labels": labels}
 
