@@ -342,18 +342,30 @@ class Contraction:
             for row in part.rows:
                 touching.setdefault(int(row), []).append(part)
         choices = [own for own in touching.values() if len(own) > 1]
-        return min(choices, key=self._cost, default=[])
+        found, least = 0, math.inf
+        # Short rows first: most of the long ones are then given up after a few parts.
+        for at in sorted(range(len(choices)), key=lambda at: (len(choices[at]), at)):
+            cost = self._cost(choices[at], least)
+            if cost < least or (cost == least and at < found):  # as if the choices came in order
+                found, least = at, cost
+        return choices[found] if choices else []
 
-    def _cost(self, parts: list[_Part]) -> float:
-        """Return about how many pairs of states are looked at when parts are joined in order."""
-        if (key := tuple(parts)) not in self._costs:
-            cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
-            for part in parts[1:]:
-                cells |= part.cells
-                pairs += size * part.weight.size
-                size = min(size * part.weight.size, self._states(cells))
-            self._costs[key] = pairs
-        return self._costs[key]
+    def _cost(self, parts: list[_Part], most: float) -> float:
+        """Return about how many pairs of states are looked at when parts are joined in order.
+
+        What lies above ``most`` is only known to do so.
+        """
+        if self._costs.get(key := tuple(parts), 0.0) > most:
+            return self._costs[key]
+        cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
+        for part in parts[1:]:
+            pairs += size * part.weight.size
+            if pairs > most:
+                break
+            cells |= part.cells
+            size = min(size * part.weight.size, self._states(cells))
+        self._costs[key] = pairs
+        return pairs
 
     def _states(self, cells: frozenset[int]) -> float:
         """Return about how many states some unknowns have: values of independent open sums."""

@@ -115,6 +115,75 @@ def test_many_laws_agree_with_enumeration():
     assert worst_of(2, 4000) < 1e-11
 
 
+def block(rng, ages, top, filled=0.3):
+    """Return sums like four tables of a block rounded to the nearest 3: by age, and in total."""
+    see = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]])  # kinds of each table
+    matrix = np.vstack([np.kron(np.eye(ages, dtype=np.int64), see), np.tile(see, ages)])
+    truth = rng.integers(0, top + 1, 4 * ages) * (rng.random(4 * ages) < filled)
+    rounded = 3 * ((matrix @ truth + 1) // 3)
+    low = np.maximum(rounded - 1, 0)
+    weights = tuple(np.zeros(n) for n in rounded + 2 - low)
+    priors = tuple(rng.normal(0.0, 1.0, (4 * ages, top + 1)))
+    return Sums(matrix, low, weights, priors)
+
+
+def by_age(sums, ages):
+    """Return the log weight of a block: of all numbers in total, age after age."""
+    totals = {(0,) * 4: 1.0}
+    for age in range(ages):
+        rows, unknowns = slice(4 * age, 4 * age + 4), slice(4 * age, 4 * age + 4)
+        own = sums.matrix[rows, unknowns], sums.low[rows], sums.weights[rows], sums.priors[unknowns]
+        points, weight = enumerated(Sums(*own))
+        more = {}
+        for x, w in zip(points @ own[0].T, np.exp(weight), strict=True):
+            for total, before in totals.items() if w > 0.0 else ():
+                key = tuple(np.add(total, x))
+                more[key] = more.get(key, 0.0) + before * w
+        totals = more
+    low, high = sums.low[-4:], sums.high[-4:]
+    inside = (w for key, w in totals.items() if np.all(low <= key) and np.all(high >= key))
+    return math.log(sum(inside))
+
+
+def test_rounded_tables_of_a_block_agree_with_enumeration_and_with_ages_in_turn():
+    rng = np.random.default_rng(5)
+    worst = [disagreement(block(rng, 2, 2), rng.integers(0, 2, 8)) for _ in range(6)]
+    assert max(worst) < 1e-11
+    sums = block(rng, 5, 3)
+    found = Contraction(sums, 10**7).log_weight
+    assert found == pytest.approx(by_age(sums, 5), abs=1e-10)
+    sums.priors[0][0] += 1e-3  # a control
+    assert abs(by_age(sums, 5) - found) > 1e-6
+
+
+class AllCosts(Contraction):
+    """The same with the cost of every row worked out to its end."""
+
+    def _cheapest(self, parts):
+        touching = {}
+        for part in sorted(parts, key=lambda part: part.weight.size):
+            for row in part.rows:
+                touching.setdefault(int(row), []).append(part)
+        choices = [own for own in touching.values() if len(own) > 1]
+        return min(choices, key=lambda own: self._cost(own, math.inf), default=[])
+
+
+def test_costs_that_are_given_up_leave_the_plan_and_its_numbers_as_they_are():
+    rng = np.random.default_rng(6)
+    for ages in (2, 4, 7):
+        sums = block(rng, ages, 3)
+        one, other = Contraction(sums, 10**7), AllCosts(sums, 10**7)
+        assert one.log_weight == other.log_weight
+        assert one.pairs == other.pairs
+        assert [p.cells for p, _ in one._joins] == [p.cells for p, _ in other._joins]
+        assert all(map(np.array_equal, one.laws(), other.laws()))
+    # Of a whole block the plan is short, and its limit a count that no clock changes.
+    sums = block(rng, 46, 1, 0.15)
+    assert Contraction(sums, 10**6).pairs < 10**6
+    with pytest.raises(TooManyStatesError):
+        AllCosts(sums, 10**6)
+
+
 def test_boxes_refuse_what_they_cannot_hold():
     n = 4
     matrix, low = (
