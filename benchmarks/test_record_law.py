@@ -19,7 +19,9 @@ from bayesrisk.inference.microdata.lattice import LatticeChains, walk
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.inference.sampling.chains import effective_size
+from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
+from bayesrisk.population import simulate_population
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 
@@ -351,3 +353,42 @@ def test_steps_on_a_lattice(compare):
         twin_units=slow,
         rounds=3,
     )
+
+
+COARSENED = {
+    "nearest 3": "rounding:base=3,method=nearest",
+    "nearest 5": "rounding:base=5,method=nearest",
+    "random 3": "rounding:base=3,method=random",
+    "ranges": "ranges:edges=0/1/3/6/10/20/50",
+}
+
+
+@pytest.mark.parametrize("rule", COARSENED)
+def test_four_coarsened_tables(measured, rule):
+    """Aim: a block of 20 to 50 people with four coarsened census tables takes 1 s."""
+    tables = ["P12", "P12A", "P12B", "P12H"]
+    work = Workload.named("sf1-block", levels=["block"]).select(tables=tables)
+    recipe, _, edges = COARSENED[rule].partition(":edges=")
+    options = {"edges": [int(edge) for edge in edges.split("/")]} if edges else {}
+    mechanism = make_mechanism(recipe, **options)
+    prior = RecordPrior.uniform_data_sets(work.schema)
+    asked = [RecordQuestion({"race": [1]}), RecordQuestion({"race": [1], "sex": [0]}, at_least=1)]
+    seconds, engines = [], set()
+    for seed in range(11):
+        tract = simulate_population("tract", rng=seed).for_schema(work.schema)
+        codes, sizes = np.unique(tract.geoids, return_counts=True)
+        for block in codes[(sizes >= 20) & (sizes <= 50)][:2]:
+            people = tract.take(np.flatnonzero(tract.geoids == block))
+            release = mechanism.release(people, workload=work, rng=seed, places="occupied")
+            start = time.process_time()
+            law = microdata_posterior(
+                release, asked, level="block", place=block, prior=prior, rng=1
+            )
+            seconds.append(time.process_time() - start)
+            engines.add(law.engine)
+    assert engines == {"exact"}
+    del seconds[:2]  # of the first tract, in which kernels are compiled
+    assert len(seconds) >= 10
+    name = f"a block of 20 to 50 people, four tables, {rule}"
+    measured(f"{name}: median", lasting(1, "of processor"), np.median(seconds))
+    measured(f"{name}: 90 %", lasting(1, "of processor"), np.quantile(seconds, 0.9))

@@ -171,7 +171,7 @@ def measures_of(statements, population=None):
     for key, rows in releases_of(statements, population).groupby(KEYS, sort=False):
         line = dict(zip(KEYS, key, strict=True)) | {
             "group": "everybody", "targets": rows["targets"].iloc[0],
-            "people": population or rows["targets"].iloc[0], "left_out": 0,
+            "people": population or rows["targets"].iloc[0], "left_out": 0, "unstated": 0.0,
             "places": rows["places"].iloc[0], "releases": len(rows),
             "randomised": rows["randomised"].iloc[0], "error_people": 0.01,
             "error_releases": half_width(rows["gain"])

@@ -31,6 +31,7 @@ _AT_RISK = 20  # people of each protection
 #: Ways to read a release, an adversary's best model of the protection before all others.
 _READINGS = (*BEST_READINGS, "as-true", *METHODS)
 _BRIEF = 5  # lines
+_UNEXPLAINED = 0.5  # of the people: with more, no protection is judged by a model
 
 
 class Screen(NamedTuple):
@@ -38,7 +39,8 @@ class Screen(NamedTuple):
 
     They are about everybody and the adversary who gains most.  ``told`` has the comparison of every
     two protections; ``best`` the protection that surely improves on most others and none on it, or
-    all of them where no order was told; ``worse`` those that it improves on, ``apart`` the rest.
+    all of them where no order was told; ``worse`` those that it improves on, ``apart`` the rest;
+    ``unexplained`` those whose tables the adversary's model does not explain for most people.
     """
 
     rows: dict[str, Row]
@@ -46,6 +48,7 @@ class Screen(NamedTuple):
     best: list[str]
     worse: list[str]
     apart: list[str]
+    unexplained: list[str]
 
     @property
     def plain(self) -> str | None:
@@ -63,14 +66,25 @@ class Screen(NamedTuple):
 def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     """Return everybody's row of each protection and adversary, by the adversary's best model.
 
-    The adversary whose mean gain over protections is largest comes first.
+    The adversary whose mean gain over protections is largest comes first, and after all others who
+    has no model of some protection that explains the tables of most people: to learn nothing from
+    them is the model's failure, and does not say that the protection works.
     """
     rows = measures[measures["group"] == EVERYBODY]
     rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})
     best = rows.loc[rank.sort_values(kind="stable").index]
     best = best.drop_duplicates(["protection", "adversary"]).sort_index()
-    gain = -best.groupby("adversary")["gain"].transform("mean")
-    return best.loc[gain.sort_values(kind="stable").index]
+    order = pd.DataFrame({
+        "fails": unexplained(best).groupby(best["adversary"]).transform("any"),
+        "gain": -best.groupby("adversary")["gain"].transform("mean"),
+    })  # fmt: skip
+    return best.loc[order.sort_values(["fails", "gain"], kind="stable").index]
+
+
+def unexplained(measures: pd.DataFrame) -> pd.Series:
+    """Return which rows have a model of the release that explains the tables of few people only."""
+    model = measures["attack"].isin(_READINGS[: -len(METHODS)])
+    return model & (measures["unstated"] > _UNEXPLAINED)
 
 
 def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame) -> Screen:
@@ -78,6 +92,7 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
     rows = headline_rows(measures)
     rows = rows[rows["adversary"] == rows["adversary"].iloc[0]].merge(costs, on="protection")
     rows = rows.sort_values("error", kind="stable")
+    failed = rows.loc[unexplained(rows), "protection"].tolist()
     named = {row["protection"]: row for row in rows.to_dict(orient="records")}
     mine = comparisons["adversary"].isin(rows["adversary"])
     mine &= comparisons["attack"].isin({*rows["attack"], METHODS[0]})
@@ -87,14 +102,16 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
         turned = {"less": "more", "more": "less"}.get(row["verdict"], row["verdict"])
         told.setdefault((other, one), row | {"verdict": turned})
         told[one, other] = row
+    # Nothing is told of a protection whose tables the adversary's model does not explain.
+    told = {pair: row for pair, row in told.items() if not {*pair} & {*failed}}
     less = {pair for pair, row in told.items() if row["verdict"] == "less"}
     wins = {n: [other for other in named if (n, other) in less] for n in named}
     never = [n for n in named if not any((other, n) in less for other in named)]
     best = max(never, key=lambda n: (len(wins[n]), -named[n]["gain"]))
     if not wins[best]:
-        return Screen(named, told, list(named), [], [])
+        return Screen(named, told, list(named), [], [], failed)
     apart = [n for n in named if n not in (best, *wins[best])]
-    return Screen(named, told, [best], wins[best], apart)
+    return Screen(named, told, [best], wins[best], apart, failed)
 
 
 # Sentences.
@@ -159,8 +176,17 @@ def people_text(value: float, low: float, high: float, people: float) -> str:
 
 def lead(screen: Screen) -> str:
     """Return the sentence in front: which protection lets least be learned, if that was told."""
+    text = _order(screen)
+    if screen.unexplained:
+        text += f"; this reader's model cannot explain the tables of {_called(*screen.unexplained)}"
+    return text
+
+
+def _order(screen: Screen) -> str:
+    """Return which protection lets least be learned, if that was told."""
     best, against, own = screen.best[0], screen.against, "learned from people's own records"
-    gains = _span([screen.rows[name]["gain"] for name in screen.best], _points)
+    names = [name for name in screen.best if name not in screen.unexplained] or screen.best
+    gains = _span([screen.rows[name]["gain"] for name in names], _points)
     if len(screen.rows) == 1:
         return f"People's own records add {gains} points under {best}"
     if against is None:

@@ -24,7 +24,7 @@ from scipy.special import stdtr, stdtrit
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.risk.audit.adversaries import READINGS
+from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN, ratio_of
 
@@ -41,7 +41,7 @@ _SIZES = (10, 50, 250)
 _QUANTILES = (0.5, 0.9, 0.99)
 BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 _COLUMNS = [
-    *KEYS, "group", "targets", "people", "left_out", "places", "releases", "randomised",
+    *KEYS, "group", "targets", "people", "left_out", "unstated", "places", "releases", "randomised",
     *(f"believed_{name}" for name in THREE),
     "gain", "gain_lower", "gain_upper", "like_lower", "like_upper",
     "error_people", "error_releases", "error_chains",
@@ -419,6 +419,7 @@ def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, 
     gain = posterior - without
     people = round(len(known) / share)
     line: dict[str, object] = {
+        "unstated": float((rows["status"] == UNSTATED).mean()),
         "targets": len(known), "people": people, "places": int(places.max()) + 1,
         "releases": releases, "randomised": randomised,
     }  # fmt: skip

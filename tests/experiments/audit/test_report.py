@@ -204,6 +204,30 @@ def test_the_adversary_is_the_one_who_gains_most_by_the_best_model(made):
 # Only what was told.
 
 
+def test_a_model_that_explains_no_tables_ranks_no_protection():
+    statements = statements_of({"none": 0.2, "swap": 0.05}, adversaries=WHO)
+    errors = errors_of({"none": 0.0, "swap": 0.3})
+    measures = measures_of(statements)
+
+    def screen_with(share, *who):
+        rows = measures["protection"].eq("swap") & measures["adversary"].isin(who)
+        some = measures.assign(unstated=measures["unstated"].mask(rows, share))
+        return screens(page_of(files_of(statements, errors, measures=some)))[0]
+
+    half = screen_with(0.5, "linker")
+    assert half == screen_with(0.0, "linker")
+    assert " a linker" in half["prose"]
+    other = screen_with(0.6, "linker")
+    assert " an outsider" in other["prose"]
+    assert other["lead"].startswith("swap lets less")
+    nobody = screen_with(0.6, *WHO)
+    assert "lets less" not in nobody["lead"]
+    assert nobody["lead"].endswith("model cannot explain the tables of swap.")
+    gain = measures.set_index(["protection", "adversary"]).loc[("none", "linker"), "gain"]
+    assert numbers(nobody["lead"]) == [pytest.approx(100 * gain, abs=0.06)]
+    assert {row["compared with none"] for row in nobody["rows"]} == {"–"}
+
+
 def test_equal_settings_are_not_ranked():
     statements = statements_of({"noise, one": 0.1, "noise, two": 0.1}, spread=0.03)
     errors = errors_of({"noise, one": 1.0, "noise, two": 1.0})
