@@ -68,7 +68,7 @@ def _take_any_constant(compiled: Any) -> None:
     """
     template = compiled.get_call_template
 
-    def of_types(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def of_types(arguments: tuple[Any, ...], named: dict[str, Any]) -> object:
         plain: Callable[[Any], Any] = numba.types.unliteral
         return template(
             tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()}

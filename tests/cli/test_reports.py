@@ -38,6 +38,7 @@ def pages(tmp_path_factory):
     """Pages by command, and the fragment of each."""
     folder = tmp_path_factory.mktemp("reports")
     PEOPLE.to_csv(folder / "people.csv", index=False)
+    PEOPLE.assign(person=np.arange(len(PEOPLE))).to_csv(folder / "known.csv", index=False)
     records = br.Records.from_frame(PEOPLE, schema=br.Schema.named("sf1-person"))
     br.tabulate(records, br.Workload.named("sf1-block").select(tables=["P8", "P12"])).write(
         folder / "tables"
@@ -174,4 +175,37 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
         settings = "getComputedStyle(document.querySelector('details.screen')).display"
         assert browser.run(settings) == "none"
         assert browser.look()[1] == FINE
+        assert browser.faults == []
+
+
+#: Reports of studies, which have several figures and no fragment here.
+STUDIES = (
+    "sweep sample:dare-county-sweep",
+    "reidentify {}/reconstruct --attacker {}/known.csv --truth {}/known.csv --dialect schema",
+    "audit sample:small-town-audit --targets 5 --releases 2",
+    "occupancy study --seeds 1 --blocks 30 --protection none --protection swapping --solutions 2",
+)
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("line", STUDIES)
+def test_reports_of_studies_fit_a_phone_a_screen_and_paper(pages, line, tmp_path):
+    words = [word.format(pages[0]) for word in line.split()]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out"), "--quiet"])
+    assert done.exit_code == 0, done.output
+    file = tmp_path / "out" / "report.html"
+    with Browser(tmp_path / "profile") as browser:
+        for width in (390, 1280):
+            browser.open(file, width=width)
+            browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
+            wide, found = browser.look()
+            assert wide <= width
+            # On a phone the rows of the first table are cards; heads are a matter of paper.
+            assert found | {"heads": 0} == FINE
+        browser.open(file, width=740)
+        browser.ask("Emulation.setEmulatedMedia", media="print")
+        wide, found = browser.look()
+        assert wide <= 740
+        assert found == FINE
         assert browser.faults == []
