@@ -125,9 +125,12 @@ def linked(seed):
 def noisy(seed):
     """Return noisy counts, to be taken as true: mostly, no records fit."""
     rng = np.random.default_rng(seed)
-    schema = Schema("noisy", (Attribute("a", 3), Attribute("b", 3)), ISLAND)
+    sizes = rng.integers(2, 5), rng.integers(2, 4)
+    axes = (Attribute(name, int(size)) for name, size in zip("ab", sizes, strict=True))
+    schema = Schema("noisy", tuple(axes), ISLAND)
     work = Workload(schema, one_way("block", schema))
-    mechanism = make_mechanism("discrete-gaussian", sensitivity="add-remove", rho=20)
+    rho = int(rng.choice([1, 5, 20]))
+    mechanism = make_mechanism("discrete-gaussian", sensitivity="add-remove", rho=rho)
     return mechanism.release(
         people(rng, schema, ["1"]), workload=work, places=["1"], rng=seed
     ).tables
