@@ -1,10 +1,12 @@
 """The warmup command: every kernel is compiled, once, and kept; or one line says why not."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -65,8 +67,10 @@ def unused_kernels():
     ready = {id(made) for made in found}
     while found:
         function = python_of(found.pop())
-        for name in function.__code__.co_names:
-            part = function.__globals__.get(name)
+        names, known = function.__code__.co_names, function.__globals__
+        modules = [known[name] for name in names if isinstance(known.get(name), ModuleType)]
+        for name, module in itertools.product(names, [None, *modules]):
+            part = known.get(name) if module is None else getattr(module, name, None)
             if id(part) in declared and id(part) not in ready:
                 ready.add(id(part))
                 found.append(part)

@@ -477,13 +477,15 @@ def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, 
 def _room(states: int, rows: int) -> States:
     """Return a table for a number of states."""
     size = 1 << max(states - 1, 1).bit_length()
-    return States(
+    table = States(
         np.zeros((size, rows), np.int64),
         np.zeros(size),
         np.zeros(size),
-        np.full(4 * size, -1, np.int64),
+        np.empty(4 * size, np.int64),
         np.zeros(1, np.int64),
     )
+    _index(table)
+    return table
 
 
 def _with_room(states: States, more: int) -> States:

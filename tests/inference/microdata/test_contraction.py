@@ -51,7 +51,7 @@ def enumerated(sums):
     return points, weight
 
 
-def on_boxes(sums, limit=10**7):
+def on_boxes(sums, limit=10**9):
     priors = np.full((len(sums.priors), max(p.size for p in sums.priors)), -np.inf)
     for row, prior in zip(priors, sums.priors, strict=True):
         row[: prior.size] = prior
