@@ -25,7 +25,8 @@ from bayesrisk.reconstruction import count_bounds, reconstruct
 from bayesrisk.tables import PublishedTables
 
 SHARD, EVERY, SEED = 250, 5, 1
-COST = ["exact", "nearest 3", "nearest 5", "random 3", "ranges", "10-5 rule", "midpoint 6"]
+COST = ["exact", "nearest 3", "nearest 5", "random 3", "ranges", "10-5 rule", "midpoint 6",
+        "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]  # fmt: skip
 PROOFS = ["ranges", "midpoint 6", "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]
 WORK = UNITS["persons"][0]
 
