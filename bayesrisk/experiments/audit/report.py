@@ -22,7 +22,7 @@ from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import POPULATION, of_population, population_names
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.risk.audit import METHODS
-from bayesrisk.risk.audit.measures import BEST_READINGS
+from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
 
 Row = Mapping[Any, Any]
 EVERYBODY = "everybody"
@@ -31,7 +31,6 @@ _AT_RISK = 20  # people of each protection
 #: Ways to read a release, an adversary's best model of the protection before all others.
 _READINGS = (*BEST_READINGS, "as-true", *METHODS)
 _BRIEF = 5  # lines
-_UNEXPLAINED = 0.5  # of the people: with more, no protection is judged by a model
 
 
 class Screen(NamedTuple):
@@ -81,12 +80,6 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     return best.loc[order.sort_values(["fails", "gain"], kind="stable").index]
 
 
-def unexplained(measures: pd.DataFrame) -> pd.Series:
-    """Return which rows have a model of the release that explains the tables of few people only."""
-    model = measures["attack"].isin(_READINGS[: -len(METHODS)])
-    return model & (measures["unstated"] > _UNEXPLAINED)
-
-
 def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame) -> Screen:
     """Return the rows of the first screen of one population, and which order was told."""
     rows = headline_rows(measures)
@@ -102,8 +95,6 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
         turned = {"less": "more", "more": "less"}.get(row["verdict"], row["verdict"])
         told.setdefault((other, one), row | {"verdict": turned})
         told[one, other] = row
-    # Nothing is told of a protection whose tables the adversary's model does not explain.
-    told = {pair: row for pair, row in told.items() if not {*pair} & {*failed}}
     less = {pair for pair, row in told.items() if row["verdict"] == "less"}
     wins = {n: [other for other in named if (n, other) in less] for n in named}
     never = [n for n in named if not any((other, n) in less for other in named)]

@@ -55,6 +55,7 @@ _BINNED = [
 FLOOR = 1e-3
 _FLAGS = ("correct", "nonmodal", "randomised")
 _TIE = 1e-12
+_UNEXPLAINED = 0.5  # of beliefs: with more, no protection is judged by a model
 _CERTAIN = 1.0 - 1e-12
 _LIKELIHOOD = READINGS[0]
 #: How a release is read with the best model of how it was made: one of these for each release.
@@ -616,7 +617,7 @@ def costs(errors: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
 LESS, MORE, UNTOLD = "less", "more", "cannot tell"
 _COMPARED = [
     "adversary", "protection", "against", "attack", "attack_against", "targets", "releases",
-    "difference", "lower", "upper", "p", "verdict", "needed", "construction",
+    "difference", "lower", "upper", "p", "verdict", "needed", "construction", "explained",
 ]  # fmt: skip
 _MOST_RELEASES = 10_000  # more are not worth being proposed
 
@@ -656,7 +657,9 @@ def compare(
     mean gains the variance is :math:`s^2(D) / m`, and that of drawing targets besides; p-values are
     Student's, and Holm's rule holds the chance of any false verdict to one less the confidence.
     Intervals are Bonferroni's.  A difference between protections that are not randomised, of
-    everybody and without chains, is exact.
+    everybody and without chains, is exact.  Where an adversary's model does not explain the tables
+    of a protection for most people (``explained`` is false), to learn nothing from them is the
+    model's failure: there is no interval, and the verdict is that the audit cannot tell.
 
     Examples
     --------
@@ -686,6 +689,11 @@ def compare(
     return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED)
 
 
+def unexplained(measures: pd.DataFrame) -> pd.Series:
+    """Return which rows have a model of the release that explains the tables of few people only."""
+    return measures["attack"].isin(READINGS) & (measures["unstated"] > _UNEXPLAINED)
+
+
 class _Gains:
     """Gains of people (people, releases) from their own records."""
 
@@ -694,6 +702,7 @@ class _Gains:
         self.value, self.error = posterior - without, error
         self.randomised = bool(rows["randomised"].iloc[0])
         self.attack = str(rows["attack"].iloc[0])
+        self.explained = bool((rows["status"] == UNSTATED).mean() <= _UNEXPLAINED)
 
     def less(self, other: _Gains, share: float) -> dict[str, object]:
         """Return the difference of mean gains, its variances and their degrees of freedom."""
@@ -716,7 +725,7 @@ class _Gains:
             "attack": self.attack, "attack_against": other.attack, "targets": size,
             "releases": number, "difference": float(difference.mean()), "drawn": drawn,
             "asked": asked, "freedom": satterthwaite([(asked, size - 1.0), (drawn, freedom)]),
-            "randomised": self._any(other),
+            "randomised": self._any(other), "explained": self.explained and other.explained,
         }  # fmt: skip
 
     def _any(self, other: _Gains) -> bool:
@@ -741,12 +750,14 @@ def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(error > _TIE, 2.0 * stdtr(freedom, -np.abs(difference) / error), 1.0)
     p = np.where(exact, np.where(apart, 0.0, 1.0), p)
+    p = np.where(frame["explained"], p, 1.0)
     # Holm: the k-th smallest of n times n - k + 1, and never less than one before it.
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(size)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (size - np.arange(size))), 1.0)
     reach = stdtrit(freedom, 1.0 - alpha / (2.0 * size)) * error
     reach = np.where(exact, 0.0, np.where((error > _TIE) & np.isfinite(reach), reach, np.nan))
+    reach = np.where(frame["explained"], reach, np.nan)
     sure = adjusted <= alpha
     verdict = np.where(sure, np.where(difference < 0.0, LESS, MORE), UNTOLD)
     columns = {
@@ -768,5 +779,6 @@ def _needed(frame: pd.DataFrame, alpha: float) -> FloatArray:
     each = frame["drawn"].to_numpy() * releases
     with np.errstate(divide="ignore", invalid="ignore"):
         number = np.maximum(np.ceil(each / spare), releases + 1.0)  # so many did not tell
-    told = (spare > 0.0) & (number <= _MOST_RELEASES) & frame["randomised"].to_numpy(bool)
+    told = (spare > 0.0) & (number <= _MOST_RELEASES)
+    told &= (frame["randomised"] & frame["explained"]).to_numpy(bool)
     return np.where(told, number, np.nan)

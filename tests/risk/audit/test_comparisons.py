@@ -47,6 +47,27 @@ def test_one_release_of_many_tells_nothing():
     assert np.isnan(row["needed"])
 
 
+@pytest.mark.parametrize("attack", ["likelihood", "swap-aware"])
+def test_tables_that_a_model_does_not_explain_are_ranked_neither_way(attack):
+    frame = pd.concat([
+        released(np.full((10, 1), 0.25), protection="a"),
+        released(np.zeros((10, 1)), protection="b", attack=attack),
+        released(np.full((10, 1), 0.125), protection="c"),
+    ])  # fmt: skip
+    mine = frame["protection"] == "b"
+    for unstated, verdicts in (
+        (5, ["less", "less", "more"]),
+        (6, ["cannot tell", "less", "cannot tell"]),
+    ):
+        few = mine & (frame["target"].astype(int) < unstated)
+        some = compare(frame.assign(status=frame["status"].mask(few, "unstated")))
+        assert some["verdict"].tolist() == verdicts
+        assert some["explained"].tolist() == [verdict != "cannot tell" for verdict in verdicts]
+        assert (some["lower"].isna() == ~some["explained"]).all()
+        assert some["p"].tolist() == [float(verdict == "cannot tell") for verdict in verdicts]
+        assert some["needed"].isna().tolist() == (~some["explained"]).tolist()
+
+
 def test_equal_settings_are_told_apart_in_one_audit_of_twenty_at_most():
     """Five equal protections, ten verdicts each: any of them is false in 5 % of audits at most."""
     rng, runs = np.random.default_rng(5), 60
