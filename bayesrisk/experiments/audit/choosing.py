@@ -24,6 +24,8 @@ from bayesrisk.experiments.audit.populations import (
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
 from bayesrisk.risk.audit import audit_targets, costs
+from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
+from bayesrisk.risk.audit.measures import BEST_READINGS
 from bayesrisk.risk.statements.claims import ratio_of
 
 _RANGE = ".."
@@ -177,12 +179,18 @@ def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float
 
     Where a ``share`` of people less than 1 was asked about, ``upper`` is the order statistic that
     the quantile of all people exceeds with a chance of 1 in 40 at most; targets without a
-    posterior count as infinite there.
+    posterior count as infinite there, and so do those whose tables an adversary's best model of the
+    release cannot explain: that their belief stays the prior is no protection.
     """
     targets = by_population(statements, audit_targets)
     if goal.against is not None:
         targets = targets[targets["adversary"] == goal.against]
     names = [name for name in (POPULATION, "attack", "adversary") if name in targets]
+    best = targets["attack"].isin(BEST_READINGS)
+    others = ~best.groupby([targets[n] for n in names if n != "attack"]).transform("any")
+    best |= others & targets["attack"].isin(READINGS)
+    silent = best & (targets["status"] == UNSTATED)
+    targets = targets.assign(truth_posterior=targets["truth_posterior"].mask(silent))
     lines = []
     for key, rows in targets.groupby(["release", *names], sort=False):
         ratio = ratio_of(*(rows[f"truth_{n}"].to_numpy(float) for n in ("posterior", "without")))

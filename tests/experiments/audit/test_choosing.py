@@ -170,6 +170,19 @@ def test_the_bound_of_one_more_release_is_that_of_a_student_law():
     assert (alone["upper"], alone["met"]) == (np.inf, False)
 
 
+def test_tables_that_the_best_model_does_not_explain_meet_no_goal():
+    def silent(attack, adversary="outsider"):
+        return statements("p", [1.0] * 10, attack=attack, adversary=adversary, status="unstated")
+
+    best = statements("p", [1.2] * 10)
+    for attack, upper in (("swap-aware", np.inf), ("as-true", 1.2), ("majority", 1.2)):
+        assert bound(pd.concat([best, silent(attack)]))["upper"] == pytest.approx(upper)
+    alone = bound(pd.concat([best, silent("as-true", "linker")]))  # who has no better model
+    assert (alone["adversary"], alone["upper"], alone["undecided"]) == ("linker", np.inf, 10)
+    few = silent("likelihood").iloc[:1]
+    assert bound(pd.concat([best.iloc[1:], few]))["upper"] == pytest.approx(1.2)
+
+
 def test_in_a_sample_the_quantile_of_all_is_bounded_by_an_order_statistic():
     """By scipy's binomial law; of few targets nothing bounds it; undecided ones are infinite."""
     values = np.arange(100.0, 200.0)
