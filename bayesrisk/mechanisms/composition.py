@@ -79,6 +79,16 @@ class ReleaseComposition(BaseMechanism):
         others = SimulationOnly(drawn)
         super().__init__(MechanismSpec("composition", {"releases": stated}, others=others))
 
+    def acts_within(self, workload: Workload) -> str | None:
+        """Return the coarsest level within which a release acts; None if one needs all places."""
+        reaches = [
+            part.mechanism.acts_within(part.share(workload))
+            if isinstance(part.mechanism, BaseMechanism) else None
+            for part in self._parts.values()
+        ]  # fmt: skip
+        levels = workload.schema.geography.levels
+        return None if None in reaches else min(reaches, key=levels.index)
+
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:

@@ -97,11 +97,11 @@ _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cen
 
 def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
     """Return the mechanism of a recipe, and the parameters that it gives."""
-    mechanism, _, rest = check.text(text, "protection").strip().partition(":")
+    mechanism, _, rest = check.text(text, "recipe").strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
-        raise ArgumentError(f"protection must give each parameter once, got {shown(text)}")
+        raise ArgumentError(f"recipe must give each parameter once, got {shown(text)}")
     return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
 
 

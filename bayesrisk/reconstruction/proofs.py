@@ -611,6 +611,8 @@ def prove(
     True
     """
     tables = one_release(tables)
+    if most is not None:
+        check.integer(most, "most", lower=0)
     work, finest = tables.workload, tables.workload.levels[-1]
     rules, cells, others, taken = Rules(False, "merged", ()), None, list[Table](), False
     if isinstance(result, Claims):

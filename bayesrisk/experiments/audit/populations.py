@@ -68,10 +68,9 @@ class Protection:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        recipe = self.mechanism or self.name
-        mechanism, given = read_recipe(recipe)
-        check.text(self.name, "name of the protection")
-        check.text(mechanism, "name of the mechanism")
+        check.text(self.name, "name")
+        check.instance(self.mechanism, str, "mechanism")
+        mechanism, given = read_recipe(self.mechanism or self.name)
         object.__setattr__(self, "mechanism", mechanism)
         given |= check.mapping(self.parameters, "parameters")
         object.__setattr__(self, "parameters", given)

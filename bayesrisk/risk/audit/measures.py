@@ -677,6 +677,7 @@ def compare(
     numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
     share = share_asked(frame, people)
+    made = set(check.instances(constructions, tuple, "constructions"))
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
     lines = []
     for adversary, mine in rows.groupby("adversary", sort=False):
@@ -684,7 +685,7 @@ def compare(
         for against, protection in itertools.combinations(gains, 2):
             line = {"adversary": adversary, "protection": protection, "against": against}
             pair = {(against, protection), (protection, against)}
-            line["construction"] = not pair.isdisjoint(constructions)
+            line["construction"] = not pair.isdisjoint(made)
             lines.append(line | gains[protection].less(gains[against], share))
     return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED)
 

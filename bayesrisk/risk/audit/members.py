@@ -83,6 +83,7 @@ def statements_about_members(
     [[0.5, 1.0], [0.5, 0.0]]
     """
     seed, level = check.integer(rng, "rng", lower=0), workload.levels[-1]
+    check.instance(question, AuditQuestion, "question")
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:
