@@ -27,7 +27,7 @@ from bayesrisk._show import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments import by_place
-from bayesrisk.experiments.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
+from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import (
