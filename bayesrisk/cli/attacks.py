@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._files.text import shown
 from bayesrisk.cli import base
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.choosing import ProtectionGoal

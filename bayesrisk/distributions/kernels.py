@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 #: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
 REACH = 41.0

@@ -21,11 +21,11 @@ from bayesrisk import _files, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.text import named, shown
+from bayesrisk._files.text import named
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.engine import Study

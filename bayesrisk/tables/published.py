@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.change import PopulationChange

@@ -10,12 +10,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
