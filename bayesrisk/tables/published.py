@@ -547,7 +547,7 @@ def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[s
     """Return releases by name, those of a sequence by number; there must be one at least."""
     if isinstance(releases, Mapping):
         given = {check.text(name, "releases"): part for name, part in releases.items()}
-    elif isinstance(releases, Sequence):
+    elif isinstance(releases, Sequence) and not isinstance(releases, str | bytes):
         given = {str(at): part for at, part in enumerate(releases, 1)}
     else:
         raise ArgumentTypeError(

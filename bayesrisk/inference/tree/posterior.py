@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -198,7 +198,7 @@ def tree_posterior(
     """
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
-    if isinstance(tree, (Mapping, Sequence)):
+    if isinstance(tree, (Mapping, list, tuple)):
         tree = Tree.combine(tree)
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
