@@ -18,7 +18,7 @@ def attach(
             if name in every or name.startswith("_"):
                 raise
             from bayesrisk import _validation as check
-            from bayesrisk._files.text import shown
+            from bayesrisk.exceptions import shown
 
             like = check.did_you_mean(name, every)
             raise AttributeError(f"{package} has no attribute {shown(name)}{like}") from error

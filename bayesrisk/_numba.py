@@ -37,7 +37,8 @@ def lean_kernel(function: _F) -> _F:
     """Compile a kernel that makes no arrays, without the counting of references to them.
 
     In a kernel of many small functions over tuples of arrays the counting costs more than the
-    work; the caller holds all arrays meanwhile.
+    work, and much of the time to compile it; the caller holds all arrays meanwhile.  Whatever
+    such a kernel calls must be lean, too.
     """
     return _kernel(function, _nrt=False)
 
@@ -45,7 +46,9 @@ def lean_kernel(function: _F) -> _F:
 def _kernel(function: _F, **options: bool) -> _F:
     def compile_(cache: bool) -> _F:
         njit: Any = numba.njit
-        made = njit(cache=cache, nogil=True, fastmath=False, error_model="numpy", **options)
+        settings = {"nogil": True, "fastmath": False, "error_model": "numpy"}
+        # No kernel is called from C: it needs no way in from there.
+        made = njit(cache=cache, no_cfunc_wrapper=True, **settings, **options)
         compiled = made(function)
         if hasattr(compiled, "_cache"):  # not where Numba is switched off
             if cache:

@@ -12,8 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning, shown
 
 T = TypeVar("T")
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # Arrays by what they hold: one name for each type, in the whole package.

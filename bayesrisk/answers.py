@@ -15,11 +15,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, page, span
 from bayesrisk._validation import FloatAnswer, FloatArray
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 
 __all__ = ["Belief", "Estimate"]
 

@@ -8,8 +8,7 @@ import pandas as pd
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata

@@ -116,3 +116,15 @@ class IncompatibleConditionalsWarning(BayesRiskWarning):
 
 class SampleWarning(BayesRiskWarning):
     """A sample of blocks without any of a size that its frame has: nothing is known of these."""
+
+
+_QUOTED = 200  # characters of a value that a message quotes
+
+
+def shown(value: object) -> str:
+    """Return a value as a message quotes it: all of it, or its beginning."""
+    try:
+        text = repr(value)
+    except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… ({len(text)} characters)"

@@ -41,11 +41,11 @@ ZONES = [
 ROOMS = {
     "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion",
-    "cli": "base recipes | own | attacks published records release risk | app",
+    "cli": "base recipes | own | attacks records release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs | by_place measurement_counts sweep | reconstruction | audit"
-        " measurement_risk occupancy_attack * | occupancy_study reidentification"
+        " measurement_risk published_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",

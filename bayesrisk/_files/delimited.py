@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from bayesrisk._files.text import all_of, named, shown
-from bayesrisk.exceptions import DataError
+from bayesrisk._files.text import all_of, named
+from bayesrisk.exceptions import DataError, shown
 
 if TYPE_CHECKING:
     import pandas as pd

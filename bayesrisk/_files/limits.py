@@ -14,8 +14,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ConfigError
+from bayesrisk.exceptions import ConfigError, shown
 
 
 def refuse(bound: str, **told: Any) -> PydanticCustomError:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from bayesrisk._files.text import Fault, check_held, named, shown
-from bayesrisk.exceptions import DataError
+from bayesrisk._files.text import Fault, check_held, named
+from bayesrisk.exceptions import DataError, shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, shown
 
 _T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
@@ -27,7 +27,7 @@ JSON_VALUES = 2**22
 #: Bytes of a TOML document.
 TOML_BYTES = 2**18
 _DEPTH = 64
-_WIDTH = 200  # characters of a value that a message quotes
+_WIDTH = 200  # characters of a reason that a message quotes
 _FAULTS = (
     OSError,
     EOFError,
@@ -37,15 +37,6 @@ _FAULTS = (
     zlib.error,
     zipfile.BadZipFile,
 )
-
-
-def shown(value: object) -> str:
-    """Return a value as a message quotes it: all of it, or its beginning."""
-    try:
-        text = repr(value)
-    except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
 
 
 @contextmanager

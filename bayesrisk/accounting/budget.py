@@ -8,9 +8,8 @@ from numbers import Rational
 from typing import Any, overload
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400

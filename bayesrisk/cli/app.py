@@ -16,7 +16,7 @@ import typer
 import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, base, published, records, release, risk
+from bayesrisk.cli import attacks, base, records, release, risk
 from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
 
 # -----------------------------------------------------------------------------
@@ -285,7 +285,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         release.verify_release: "release",
     },
     "Attack": {
-        published.attack: "tables.csv -o attack --set counts=exact",
+        attacks.attack_: "tables.csv -o attack --set counts=exact",
         attacks.reconstruct: "tables -o records --scope block --variability block",
         attacks.bounds: "tables -o bounds",
         attacks.claims: "tables -o claims --max-columns 3 --workers 2",

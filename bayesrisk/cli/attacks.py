@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._files.text import shown
 from bayesrisk.cli import base
 from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
@@ -300,8 +299,8 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments.occupancy_attack import read_households, read_sample
     from bayesrisk.experiments.occupancy_study import write_occupancy_report
+    from bayesrisk.experiments.published_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
     settings = options.synthetic()
@@ -362,7 +361,7 @@ def attack(
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
-    from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+    from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(
         base.data_path(blocks, "published statistics"),
@@ -664,3 +663,71 @@ def _adversaries(texts: list[str] | None, known: list[str]) -> list["Adversary"]
             knows = known if name == "linker" else ()
             found.append(Adversary.named(name, known=knows))
     return found
+
+
+# -----------------------------------------------------------------------------
+# ``bayesrisk attack``: text files of an agency in, all that they give away out.
+
+
+def attack_(
+    tables: Annotated[list[Path], typer.Argument(help="Text files as an agency publishes them.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="How they are read: counts=exact, 'marks.*=1-4', ...; repeat."),
+    ] = None,
+    assume: Annotated[Path | None, typer.Option(help="TOML file with such settings.")] = None,
+    save_assumptions: Annotated[
+        Path | None, typer.Option(help="Write such a file with the guesses, to be checked.")
+    ] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Seconds for each component [60].")] = "60",
+    proofs: Annotated[
+        int,
+        typer.Option(
+            help="Certificates of so many claims and of so many bounds, with their checker; 0 for "
+            "none."
+        ),
+    ] = 10,
+    seed: base.SeedOption = 0,
+    as_json: base.JsonOption = False,
+    quiet: base.QuietOption = False,
+) -> None:
+    """Say what published tables give away: proofs, bounds, records that fit, likely records."""
+    from bayesrisk import _files
+    from bayesrisk.experiments.published_attack import write_attack
+    from bayesrisk.tables.layouts import file_sheet, read_layouts
+
+    options: dict[str, Any] = {} if assume is None else {"assume": assume}
+    for text in settings or ():
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
+        options[name] = value
+    layouts = read_layouts(
+        [file_sheet(base.data_path(file, base.TABLES)) for file in tables], options
+    )
+    for line in layouts.lines:
+        typer.echo(line, err=as_json)
+    for name, (guess, text) in layouts.questions.items():
+        typer.echo(f"  guess: {text}; to confirm: --set {f'{name}={guess}'!r}", err=as_json)
+    if save_assumptions is not None:
+        _files.write_bytes(save_assumptions, layouts.to_toml().encode())
+        typer.echo(f"what is assumed is in {save_assumptions}: check it", err=as_json)
+        if output is None:
+            return
+    layouts.confirmed()
+    if output is None:
+        raise ArgumentError("output must be a folder, got none")
+    limit = base.optional_number(time_limit, "time_limit")
+    quiet = quiet or as_json
+    with (
+        base.warnings_as_lines(),
+        base.progress(quiet=quiet, title="attack", unit="steps") as advance,
+    ):
+        found = write_attack(
+            layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
+        )
+    if as_json:
+        base.print_json(found)
+    else:
+        typer.echo("\n".join(["", *found["sentences"], f"report: {found['report']}"]))

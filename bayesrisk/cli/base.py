@@ -23,8 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import bayesrisk as br
 from bayesrisk import _interrupts
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, shown
 
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.

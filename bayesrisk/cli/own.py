@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._files.text import shown
 from bayesrisk.cli.base import called, names, number, schema_of, union_of_workloads
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
     import pandas as pd

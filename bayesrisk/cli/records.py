@@ -14,10 +14,10 @@ import typer
 
 import bayesrisk as br
 from bayesrisk import _files
-from bayesrisk._files.text import IN_PIECES, MISSING, shown
+from bayesrisk._files.text import IN_PIECES, MISSING
 from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, own_schema, read_frame, usual_tables
-from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError, shown
 
 if TYPE_CHECKING:
     import pandas as pd

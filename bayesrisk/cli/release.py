@@ -11,10 +11,10 @@ import typer
 
 import bayesrisk as br
 from bayesrisk import _files
-from bayesrisk._files.text import IN_PIECES, shown
+from bayesrisk._files.text import IN_PIECES
 from bayesrisk.cli import base
 from bayesrisk.cli.own import OwnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._files.text import shown
 from bayesrisk._version import __version__
 from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary

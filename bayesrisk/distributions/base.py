@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 
 _Measure = Callable[[FloatArray], FloatAnswer]
 _HALVINGS = 1100  # more than from the largest double to 1

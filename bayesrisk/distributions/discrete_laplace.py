@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 
 _MIN_SCALE, _MAX_SCALE = 1e-12, 1e15
 

@@ -5,18 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._files.text import shown
-from bayesrisk._numba import elementwise, kernel
+from bayesrisk._numba import elementwise, kernel, lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 
 #: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
 REACH = 41.0
 _SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant for halving a double
 
 
-@kernel
+@lean_kernel
 def _product(a: float, b: float) -> tuple[float, float]:
     """Return a*b and its rounding error, exactly (Dekker)."""
     product = a * b
@@ -30,7 +29,7 @@ def _product(a: float, b: float) -> tuple[float, float]:
     return product, error
 
 
-@kernel
+@lean_kernel
 def _weight(x: float, sigma2: float) -> float:
     """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
 
@@ -98,7 +97,7 @@ def hockey_stick(epsilon: float, sigma2: float, sensitivity: int) -> float:
         y += 1.0
 
 
-@kernel
+@lean_kernel
 def fill_discrete_gaussian(rng: np.random.Generator, sigma2: FloatArray, out: IntArray) -> None:
     """Fill ``out[i]`` with a draw from N_Z(0, sigma2[min(i, len - 1)]).
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24

@@ -25,7 +25,6 @@ from scipy import sparse
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import spill, spilled
-from bayesrisk._files.text import shown
 from bayesrisk._random import named_stream
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import TextArray
@@ -36,6 +35,7 @@ from bayesrisk.exceptions import (
     BayesRiskError,
     DataError,
     PartFileError,
+    shown,
 )
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import counts_page

@@ -22,9 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import DataError
+from bayesrisk.exceptions import DataError, shown
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import measurements_page

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from bayesrisk import _files, plotting, reconstruction
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
-from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.experiments import by_place
-from bayesrisk.experiments.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
+from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import (

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # The draws behind a simulated likelihood: streams, who runs them, checks of what comes back.

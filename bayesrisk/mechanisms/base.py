@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate

@@ -9,11 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,

@@ -15,10 +15,10 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import named, shown
+from bayesrisk._files.text import named
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate

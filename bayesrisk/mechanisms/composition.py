@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.registry import make_mechanism

@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
     Dial,
@@ -359,7 +357,7 @@ def _with_noise(counts: sparse.csr_array, draw: Callable[[int], IntArray]) -> sp
     step = max(1, _CHUNK // max(1, cells))
     parts = []
     for start in range(0, rows, step):
-        dense: NDArray[np.int64] = counts[start : start + step].toarray().astype(np.int64)
+        dense: IntArray = counts[start : start + step].toarray().astype(np.int64)
         dense += draw(dense.size).reshape(dense.shape)
         parts.append(sparse.csr_array(dense))
     return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else counts

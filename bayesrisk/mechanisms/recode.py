@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import Attribute, Microdata, Records, Table, Workload, tabulate

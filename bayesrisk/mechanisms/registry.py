@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown, toml_document
+from bayesrisk._files.text import toml_document
 from bayesrisk._plugins import Registry, check_names
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.release import MechanismSpec, Release

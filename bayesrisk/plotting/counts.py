@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 

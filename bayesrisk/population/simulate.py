@@ -6,12 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator, seeded
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.population import spec as national
 from bayesrisk.tables.microdata import Microdata
@@ -28,14 +27,14 @@ _BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilom
 class Places(NamedTuple):
     """Blocks in order of their codes: code, tract, planar coordinates, target population."""
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     tracts: IntArray
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    x: FloatArray
+    y: FloatArray
     target: IntArray
 
 
-def _padded(numbers: IntArray, width: int) -> NDArray[np.str_]:
+def _padded(numbers: IntArray, width: int) -> TextArray:
     return np.char.zfill(numbers.astype(f"U{width}"), width)
 
 
@@ -171,7 +170,7 @@ def _holders(homes: Compositions, rng: np.random.Generator) -> tuple[IntArray, I
     return sex, age
 
 
-def _between(low: IntArray, high: IntArray, share: NDArray[np.float64]) -> IntArray:
+def _between(low: IntArray, high: IntArray, share: FloatArray) -> IntArray:
     """Return the whole numbers at ``share`` of the way from low to high, both included."""
     return low + (share * (high - low + 1)).astype(np.int64)
 
@@ -182,7 +181,7 @@ def _roles(
     place: IntArray,
     age: IntArray,
     rng: np.random.Generator,
-) -> tuple[IntArray, NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Return relationship to a householder of the age given, and whether a minor, by place."""
     kind = homes.kind[household]
     couple = kind < 4
@@ -203,7 +202,7 @@ def _roles(
 
 def _ages(
     relationship: IntArray,
-    minor: NDArray[np.bool_],
+    minor: BoolArray,
     holder: IntArray,
     man: IntArray,
     rng: np.random.Generator,
@@ -237,7 +236,7 @@ def _ages(
 
 
 def _sexes(
-    relationship: IntArray, holder: IntArray, minor: NDArray[np.bool_], rng: np.random.Generator
+    relationship: IntArray, holder: IntArray, minor: BoolArray, rng: np.random.Generator
 ) -> IntArray:
     """Return sexes: spouses of the other sex, some partners of the same, boys as at birth."""
     share = rng.random(holder.size)
@@ -309,7 +308,7 @@ def household_columns(
     """Return the columns that follow from the people, one entry for each household."""
     count, household = homes.people.size, people.household
 
-    def some(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def some(flag: BoolArray) -> BoolArray:
         """Return for each household whether a member has the flag."""
         return np.bincount(household, flag, count) > 0
 

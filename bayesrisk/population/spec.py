@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # Published national figures that the generator starts from, and the shapes it assumes.

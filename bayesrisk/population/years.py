@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema

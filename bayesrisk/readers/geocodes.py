@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError, shown
 
 #: Characters of a geocode by level, coarse to fine, in the redistricting data of 2020 (the
 #: nation's is not used); a file's own are in ``NoisyMeasurements.widths``.

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, split_line
-from bayesrisk._files.text import all_of, shown
-from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import DataError, DataWarning
+from bayesrisk._files.text import all_of
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import DataError, DataWarning, shown
 from bayesrisk.readers import text as forms
 
 # Columns by vintage, and what each of them holds.
@@ -202,7 +201,7 @@ class _Numbers:
             self.reason[self.values == code] = place
         self.values[self.reason > 0] = np.nan
 
-    def keep(self, good: NDArray[np.bool_], rule: str, why: int) -> None:
+    def keep(self, good: BoolArray, rule: str, why: int) -> None:
         """Let numbers that are not good be missing, or refuse them."""
         text = _TEXT_OF_REASON[why].as_py()
         bad = self.faults.missing(self.piece, self.name, good, rule, text)

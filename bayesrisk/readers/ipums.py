@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
-from bayesrisk._files.text import all_of, named, shown
+from bayesrisk._files.text import all_of, named
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 

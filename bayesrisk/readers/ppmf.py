@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
@@ -204,7 +203,7 @@ _OLDEST = 110  # age 110 and over is one code of the published tables
 _IN_HOUSEHOLD, _IN_QUARTERS = 3, 5  # kinds of a person's record
 _UNIT, _QUARTERS = 2, 4  # and of a unit's
 Names = Mapping[str, str]
-Columns = dict[str, IntArray | NDArray[np.str_] | pa.Array]
+Columns = dict[str, IntArray | TextArray | pa.Array]
 
 
 def _blocks(piece: forms.Piece, names: Names, state: str | None) -> pa.Array:
@@ -283,7 +282,7 @@ def _person_rows(records: Records) -> Columns:
     }
 
 
-def _units(piece: forms.Piece, names: Names) -> NDArray[np.bool_]:
+def _units(piece: forms.Piece, names: Names) -> BoolArray:
     """Return which records are of housing units, not of group quarters."""
     return np.asarray(piece.codes(names["RTYPE"], (_UNIT, _QUARTERS)) == _UNIT)
 

@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, open_text
 from bayesrisk._files.parquet import CODING, opened, read_batches
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files
@@ -36,9 +35,15 @@ from bayesrisk._files.delimited import (
     header_fields,
     split_line,
 )
-from bayesrisk._files.text import MISSING, all_of, named, shown
-from bayesrisk._validation import ByteArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, MissingDependencyError
+from bayesrisk._files.text import MISSING, all_of, named
+from bayesrisk._validation import BoolArray, ByteArray, IntArray, TextArray
+from bayesrisk.exceptions import (
+    ArgumentError,
+    DataError,
+    DataWarning,
+    MissingDependencyError,
+    shown,
+)
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 from bayesrisk.tables.published import joined as joined_tables
 from bayesrisk.tables.records import record_pieces
@@ -288,7 +293,7 @@ class Piece:
         where = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
         return DataError(f"{where}: must be {rule}, got {shown(value)}")
 
-    def check(self, column: str, good: NDArray[np.bool_], rule: str) -> None:
+    def check(self, column: str, good: BoolArray, rule: str) -> None:
         """Raise for the first row that is not good."""
         if not good.all():
             raise self.fail(column, int(np.argmin(good)), rule)
@@ -331,9 +336,9 @@ class Piece:
         self.check(column, all_digits(field), f"{width} digits")
         return field
 
-    def equals(self, column: str, text: str) -> NDArray[np.bool_]:
+    def equals(self, column: str, text: str) -> BoolArray:
         """Return which values are a text."""
-        same: NDArray[np.bool_] = pc.equal(self.table.column(column), text).to_numpy()
+        same: BoolArray = pc.equal(self.table.column(column), text).to_numpy()
         return same
 
     def take(self, rows: IntArray) -> "Piece":
@@ -355,8 +360,8 @@ class Faults:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def missing(
-        self, piece: Piece, column: str, good: NDArray[np.bool_], rule: str, reason: str = ""
-    ) -> NDArray[np.bool_]:
+        self, piece: Piece, column: str, good: BoolArray, rule: str, reason: str = ""
+    ) -> BoolArray:
         """Return which values are missing; raise for the first where the file is refused."""
         bad = ~good
         if bad.any():
@@ -366,9 +371,7 @@ class Faults:
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
-    def counts_of(
-        self, piece: Piece, column: str, table: str
-    ) -> tuple[IntArray, NDArray[np.bool_]]:
+    def counts_of(self, piece: Piece, column: str, table: str) -> tuple[IntArray, BoolArray]:
         """Return counts of a table, 0 where they are missing, and where they are."""
         values = piece.table.column(column)
         if values.null_count:
@@ -427,9 +430,9 @@ def characters(values: pa.Array, width: int) -> ByteArray:
     return data.reshape(n, width)
 
 
-def all_digits(field: ByteArray) -> NDArray[np.bool_]:
+def all_digits(field: ByteArray) -> BoolArray:
     """Return which rows of characters are digits only."""
-    good: NDArray[np.bool_] = np.logical_and.reduce((field - np.uint8(_ASCII_ZERO)) <= 9, axis=1)
+    good: BoolArray = np.logical_and.reduce((field - np.uint8(_ASCII_ZERO)) <= 9, axis=1)
     return good
 
 
@@ -651,7 +654,7 @@ def extra_column(records: Records, name: str, largest: int) -> IntArray:
 Key = tuple[str, str]
 
 
-def place_texts(matrix: ByteArray) -> NDArray[np.str_]:
+def place_texts(matrix: ByteArray) -> TextArray:
     """Return rows of ASCII characters as texts."""
     n, width = matrix.shape
     if width == 0:
@@ -661,9 +664,9 @@ def place_texts(matrix: ByteArray) -> NDArray[np.str_]:
 
 def piece_of_tables(
     workload: Workload,
-    geoids: Mapping[str, NDArray[np.str_]],
+    geoids: Mapping[str, TextArray],
     counts: Mapping[Key, IntArray],
-    missing: Mapping[Key, NDArray[np.bool_]],
+    missing: Mapping[Key, BoolArray],
 ) -> PublishedTables:
     """Return the tables of some places, given in any order with a row of counts each.
 
@@ -680,7 +683,7 @@ def piece_of_tables(
 
 def table_counts(
     piece: Piece, columns: Sequence[str], table: Table, faults: Faults
-) -> tuple[IntArray, NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Return the counts of a table and which are missing.
 
     A column beyond those of the cells is their total, which they must add up to if all are there.
@@ -753,10 +756,10 @@ def state_of_name(base: str) -> str | None:
     return STATES.get(last) if "_" in base else None
 
 
-def known_states(matrix: ByteArray) -> NDArray[np.bool_]:
+def known_states(matrix: ByteArray) -> BoolArray:
     """Return which codes begin with the digits of a state."""
     tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
-    known: NDArray[np.bool_] = _KNOWN[tens.astype(np.int64) * 10 + ones]
+    known: BoolArray = _KNOWN[tens.astype(np.int64) * 10 + ones]
     return known
 
 

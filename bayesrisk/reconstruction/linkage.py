@@ -16,12 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._numba import kernel
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # Kernels of matching: a stable radix sort, and the walk over two sorted lists of keys.

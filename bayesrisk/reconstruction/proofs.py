@@ -19,13 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
@@ -73,7 +72,7 @@ class _Counts:
             self.factors[about.name] = np.concatenate(weight).astype(np.int64)
         everything = len(self.space.codes) == np.prod(self.space.sizes, dtype=object)
         self.possible = None if everything else set(map(tuple, self.space.codes.tolist()))
-        self.rules: list[list[NDArray[np.bool_]]] = []
+        self.rules: list[list[BoolArray]] = []
 
     def place(self, block: str, query: int) -> str:
         """Return the place of a query's level that a finest place lies in."""
@@ -150,7 +149,7 @@ class _Counts:
         ends = {"published": None, "low": 0, "high": 0, "law": {"rule": "no such records"}}
         return {**names, "cell": f"{number}", **ends, "sets": self.group_sets(sides)}
 
-    def group_sets(self, sides: Sequence[NDArray[np.bool_]]) -> Json:
+    def group_sets(self, sides: Sequence[BoolArray]) -> Json:
         """Return groups of codes of every attribute as sets of a certificate."""
         pairs = zip(self.schema.names, sides, strict=True)
         return self.sets({n: side[self.space.groups[n]].astype(np.int64) for n, side in pairs})

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (

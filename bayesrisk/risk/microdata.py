@@ -9,13 +9,11 @@ from math import comb
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.tables import Records
 
 # -----------------------------------------------------------------------------
@@ -156,12 +154,12 @@ class FirstLook(Tabular):
         return int(self.distinct.min()) if self.distinct.size else 0
 
     @property
-    def unique(self) -> NDArray[np.bool_]:
+    def unique(self) -> BoolArray:
         """Which records are sample uniques: nobody else has their keys."""
         return np.asarray(self.class_size == 1)
 
     @property
-    def special(self) -> NDArray[np.bool_]:
+    def special(self) -> BoolArray:
         """Which are special uniques: unique on some of the keys already, of at most max_size."""
         size = self.minimal_uniques.shape[1]
         fewer = self.minimal_uniques[:, : min(size, len(self.keys) - 1)]
@@ -210,7 +208,7 @@ class FirstLook(Tabular):
         )
 
 
-def _percent(flags: NDArray[np.bool_]) -> str:
+def _percent(flags: BoolArray) -> str:
     return f"{100.0 * flags.mean():.1f} %" if flags.size else "0.0 %"
 
 
@@ -265,7 +263,7 @@ def first_look(
     codes = coded({"records": records}, names, "keys")
     whole, counts = classes(codes)
     minimal = np.zeros((len(records), size), dtype=np.int64)
-    before: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    before: dict[tuple[int, ...], BoolArray] = {}
     for width in range(1, size + 1):
         now = {}
         for chosen in combinations(range(len(names)), width):

@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.inference import RecordPrior
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection

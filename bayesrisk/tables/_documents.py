@@ -17,8 +17,8 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Section, Several, as_config_error, refuse
-from bayesrisk._files.text import read_toml, shown
-from bayesrisk.exceptions import DataError
+from bayesrisk._files.text import read_toml
+from bayesrisk.exceptions import DataError, shown
 
 #: Codes of an attribute that is made from a column: beyond, it is a number of its own.
 _MOST_CODES = 10_000

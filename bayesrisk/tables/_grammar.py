@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 from bayesrisk.tables.schema import Attribute, Schema
 
 #: Codes and cells of a table, and its weights of one attribute: what fits in memory.

@@ -16,9 +16,8 @@ from scipy import sparse
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import check_together, read_table
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
 

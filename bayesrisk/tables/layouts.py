@@ -21,8 +21,8 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import read_bytes, read_toml, shown
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._files.text import read_bytes, read_toml
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.tables._grammar import text_of
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,

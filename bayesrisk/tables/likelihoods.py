@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 
 _LAWS = ("discrete-gaussian", "discrete-laplace")
 _ROUNDINGS = ("nearest", "random")

@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.text import all_of, json_document, named, shown
+from bayesrisk._files.text import all_of, json_document, named
 from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, shown
 from bayesrisk.tables.exchange import Partitions, refuse_others
 from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema

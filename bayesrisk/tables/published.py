@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.change import PopulationChange
@@ -548,8 +547,12 @@ def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[s
     """Return releases by name, those of a sequence by number; there must be one at least."""
     if isinstance(releases, Mapping):
         given = {check.text(name, "releases"): part for name, part in releases.items()}
+    elif isinstance(releases, Sequence) and not isinstance(releases, str | bytes):
+        given = {str(at): part for at, part in enumerate(releases, 1)}
     else:
-        given = {str(at): part for at, part in enumerate(check.items(releases, "releases"), 1)}
+        raise ArgumentTypeError(
+            f"releases must be a mapping or a sequence, got {type(releases).__name__}"
+        )
     if not given:
         raise ArgumentError("releases must have at least one, got none")
     return {name: check.instance(part, kind, f"releases[{name!r}]") for name, part in given.items()}
@@ -670,7 +673,7 @@ def assumed_true(
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {shown(refused)} of a release under the law "
+            f"tables must hold true counts, got {refused!r} of a release under the law "
             f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )

@@ -16,10 +16,10 @@ from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import all_of, named, shown
+from bayesrisk._files.text import all_of, named
 from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
 
 # -----------------------------------------------------------------------------

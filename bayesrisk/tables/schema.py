@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # Attributes: what is said of a record, and with which codes.

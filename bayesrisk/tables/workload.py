@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, shown
 from bayesrisk.tables._grammar import Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 

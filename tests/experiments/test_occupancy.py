@@ -12,7 +12,6 @@ from printed import compare, surely_less
 from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.experiments.occupancy_attack import read_households, read_sample
 from bayesrisk.experiments.occupancy_study import (
     PROTECTIONS,
     OccupancyStudy,
@@ -20,6 +19,7 @@ from bayesrisk.experiments.occupancy_study import (
     write_occupancy_figures,
     write_occupancy_report,
 )
+from bayesrisk.experiments.published_attack import read_households, read_sample
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
 

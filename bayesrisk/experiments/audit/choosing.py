@@ -13,9 +13,8 @@ import pandas as pd
 from scipy.special import bdtr, stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.experiments.audit.populations import (
     POPULATION,
     Protection,

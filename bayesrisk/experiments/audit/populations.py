@@ -19,10 +19,9 @@ import pyarrow as pa
 from bayesrisk import _files, datasets
 from bayesrisk import _validation as check
 from bayesrisk import population as simulated
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, BayesRiskError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, shown
 from bayesrisk.experiments import by_place
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism

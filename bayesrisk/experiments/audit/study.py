@@ -19,10 +19,9 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import own_text
-from bayesrisk._files.text import shown
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
     OF_RECORDS,

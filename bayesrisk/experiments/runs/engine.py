@@ -31,7 +31,6 @@ from typing import Any, ClassVar, TypeVar
 
 from bayesrisk import _interrupts
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed, short
 from bayesrisk._version import __version__
@@ -40,6 +39,7 @@ from bayesrisk.exceptions import (
     ArgumentTypeError,
     MissingDependencyError,
     WorkerError,
+    shown,
 )
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 

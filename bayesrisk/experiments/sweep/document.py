@@ -29,10 +29,10 @@ from bayesrisk import datasets as samples
 from bayesrisk._files.delimited import text_frame
 from bayesrisk._files.limits import Several, as_config_error, choice, refuse
 from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.text import named, read_toml, shown
+from bayesrisk._files.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
-from bayesrisk.exceptions import ArgumentError, ConfigError, DataError
+from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, shown
 from bayesrisk.experiments.sweep.study import (
     GAUSSIAN_ONLY,
     NOISES,

@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
 # The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5).

@@ -12,10 +12,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.inference.microdata.chains import (
     Chain,
     Draws,

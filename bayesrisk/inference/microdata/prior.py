@@ -11,10 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 from bayesrisk.tables import PopulationChange
 from bayesrisk.tables.schema import Schema
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.inference.microdata.knowledge import (
     Classes,
     Knowledge,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError
@@ -88,7 +88,7 @@ def draw_offset(
             return mode + int(step)
 
 
-@kernel
+@lean_kernel
 def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -> int:
     """Draw an index below ``size`` with probability proportional to exp(log_weight[index]).
 
@@ -114,7 +114,7 @@ def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -
     return last
 
 
-@kernel
+@lean_kernel
 def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
     """Return the first index whose cdf exceeds u; the guide says where to begin."""
     i: int = guide[np.int64(u * guide.size)]
@@ -123,7 +123,7 @@ def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
     return i
 
 
-@kernel
+@lean_kernel
 def fill_two_levels(
     rng: np.random.Generator, tables: TwoLevelTables, state: IntArray, skip: int, out: IntArray
 ) -> None:
@@ -276,7 +276,7 @@ class SweepWork(NamedTuple):
     side: IntArray
 
 
-@kernel
+@lean_kernel
 def _draw_tabulated(
     rng: np.random.Generator,
     tables: FloatArray,

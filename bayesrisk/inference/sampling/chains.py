@@ -15,17 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -37,7 +35,7 @@ OVERDISPERSION = 3.0
 _SECONDS = 0.25
 
 #: Draws or other numbers, shape (chains, draws).
-NumberArray = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_]
+NumberArray = FloatArray | IntArray | BoolArray
 #: Goes on for so many sweeps whose states are discarded, then fills ``out``, a row for a sweep.
 Step = Callable[[int, IntArray], None]
 #: Draws so many values of ``target`` and ``count`` from the prior; none where it is improper.
@@ -458,7 +456,7 @@ class Diagnosis(Tabular):
     r_hat: FloatArray
     ess_bulk: FloatArray
     ess_tail: FloatArray
-    constant: NDArray[np.bool_]
+    constant: BoolArray
     verdict: str
     reasons: tuple[str, ...]
     notes: tuple[str, ...]

@@ -9,16 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.inference.sampling import _kernels as kernels
 from bayesrisk.inference.sampling._kernels import two_level_tables
 from bayesrisk.inference.sampling.chains import (
@@ -40,7 +38,7 @@ _LEAST_PRECISION = 1e-30
 _NO_END = 2**61
 
 #: Prior of one leaf: a law, or any unnormalised log prior of an array of counts.
-OneLeafPrior = LeafPrior | CountLaw | Callable[[NDArray[np.int64]], Any]
+OneLeafPrior = LeafPrior | CountLaw | Callable[[IntArray], Any]
 
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
@@ -37,7 +37,7 @@ class Factors(NamedTuple):
     bounds: IntArray
 
 
-@kernel
+@lean_kernel
 def factor_window(
     y: int, frac: float, lam: float, delta: float, depth: float
 ) -> tuple[int, float, int, int, float]:
@@ -60,7 +60,7 @@ def factor_window(
     return x0, slope, low, high, 3.0 + math.sqrt(math.pi / lam)
 
 
-@kernel
+@lean_kernel
 def convolve_into(a: FloatArray, b: FloatArray, first: int, out: FloatArray) -> None:
     """Fill ``out[z] = sum a[i] b[first + z - i]``; sums of products that are not negative."""
     if a.size > b.size:
@@ -75,7 +75,7 @@ def convolve_into(a: FloatArray, b: FloatArray, first: int, out: FloatArray) -> 
                 out[i + j - first] += weight * b[j]
 
 
-@kernel
+@lean_kernel
 def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) -> None:
     """Fill ``out[x] = sum_y u[y] v[x + y + first]``, v zero outside its window."""
     out[:] = 0.0
@@ -93,7 +93,7 @@ def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) ->
             out[x] = total
 
 
-@kernel
+@lean_kernel
 def apply_factor(
     low: int, factor: tuple[int, float, float], table: tuple[int, FloatArray], out: FloatArray
 ) -> tuple[float, bool]:
@@ -153,7 +153,7 @@ def factor_of(
     return factor, (low, factors.values[offset : offset + size]), spread
 
 
-@kernel
+@lean_kernel
 def _lowest(a: FloatArray) -> float:
     """Return the smallest positive entry."""
     low = math.inf
@@ -214,7 +214,7 @@ def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
     return store[offset : offset + messages.spot[s, 2]]
 
 
-@kernel
+@lean_kernel
 def product_window(
     s: int, merges: Merges, factors: Factors, spot: IntArray, log_eps: float
 ) -> tuple[int, int, float]:
@@ -384,7 +384,7 @@ def upward(
     return s, offset, DONE
 
 
-@kernel
+@lean_kernel
 def scale_above(s: int, spot: IntArray, store: FloatArray, above: FloatArray) -> None:
     """Scale an outside message so that message times outside message sums to 1."""
     offset, size = spot[s, 1], spot[s, 2]

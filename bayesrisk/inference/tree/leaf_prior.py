@@ -8,11 +8,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 from bayesrisk.inference.tree._kernels import pair_children
 from bayesrisk.inference.tree.structure import Tree
 

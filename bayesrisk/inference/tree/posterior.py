@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,12 +10,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
@@ -199,7 +198,7 @@ def tree_posterior(
     """
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
-    if isinstance(tree, (Mapping, Sequence)):
+    if isinstance(tree, (Mapping, list, tuple)):
         tree = Tree.combine(tree)
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")

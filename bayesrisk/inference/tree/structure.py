@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 from bayesrisk.tables.published import by_release
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
 # The smallest histograms that tables speak of: cliques of attributes that tables cross.

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._highs import WarmProgram
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
@@ -408,16 +407,16 @@ class ProtectionRanges(Tabular):
         Whether both ends are reached; where not, the range reached is narrower.
     """
 
-    level: NDArray[np.str_]
-    geoid: NDArray[np.str_]
-    table: NDArray[np.str_]
-    cell: NDArray[np.str_]
+    level: TextArray
+    geoid: TextArray
+    table: TextArray
+    cell: TextArray
     lower: FloatArray
     upper: FloatArray
-    proved: NDArray[np.bool_]
+    proved: BoolArray
 
     @property
-    def recovered(self) -> NDArray[np.bool_]:
+    def recovered(self) -> BoolArray:
         """Which cells have one possible count only, so that suppressing them was in vain."""
         return np.equal(self.lower, self.upper)
 
@@ -500,7 +499,7 @@ def audit_suppression(
     return ProtectionRanges(text[0], text[1], text[2], text[3], *ends, proved_[order] > 0)
 
 
-def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) -> NDArray[np.str_]:
+def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) -> TextArray:
     """Return level, place, table and cell by name, each an array."""
     workload = plan.tables.workload
     names: list[tuple[str, str, str, str]] = []

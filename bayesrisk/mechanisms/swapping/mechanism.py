@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from bayesrisk._files.text import shown
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.tables import Geography, Microdata, Records
 
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
@@ -34,9 +32,7 @@ class _Nearest:
     They do not depend on chance, so that many searches may share them.
     """
 
-    def __init__(
-        self, blocks: IntArray, points: NDArray[np.float64], ends: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, blocks: IntArray, points: FloatArray, ends: Sequence[int] = ()) -> None:
         self.blocks, self._points = blocks, points
         #: Where the units of each block end, in the order of the blocks, and at first 0.
         self.ends = ends
@@ -54,9 +50,7 @@ class _Nearest:
 class _Class:
     """Free units of one region and one swap-key class, by block."""
 
-    def __init__(
-        self, members: list[list[int]], points: NDArray[np.float64], nearest: _Nearest
-    ) -> None:
+    def __init__(self, members: list[list[int]], points: FloatArray, nearest: _Nearest) -> None:
         self._points = points  # coordinates of every block
         self._members = dict(zip(nearest.blocks.tolist(), members, strict=True))
         self._live = len(self._members)
@@ -99,7 +93,7 @@ class PartnerSearch:
         self,
         group: IntArray,
         block: IntArray,
-        points: NDArray[np.float64],
+        points: FloatArray,
         *,
         neighbours: int,
         rng: np.random.Generator,
@@ -261,7 +255,7 @@ DERIVED = ("size", "adults", "children")
 class Units:
     """Units that may be swapped: one row for each household or person."""
 
-    places: NDArray[np.str_]  # the different places, sorted
+    places: TextArray  # the different places, sorted
     place: IntArray  # position of each unit's place
     key: IntArray  # class of each unit by the swap key, and by what makes it unique
     unique: IntArray
@@ -365,7 +359,7 @@ def _members(persons: Records, households: IntArray) -> IntArray:
 
 def _places_of_members(
     persons: Records, member: IntArray, count: int
-) -> tuple[NDArray[np.str_], IntArray]:
+) -> tuple[TextArray, IntArray]:
     """Return the places of households that are known from their persons only."""
     places, place = persons.places()
     of_household = np.zeros(count, dtype=np.int64)
@@ -461,7 +455,7 @@ def geography_of(data: Microdata) -> Geography:
     return geography
 
 
-def points(places: NDArray[np.str_], data: Microdata) -> NDArray[np.float64]:
+def points(places: TextArray, data: Microdata) -> FloatArray:
     """Return the coordinates of places; without any, their positions in sorted order."""
     if data.blocks is None or "x" not in data.blocks:
         return np.arange(len(places), dtype=float)[:, None]

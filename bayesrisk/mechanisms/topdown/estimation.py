@@ -11,7 +11,6 @@ from typing import Any
 
 import clarabel
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
@@ -47,18 +46,18 @@ class LeastSquares:
     ``d`` and ``q`` carry what touches single cells: kept apart, it costs no extra unknown.
     """
 
-    diagonal: NDArray[np.float64]
-    linear: NDArray[np.float64]
+    diagonal: FloatArray
+    linear: FloatArray
     rows: sparse.csr_array
-    weights: NDArray[np.float64]
-    targets: NDArray[np.float64]
+    weights: FloatArray
+    targets: FloatArray
     equalities: sparse.csr_array
-    totals: NDArray[np.float64]
+    totals: FloatArray
 
-    def gradient(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, x: FloatArray) -> FloatArray:
         """Return the derivative of the objective at ``x``."""
         residual = self.weights * (self.rows @ x - self.targets)
-        gradient: NDArray[np.float64] = self.diagonal * x + self.linear + self.rows.T @ residual
+        gradient: FloatArray = self.diagonal * x + self.linear + self.rows.T @ residual
         return gradient
 
 
@@ -66,8 +65,8 @@ class LeastSquares:
 class Optimum:
     """Minimiser, multipliers m (``gradient + E' m >= 0``, 0 where x > 0), tolerance reached."""
 
-    x: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
+    x: FloatArray
+    multipliers: FloatArray
     tolerance: float
 
 
@@ -130,7 +129,7 @@ def solve(problem: LeastSquares) -> Optimum:
         wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
 
 
-def _among(problem: LeastSquares, unknowns: NDArray[np.int64]) -> LeastSquares:
+def _among(problem: LeastSquares, unknowns: IntArray) -> LeastSquares:
     """Return a problem without equalities among some of its unknowns, the others zero."""
     rows = sparse.csr_array(sparse.csc_array(problem.rows)[:, unknowns])
     used = np.flatnonzero(np.diff(rows.indptr))

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
 
@@ -273,7 +271,7 @@ def sigma2(rho: Fraction, rows: sparse.csr_array) -> Fraction:
     return Fraction(squared_sensitivity(rows)) / (2 * rho)
 
 
-def weights(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+def weights(variances: FloatArray) -> FloatArray:
     """Return 1 / variance, scaled to at most 1 and not below 1e-8.
 
     A query a hundred million times more precise than another decides alone either way; the bound

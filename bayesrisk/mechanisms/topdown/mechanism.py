@@ -10,15 +10,13 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import generator
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,
@@ -59,7 +57,7 @@ class Level:
     """One level of the tree."""
 
     name: str
-    geoids: NDArray[np.str_]  # nodes in order; the children of a node are neighbours
+    geoids: TextArray  # nodes in order; the children of a node are neighbours
     # where the children of each node of the level above start, and the end; at the top every node
     # is a family of its own
     first: IntArray
@@ -95,12 +93,12 @@ class TreeSettings:
 class _Truth:
     """Nodes of a level, the level above of each, and the true counts."""
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     parent: IntArray
     counts: Rows
 
 
-def _truths(histogram: Histogram, geoids: NDArray[np.str_], levels: list[str]) -> list[_Truth]:
+def _truths(histogram: Histogram, geoids: TextArray, levels: list[str]) -> list[_Truth]:
     """Return the nodes of every level, those without records included, and their counts."""
     ancestors = histogram.schema.geography.ancestors
     nodes = np.union1d(ancestors(geoids, levels[-1]), histogram.geoids)
@@ -147,7 +145,7 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families
 
 
 def _of_table(
-    table: Mapping[str, Sequence[int]], geoids: NDArray[np.str_], codes: Sequence[int]
+    table: Mapping[str, Sequence[int]], geoids: TextArray, codes: Sequence[int]
 ) -> BoolArray:
     """Return (places, codes): where a public table says that a code may occur."""
     column = {code: i for i, code in enumerate(codes)}
@@ -210,9 +208,7 @@ def _measured(
     )
 
 
-def build(
-    settings: TreeSettings, histogram: Histogram, geoids: NDArray[np.str_]
-) -> tuple[Level, ...]:
+def build(settings: TreeSettings, histogram: Histogram, geoids: TextArray) -> tuple[Level, ...]:
     """Return the levels of the tree, coarse to fine."""
     workload, names = settings.measurements, settings.levels
     scales = noise_scales(settings)
@@ -407,7 +403,7 @@ class PreparedTopDown(BasePrepared):
     def _draw(self, rng: np.random.Generator) -> Protected:
         found = self.histograms(rng)
         finest = found[self.levels[-1].name]
-        geoids: dict[str, NDArray[np.str_]] = {}
+        geoids: dict[str, TextArray] = {}
         counts: dict[Key, sparse.csr_array] = {}
         for level in self.workload.levels:
             own = found.get(level) or finest.aggregate(level)

@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import opened
-from bayesrisk._files.text import named, shown
+from bayesrisk._files.text import named
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import MAX_COUNT, FloatAnswer, FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,

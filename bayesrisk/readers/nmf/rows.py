@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import parquet
 
 from bayesrisk._files.parquet import check_kinds, is_text, opened, plain_kind
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import MAX_COUNT, IntArray
-from bayesrisk.exceptions import DataError
+from bayesrisk._validation import MAX_COUNT, BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.exceptions import DataError, shown
 from bayesrisk.readers.geocodes import first_fault
 
 # Histograms of the 2020 noisy measurement files: axes, recodes, and the shape of a query.
@@ -181,10 +179,10 @@ class MeasurementBatch:
     level: str
     query: str
     shape: tuple[int, ...]
-    geocodes: NDArray[np.str_]
+    geocodes: TextArray
     values: IntArray
-    variance: NDArray[np.float64]
-    sigma2: NDArray[np.float64]
+    variance: FloatArray
+    sigma2: FloatArray
     file: Path
     rows: IntArray
 
@@ -311,9 +309,9 @@ class Rows:
     def check(
         self,
         column: str,
-        good: NDArray[np.bool_],
+        good: BoolArray,
         rule: str,
-        values: Sequence[object] | NDArray[np.str_],
+        values: Sequence[object] | TextArray,
     ) -> None:
         """Raise for the first row that is not good, with its value."""
         if not good.all():
@@ -338,9 +336,7 @@ class Rows:
         for name in distinct:
             yield name.removesuffix(suffix), self.where(pc.equal(names, name))
 
-    def sigma2(
-        self, scales: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+    def sigma2(self, scales: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the scale of each row's noise; refuse a variance that a budget excludes."""
         variance = self.variance()
         found = scales(variance)
@@ -348,7 +344,7 @@ class Rows:
         self.check("variance", ~np.isnan(found), rule, variance.tolist())
         return found
 
-    def text(self, name: str) -> NDArray[np.str_]:
+    def text(self, name: str) -> TextArray:
         """Return a column of strings."""
         return np.array(self.column(name).to_pylist(), dtype=np.str_)
 
@@ -360,7 +356,7 @@ class Rows:
             raise self.refuse(place, name, "must not be null")
         return column
 
-    def geocodes(self, level: str, width: int | None, state: str | None) -> NDArray[np.str_]:
+    def geocodes(self, level: str, width: int | None, state: str | None) -> TextArray:
         """Return the geocodes, each one of its level and of the state of its folder."""
         codes = self.text("geocode")
         fault = first_fault(codes, level, width)
@@ -397,9 +393,9 @@ class Rows:
         self.check("query_shape", lengths == len(axes), rule, lengths.tolist())
         shapes = flat.reshape(-1, len(axes))
         listed = shapes.tolist()
-        positive: NDArray[np.bool_] = np.logical_and.reduce(shapes >= 1, axis=1)
+        positive: BoolArray = np.logical_and.reduce(shapes >= 1, axis=1)
         self.check("query_shape", positive, "be >= 1", listed)
-        same: NDArray[np.bool_] = np.logical_and.reduce(shapes == shapes[0], axis=1)
+        same: BoolArray = np.logical_and.reduce(shapes == shapes[0], axis=1)
         self.check("query_shape", same, f"be {listed[0]} as in the query's other rows", listed)
         shape = tuple(int(extent) for extent in shapes[0])
         for axis, extent in zip(axes, shape, strict=True):
@@ -447,10 +443,10 @@ class Rows:
             raise self.refuse(place, "value", "must be between -2**52 and 2**52")
         return values
 
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> FloatArray:
         """Return the variances, positive and no larger than any noise can have."""
         column = self.table.column("variance")
-        values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        values: FloatArray = column.to_numpy(zero_copy_only=False).astype(np.float64)
         self.check("variance", values > 0.0, "be > 0", values.tolist())
         self.check("variance", values <= MAX_VARIANCE, f"be <= {MAX_VARIANCE:g}", values.tolist())
         return values

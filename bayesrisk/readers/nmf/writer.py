@@ -17,14 +17,13 @@ from pyarrow import parquet
 
 from bayesrisk import _files
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
 from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups

@@ -8,13 +8,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import split_line
-from bayesrisk._files.text import shown
-from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.readers import text as forms
 from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product, usual_table
 from bayesrisk.tables import PublishedTables, Workload
@@ -371,7 +369,7 @@ def iter_nhgis(
             held = [piece for piece in pieces if piece is not None]
             geoids = _geoids(held[0], level, place, first.product.year)
             counts: dict[tuple[str, str], IntArray] = {}
-            missing: dict[tuple[str, str], NDArray[np.bool_]] = {}
+            missing: dict[tuple[str, str], BoolArray] = {}
             for piece, (extract, names) in zip(held, both, strict=True):
                 if extract is not first:
                     found = _geoids(piece, level, place, extract.product.year)
@@ -460,7 +458,7 @@ def _check_workload(workload: Workload) -> None:
             raise ArgumentError(f"workload must have levels of {', '.join(_LENGTHS)}, got {level}")
 
 
-def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> NDArray[np.str_]:
+def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> TextArray:
     """Return the published codes of places, compared with the columns of their parts."""
     length = _LENGTHS[level]
     rule = f"G and the {length - 1} digits of a {level.replace('_', ' ')}"

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_COLUMNS
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import PublishedTables, Table, Workload
 

@@ -12,11 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,

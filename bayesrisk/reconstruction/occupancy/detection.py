@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import (
@@ -67,7 +65,7 @@ _TRIES = 3
 class _Case(NamedTuple):
     """Kinds of large households: which are absent, which present, and the rows these empty."""
 
-    absent: NDArray[np.bool_]
+    absent: BoolArray
     present: tuple[int, ...]
     empty: tuple[int, ...]
 
@@ -110,7 +108,7 @@ class OccupancyDetection(AttackResult, Tabular):
         Version of bayesrisk.
     """
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     subsidised: IntArray
     status: tuple[str, ...]
     way: tuple[str, ...]
@@ -118,7 +116,7 @@ class OccupancyDetection(AttackResult, Tabular):
     version: str = __version__
 
     @property
-    def violation(self) -> NDArray[np.bool_]:
+    def violation(self) -> BoolArray:
         """Blocks with a proved violation, as a mask."""
         return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
 
@@ -183,7 +181,7 @@ class _Detector:
         way = "program" if "program" in (within.way, base.way) else "relaxation"
         return Status.VIOLATION, way, ""
 
-    def _any(self, block: int, *, allowed: NDArray[np.bool_]) -> _BlockAnswer:
+    def _any(self, block: int, *, allowed: BoolArray) -> _BlockAnswer:
         """Return an answer for any of the cases, within the columns allowed."""
         found: bool | None = False
         way, tables = "relaxation", frozenset[str]()
@@ -198,7 +196,7 @@ class _Detector:
             tables |= answer.tables
         return _BlockAnswer(found, way, tables)
 
-    def _case(self, block: int, case: _Case, allowed: NDArray[np.bool_]) -> _BlockAnswer:
+    def _case(self, block: int, case: _Case, allowed: BoolArray) -> _BlockAnswer:
         row_low, row_high = self._low[block].copy(), self._high[block]
         row_low[list(case.empty)] = 0
         row_low[list(case.present)] = 1
@@ -412,7 +410,7 @@ class OccupancyVariability(Tabular):
         Version of bayesrisk.
     """
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     attributes: str
     status: tuple[str, ...]
     households: IntArray
@@ -421,7 +419,7 @@ class OccupancyVariability(Tabular):
     version: str = __version__
 
     @property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> FloatArray:
         """Share of records that may be wrong: ``upper / (2 households)``; NaN without any."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = self.upper / (2.0 * self.households)

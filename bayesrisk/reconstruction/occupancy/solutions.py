@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.reconstruction.occupancy.statistics import (
     UNIT,
     BlockProgram,
@@ -68,9 +66,9 @@ class OccupancyReconstruction(Tabular):
         Version of bayesrisk.
     """
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     status: tuple[str, ...]
-    outside_sample: NDArray[np.bool_]
+    outside_sample: BoolArray
     solutions: IntArray
     block: IntArray
     solution: IntArray
@@ -85,7 +83,7 @@ class OccupancyReconstruction(Tabular):
     version: str = __version__
 
     @property
-    def violation(self) -> NDArray[np.bool_]:
+    def violation(self) -> BoolArray:
         """Entries whose households violate the occupancy limit, as a mask."""
         small = (self.bedrooms == 1) & (self.size > 2)
         return np.asarray(small | ((self.bedrooms == 2) & (self.size > 4)), dtype=bool)

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
+from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import Key, PublishedTables, assumed_true
@@ -84,7 +82,7 @@ class OccupancyStatistics(Tabular):
         other attributes are then the smallest.
     """
 
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     households: IntArray
     population: IntArray
     sizes: IntArray
@@ -140,7 +138,7 @@ class OccupancyStatistics(Tabular):
     def __len__(self) -> int:
         return int(self.geoids.size)
 
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> OccupancyStatistics:
+    def take(self, index: IntArray | BoolArray) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
         most = None if self.most is None else self.most.take(index)
         own: dict[str, Any] = {name: getattr(self, name)[index] for name in (*TABLES, *_MOST)}
@@ -365,7 +363,7 @@ def _refuse(
     tables: PublishedTables,
     level: str,
     table: str,
-    bad: NDArray[np.bool_],
+    bad: BoolArray,
     what: str,
     values: IntArray,
 ) -> None:
@@ -420,7 +418,7 @@ class HouseholdLaw:
     race_ethnicity: IntArray
     children: IntArray
     log_probability: IntArray
-    in_sample: NDArray[np.bool_]
+    in_sample: BoolArray
     adults: int
 
     def __len__(self) -> int:

@@ -7,9 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, BlockCounts
 from bayesrisk.reconstruction.records.system import (
     CellSpace,

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
@@ -192,7 +191,7 @@ def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _rows(
-    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: NDArray[np.bool_]
+    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: BoolArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
@@ -298,7 +297,7 @@ def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntAr
 def open_program(
     problem: Problem,
     bounds: BlockBounds,
-    good: NDArray[np.bool_],
+    good: BoolArray,
     *,
     bounds_only: bool = False,
 ) -> tuple[Program, dict[int, int], IntArray, IntArray]:

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
@@ -378,12 +376,12 @@ class SolutionVariability(Tabular):
 
     scope: str
     level: str
-    geoids: NDArray[np.str_]
+    geoids: TextArray
     population: IntArray
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: FloatArray
+    upper: FloatArray
     status: tuple[str, ...]
-    seconds: NDArray[np.float64]
+    seconds: FloatArray
     solver: str
     version: str = __version__
     taken_as_true: bool = False

@@ -17,9 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from bayesrisk._validation import IntArray
+from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
@@ -394,7 +393,7 @@ def joined(families: list[RowFamily]) -> list[RowFamily]:
     return found
 
 
-def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> NDArray[np.bool_]:
+def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> BoolArray:
     """Return a mask of the published cells that are sums of rows of one family."""
     done = np.zeros(matrix.shape[0], bool)
     for family in families:

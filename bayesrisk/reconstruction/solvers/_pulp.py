@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pulp
 
-from bayesrisk._files.text import shown
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, MissingDependencyError
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError, shown
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk._highs import highspy, new_highs
 from bayesrisk._validation import FloatArray, IntArray
@@ -118,7 +117,7 @@ def _ray(highs: Highs) -> FloatArray | None:
     return np.array(values) if known else None
 
 
-def interior_point(model: IntegerModel, deadline: Deadline) -> NDArray[np.float64] | None:
+def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None:
     """Return a point inside the relaxation, or None: what can be positive is, nearly always.
 
     An interior-point method without a crossover to a vertex ends near the analytic centre of the

@@ -17,14 +17,12 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.reconstruction.registry import Status
 
 #: What the floating-point bound of a solver may be off by.
@@ -123,7 +121,7 @@ class Raw(NamedTuple):
 
     status: str
     bound: float
-    values: NDArray[np.float64] | None
+    values: FloatArray | None
 
 
 def settle_answer(

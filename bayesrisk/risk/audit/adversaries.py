@@ -8,13 +8,11 @@ from fractions import Fraction
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
@@ -35,7 +33,7 @@ _BATCHES = 20  # of all chains together at least, for the Monte Carlo error
 class TargetQuestion:
     """Statements about a target, and the cells of the schema that its record may be in."""
 
-    possible: NDArray[np.bool_]  # (cells of the schema,): agrees with what is known of the target
+    possible: BoolArray  # (cells of the schema,): agrees with what is known of the target
     value: IntArray  # (cells of the schema,): which statement is true of a record of the cell
     values: int  # number of statements
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bayesrisk._files.text import shown
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.reconstruction import (

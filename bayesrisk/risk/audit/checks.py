@@ -14,9 +14,8 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import bdtr, bdtrc, stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._validation import FloatArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import (

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
@@ -286,7 +285,7 @@ def widest_interval(targets: pd.DataFrame, *, share: float, confidence: float = 
     return widest
 
 
-def compared_targets(targets: pd.DataFrame) -> NDArray[np.bool_]:
+def compared_targets(targets: pd.DataFrame) -> BoolArray:
     """Return which rows are about a target that is decided wherever it is compared.
 
     That is under all releases, and all readings of a release answer one question.  Another attack
@@ -399,7 +398,7 @@ def share_asked(targets: pd.DataFrame, people: int | None) -> float:
     return float(number / check.integer(people, "people", lower=number))
 
 
-def _groups(rows: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
+def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     size = rows["place_size"].to_numpy()
     at = np.searchsorted(_SIZES, size, side="right")
     everybody = np.ones(len(rows), np.bool_)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism

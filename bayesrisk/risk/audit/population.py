@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._numba import elementwise, kernel
 from bayesrisk._validation import FloatAnswer, FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 from bayesrisk.inference.count.posterior import count_posterior, threshold_offset
 
 # -----------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
@@ -28,7 +27,7 @@ from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH, LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ShapeError, shown
 from bayesrisk.inference.count import postprocessed as kernels
 from bayesrisk.inference.count.measurements import MAX_SIBLINGS, exact_wanted, sum_laws
 from bayesrisk.risk.count.accuracy import (

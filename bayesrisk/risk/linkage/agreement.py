@@ -12,12 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.reconstruction.linkage import (
     CELLS,
     Guesses,

@@ -16,12 +16,11 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction import linkage
 from bayesrisk.risk.intervals import stratified_rates

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import as_finished, generator, seeded
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (

@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 from bayesrisk.inference.simulated import SUPPRESSED
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, Release

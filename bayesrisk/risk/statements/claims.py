@@ -8,12 +8,10 @@ truth: then the share of true ones is what verification is worth.
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several
 from bayesrisk.reconstruction.registry import Status
@@ -134,7 +132,7 @@ def _correct(frame: pd.DataFrame) -> pd.Series:
         ) from error
 
 
-def _refuse(frame: pd.DataFrame, name: str, bad: NDArray[np.bool_], what: str) -> None:
+def _refuse(frame: pd.DataFrame, name: str, bad: BoolArray, what: str) -> None:
     if bad.any():
         row = int(bad.argmax())
         value = frame[name].iloc[row]
@@ -160,7 +158,7 @@ def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
     return frame.assign(_place=records.schema.geography.ancestors(place, result.level))
 
 
-def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
+def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
     """Return the number of rows that match each pattern."""
     from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Attack, AttackResult, Mechanism
 from bayesrisk.reconstruction import (
@@ -334,7 +332,7 @@ def stated_by_claims(
 _LEAST = 1e-300  # of a parameter of a beta law
 
 
-def _match(pattern: NDArray[np.int16], coded: NDArray[np.int16]) -> BoolArray:
+def _match(pattern: CodeArray, coded: CodeArray) -> BoolArray:
     """Return which coded records a pattern describes: -1 stands for any code."""
     fits: BoolArray = np.all((pattern == -1) | (coded == pattern), axis=1)
     return fits

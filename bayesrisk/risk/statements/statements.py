@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _files
 from bayesrisk import _validation as check
 from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.text import shown
 from bayesrisk._random import Seed
 from bayesrisk._show import Tabular, page
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.reconstruction import Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
     CELLS,

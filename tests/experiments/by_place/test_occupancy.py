@@ -8,7 +8,7 @@ from peak_memory import run_and_measure
 from bayesrisk import make_mechanism, run
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
 from bayesrisk.experiments.by_place import NationStudy, ReleaseStudy, TabulationStudy
-from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.population import population_spec
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
@@ -77,7 +77,7 @@ def test_what_is_not_there_is_said_before_a_folder_is_made(made, tmp_path):
 _ATTACK = """
 import tracemalloc
 import pyarrow as pa
-from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
+from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 study = OccupancyAttackStudy(sys.argv[1], blocks_per_shard=100)
 tracemalloc.start()
 for shard in range(study.shards):

@@ -14,8 +14,8 @@ from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
 from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
-from bayesrisk.experiments.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
+from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout
