@@ -42,6 +42,7 @@ from bayesrisk.risk.mechanism.question import (
     hypothesis,
     read_options,
     target_rows,
+    unit_records,
 )
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
@@ -110,9 +111,7 @@ def mechanism_risk_of_many(
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", UNITS)
     data = read_microdata(population, "population")
-    records = getattr(data, unit)
-    if records is None:
-        raise ArgumentError(f"population must have {unit}, got none")
+    records = unit_records(data, unit)
     if targets is None:
         rows = np.arange(len(records), dtype=np.int64)
     else:

@@ -244,8 +244,7 @@ def simulated_marginal_posterior(
         Belief in each hypothesis; sums to 1, and is positive for the truth.
     truth : int
         Which hypothesis is true.
-    confidence : float, default 0.95
-        Of the intervals, in (0, 1).
+    confidence : float in (0, 1), default 0.95
 
     Notes
     -----
@@ -440,18 +439,14 @@ def _drawn(
     method = "closed-form likelihood, sampled releases"
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
 
-    def average(values: FloatArray, least: float) -> Estimate:
+    def average(values: FloatArray, least: float, least_error: float = 0.0) -> Estimate:
         value, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
-        ends = np.array([value, value - quantile * error, value + quantile * error])
-        value, lower, upper = np.clip(ends, least, 1.0).tolist()
-        return Estimate(value, error, lower, upper, confidence, method)
+        reach = quantile * max(error, least_error)
+        ends = np.clip([value, value - reach, value + reach], least, 1.0).tolist()
+        return Estimate(ends[0], error, ends[1], ends[2], confidence, method)
 
-    found, error = float(right.mean()), float(right.std(ddof=1) / np.sqrt(draws))
     # Draws that are all right, or all wrong, leave one in ``draws`` open.
-    reach = quantile * max(error, 1.0 / draws)
-    correct = Estimate(
-        found, error, max(0.0, found - reach), min(1.0, found + reach), confidence, method
-    )
+    correct = average(right, 0.0, 1.0 / draws)
     p, most = float(prior[0]), float(prior.max())
     return AverageRisk(p, average(posterior, p), correct, average(best, most), most, draws=draws)
 
@@ -603,20 +598,12 @@ class Assessment:
         """
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
+        options = {"draws": self.draws, "rng": sampling, "confidence": self.options.confidence}
         known: list[AverageRisk | None] = []
         for question in questions:
             laws = self.laws(question)
-            known.append(
-                None
-                if laws is None
-                else exact_average(
-                    laws,
-                    question.prior,
-                    draws=self.draws,
-                    rng=sampling,
-                    confidence=self.options.confidence,
-                )
-            )
+            exact = None if laws is None else exact_average(laws, question.prior, **options)
+            known.append(exact)
         unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
         others = iter(self._simulated(unknown, simulating, truth))
         found = []
