@@ -30,7 +30,7 @@ from bayesrisk.release import (
     TrueCounts,
 )
 from bayesrisk.risk.audit import measures
-from bayesrisk.risk.audit.adversaries import READINGS, is_readable
+from bayesrisk.risk.audit.adversaries import READINGS
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
@@ -46,14 +46,10 @@ Row = dict[str, Any]
 #: A row of :func:`release_differences` is about the counts that have all of these in common.
 DIFFERENCES = ["level", "table", "given", "difference", "possible"]
 #: Differences of no release.
-NO_DIFFERENCES = pd.DataFrame(
-    {
-        "release": pd.Series(dtype="int64"),
-        **{name: pd.Series(dtype="str") for name in DIFFERENCES[:2]},
-        **{name: pd.Series(dtype="int64") for name in DIFFERENCES[2:4]},
-        "possible": pd.Series(dtype="bool"),
-        "cells": pd.Series(dtype="int64"),
-    }
+NO_DIFFERENCES = measures.empty_frame(
+    ["release", *DIFFERENCES, "cells"],
+    dict.fromkeys(["release", "given", "difference", "cells"], "int64")
+    | {"level": "str", "table": "str", "possible": "bool"},
 )
 #: Standard deviations: in nine audits of ten.
 USUALLY = 1.2815515655446004
@@ -63,22 +59,12 @@ _FARTHEST = 12.0  # logarithm of how many times larger or smaller noise may be t
 def release_differences(release: Release, truth: PublishedTables) -> pd.DataFrame:
     """Return the distances of published counts from the true ones, and how many cells have each.
 
-    Parameters
-    ----------
-    release : Release
-        Published tables, with the law of each.
-    truth : PublishedTables
-        The true ones.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``level``, ``table``, ``given`` (what the law of the difference depends on: of rounding the
-        remainder of the true count), ``difference`` (published less true), whether that is
-        ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts
-        and tables without a law are left out; a released rate of swaps is a row of its own, without
-        level.  Sums of ``cells`` over parts of a population and over releases, by all other
-        columns, are the rows of the whole.
+    Columns are ``level``, ``table``, ``given`` (what the law of the difference depends on: of
+    rounding the remainder of the true count), ``difference`` (published less true), whether that is
+    ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts and
+    tables without a law are left out; a released rate of swaps is a row of its own, without level.
+    Sums of ``cells`` over parts of a population and over releases, by all other columns, are the
+    rows of the whole.
     """
     spec, parts = release.spec, []
     for (level, name), counts in release.tables.counts.items():
@@ -229,10 +215,9 @@ PROOFS = [
 ]  # fmt: skip
 _WHOLE = len(PROOFS) - 3  # of them whole numbers
 #: Proofs of no release.
-NO_PROOFS = pd.DataFrame(
-    {"release": pd.Series(dtype="int64"), "place": pd.Series(dtype="str")}
-    | {name: pd.Series(dtype="int64") for name in PROOFS[:_WHOLE]}
-    | {name: pd.Series(dtype="float64") for name in PROOFS[_WHOLE:]}
+NO_PROOFS = measures.empty_frame(
+    ["release", "place", *PROOFS],
+    dict.fromkeys(["release", *PROOFS[:_WHOLE]], "int64") | {"place": "str"},
 )
 _NODES = 1000  # for each place, so that the answer does not depend on the machine
 _MOST_CELLS = 2**11
@@ -247,21 +232,10 @@ def release_proofs(
 ) -> pd.DataFrame:
     """Return for each place the numbers of counts that its tables prove together.
 
-    Parameters
-    ----------
-    tables, truth : PublishedTables
-        Tables of a release, and the true ones.
-    places : sequence of str
-        Codes of places of the finest level, in order: the tables of each are read by themselves.
-    whole : sequence of str
-        Attributes that a whole record has.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each ``place``, with the columns of ``proofs.csv`` on the reference page of
-        audits, but sums instead of means of widths.  ``records`` is missing where ``whole`` has
-        more than 2,048 combinations.
+    ``places`` are codes of the finest level, in order: the tables of each are read by themselves.
+    Columns are those of ``proofs.csv`` on the reference page of audits, but sums instead of means
+    of widths.  ``records`` is missing where ``whole``, the attributes that a whole record has, have
+    more than 2,048 combinations.
     """
     level, schema = tables.workload.levels[-1], tables.workload.schema
     at = np.searchsorted(tables.geoids[level], np.asarray(places))
@@ -443,11 +417,17 @@ def audit_checks(
     if question is not None and specs is not None:
         published = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
         rows += _ordering(decided, published, question.workload, alpha)
-        exact = {n for n, spec in published.items() if _exact(spec, question.workload)}
+        exact = {
+            name
+            for name, spec in published.items()
+            if all(spec.likelihood(*key).exact for key in question.workload.tables)
+        }
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
         rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
-    return pd.DataFrame(rows, columns=_COLUMNS) if rows else measures.empty_frame(_COLUMNS)
+    if not rows:
+        return measures.empty_frame(_COLUMNS, measures.TEXTS)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _check_beliefs(decided: pd.DataFrame) -> None:
@@ -516,19 +496,16 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
 
     The band has an interval for each part and one more for what is promised, by Bonferroni.
     """
-    q, hit = rows[belief].to_numpy(), rows["correct"].to_numpy()
-    at = np.searchsorted(measures.BINS[1:-1], q, side="right")
-    parts = np.unique(at)
+    parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0
-    for part in parts:
-        mine = at == part
-        mean = float(q[mine].mean())
+    for _, mine in parts:
+        q, hit = rows.loc[mine, belief], rows.loc[mine, "correct"]
         low, high = clustered_interval(
-            hit[mine], rows["place"][mine], confidence=1.0 - (1.0 - level) / (parts.size + 1)
+            hit, rows.loc[mine, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
         )
-        outside += not low - _ROUNDING <= mean <= high + _ROUNDING
-        lost += abs(float((q - hit)[mine].sum()))
-    return lost / q.size, outside, parts.size
+        outside += not low - _ROUNDING <= q.mean() <= high + _ROUNDING
+        lost += abs(float((q - hit).sum()))
+    return lost / len(rows), outside, len(parts)
 
 
 def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, float, float, float]:
@@ -615,7 +592,7 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
 def _made(clear: Likelihood, faint: Likelihood) -> bool:
     """Return True if a table can be made from one that is protected less."""
     if isinstance(clear, TrueCounts):
-        return is_readable(faint)
+        return faint.closed
     if isinstance(clear, NoiseSpec) and isinstance(faint, NoiseSpec):
         return _adds_noise(clear, faint)
     return isinstance(clear, RoundingSpec | RangeSpec) and clear == faint
@@ -666,10 +643,6 @@ def _theory(
                 "power": bound / most if most else math.inf, "power_unit": "times what is spent",
                 "verdict": "broken" if failed else "kept",
             }  # fmt: skip
-
-
-def _exact(spec: MechanismSpec, workload: Workload) -> bool:
-    return all(spec.likelihood(*key).exact for key in workload.tables)
 
 
 def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
