@@ -168,7 +168,7 @@ class BaseMechanism(ABC):
         rng: np.random.Generator | int | None = None,
         places: ArrayLike | None = None,
     ) -> Release:
-        """Return the tables of the workload, protected as the class describes.
+        """Return the tables of the workload, protected as the class describes, with their laws.
 
         Parameters
         ----------
@@ -183,11 +183,6 @@ class BaseMechanism(ABC):
             The public list of places, codes of one level that is no coarser than the tables', by
             default the ``blocks`` of microdata.  ``"occupied"`` publishes the places where a record
             is, and the spec says so: a lone resident then shows, whatever the mechanism.
-
-        Returns
-        -------
-        Release
-            The tables, with a spec that gives the likelihood of each of them.
 
         Raises
         ------
