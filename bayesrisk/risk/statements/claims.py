@@ -174,16 +174,13 @@ def _counts(patterns: NDArray[np.int16], rows: NDArray[np.int16]) -> IntArray:
 def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
     """Return the number of records of the truth that each claim describes.
 
+    These are the records of the claim's place that agree with it; the claim is true if they are as
+    many as its ``multiplicity``, or more where it is ``at_least``.
+
     Parameters
     ----------
     result, claims, truth : Claims, pandas.DataFrame, Records
         Where the claims are from, some of them, and confidential records.
-
-    Returns
-    -------
-    ndarray of int64
-        Records of the claim's place that agree with it; the claim is true if these are as many as
-        its ``multiplicity``, or more where it is ``at_least``.
 
     Examples
     --------
@@ -324,8 +321,7 @@ def claim_precision(
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
     count : {"n_columns", "n_needed"}
         How columns are counted.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Returns
     -------
@@ -390,6 +386,9 @@ def records_identified(
 ) -> pd.DataFrame:
     """Return numbers of records that verified claims describe, in all and per place (Tables 2, 3).
 
+    Rows are ``total``, ``average`` (per place) and ``share`` (of all records); columns are ``n``
+    (all records) and one for each number of columns.
+
     Parameters
     ----------
     result : Claims
@@ -402,12 +401,6 @@ def records_identified(
         How columns are counted.
     readable : str, optional
         Which claims are left out, as for :meth:`Claims.to_frame`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Rows ``total``, ``average`` (per place) and ``share`` (of all records); columns ``n`` (all
-        records) and one for each number of columns.
 
     Examples
     --------

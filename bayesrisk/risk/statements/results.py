@@ -38,7 +38,13 @@ from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
 from bayesrisk.risk.occupancy import household_weights, occupancy_cells
-from bayesrisk.risk.statements.statements import Statements, attributes_asked, coarsened, in_words
+from bayesrisk.risk.statements.statements import (
+    Statements,
+    attributes_asked,
+    coarsened,
+    in_words,
+    unanimous,
+)
 from bayesrisk.tables import Microdata, PublishedTables, Records
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
 
@@ -519,19 +525,14 @@ def result_statements(
     if truth is not None:
         other = Counterfactual(release, read_microdata(truth, "truth"), mechanism, rng)
         statement, record, holds = stated.about(other.records)
-        rows["correct"] = _unanimous(statement, holds, len(rows))
+        rows["correct"] = unanimous(
+            np.bincount(statement, minlength=len(rows)).astype(np.float64),
+            np.bincount(statement, holds, minlength=len(rows)),
+        )
         if without and other.possible:
             rows["without"] = _without(stated, other, statement, record)
     places = {"places": OCCUPIED} if release.spec.places == OCCUPIED else {}
     return Statements(rows.assign(**places))
-
-
-def _unanimous(statement: IntArray, holds: BoolArray, size: int) -> pd.Series:
-    """Return whether statements hold for everybody, or for nobody, whom they may be about."""
-    there = np.bincount(statement, minlength=size)
-    right = np.bincount(statement, holds, minlength=size)
-    said = pd.Series(right > 0, dtype="boolean")
-    return said.where((there > 0) & ((right == 0) | (right == there)))
 
 
 def _without(
