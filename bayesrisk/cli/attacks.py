@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def claims(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     runner: base.RunOptions,
     columns: Annotated[
@@ -74,7 +74,7 @@ JOINT_NODES, JOINT_SECONDS = 100, 600
 
 
 def reconstruct(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     scope: Annotated[str, "block: each block alone; tract: with its tract's tables."],
     runner: base.RunOptions,
@@ -137,7 +137,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
 
 
 def bounds(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     runner: base.RunOptions,
     scope: Annotated[

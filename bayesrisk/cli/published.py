@@ -13,7 +13,7 @@ from bayesrisk.cli.base import (
     SeedOption,
     data_path,
     optional_number,
-    print_json,
+    print_answer,
     progress,
     warnings_as_lines,
 )
@@ -73,7 +73,4 @@ def attack(
         found = write_attack(
             layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
         )
-    if as_json:
-        print_json(found)
-    else:
-        typer.echo("\n".join(["", *found["sentences"], f"report: {found['report']}"]))
+    print_answer(found, ["", *found["sentences"], f"report: {found['report']}"], as_json=as_json)
