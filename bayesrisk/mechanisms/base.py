@@ -85,15 +85,13 @@ def check_unlisted(spec: MechanismSpec) -> None:
 class BaseMechanism(ABC):
     """A mechanism with everything but the protection: derive from it and write ``_protect``.
 
+    ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
+    generator, from which alone it draws; it returns :class:`Protected`.
+
     Parameters
     ----------
     spec : MechanismSpec
         What the mechanism does.
-
-    Notes
-    -----
-    ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
-    generator, from which alone it draws; it returns :class:`Protected`.
 
     Examples
     --------

@@ -48,16 +48,14 @@ class Rounding(_OneByOne):
     or above so that the mean is the count: with remainder r and base b, above with probability
     r / b.  A multiple of the base, 0 included, never changes.  Rounded tables need not add up.
 
+    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
+
     Parameters
     ----------
     base : int
         Base, in [2, 2**31].
     method : {"nearest", "random"}
         Which multiple is taken.
-
-    Notes
-    -----
-    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
 
     Examples
     --------
@@ -125,6 +123,8 @@ class Ranges(_InRanges):
     drawn, so that other tables of the same people can leave one count of a range, and a count of a
     short range is nearly published: ``bayesrisk.reconstruction.count_bounds`` finds which.
 
+    The likelihood is exact: 1 for the counts of the range, 0 for others.
+
     Parameters
     ----------
     edges : sequence of int
@@ -134,10 +134,6 @@ class Ranges(_InRanges):
     step : int, optional
         Width of further ranges, after the last edge, whose numbers go up by it; by default the last
         range has no upper end.
-
-    Notes
-    -----
-    The likelihood is exact: 1 for the counts of the range, 0 for others.
 
     Examples
     --------
@@ -159,16 +155,14 @@ class Threshold(_InRanges):
     A threshold alone gives many small counts back, because published totals and other tables
     contain them: ``suppression`` withholds further cells, which closes that.
 
+    The number that is published for the range is its smallest count, 1 or 0.
+
     Parameters
     ----------
     least : int
         Smallest count that is published as it is, in [2, 2**31].
     zeros : {"apart", "within"}, default "apart"
         Whether zeros are published, or lie in the range of the small counts.
-
-    Notes
-    -----
-    The number that is published for the range is its smallest count, 1 or 0.
 
     Examples
     --------

@@ -215,6 +215,9 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
     section 8.2, whose noise has ``sensitivity="change-one"``.
 
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
+
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one"}
@@ -238,11 +241,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
         seed, and its spec states the sampler, its version, and the law that it draws.  By default
         NumPy draws: for simulation.
-
-    Notes
-    -----
-    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
-    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
 
     Examples
     --------
@@ -282,8 +280,8 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
     Parameters
     ----------
     sensitivity, budgets, epsilon, level_shares, table_shares, allocation, overlap, sampler
-        As for :class:`DiscreteGaussianMechanism`, whose notes hold too, with epsilon in the place
-        of rho; an ``allocation`` needs it, for its own total is of zCDP.
+        As for :class:`DiscreteGaussianMechanism`, with epsilon in the place of rho, in
+        ``diagnostics`` too; an ``allocation`` needs it, for its own total is of zCDP.
 
     Examples
     --------
