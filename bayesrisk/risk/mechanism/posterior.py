@@ -60,9 +60,7 @@ class AverageRisk(Tabular):
         Belief in the truth before the release: the baseline.
     marginal_posterior : Estimate
         Posterior of the truth averaged over releases, in [prior, 1].  Simulated, it is the middle
-        of two estimates whose biases have opposite signs: its standard error comes from leaving out
-        one in twenty of the draws at a time, and its interval runs from the lower estimate minus
-        its error to the upper plus its own.
+        of two estimates whose biases have opposite signs (:func:`simulated_marginal_posterior`).
     correct_decision_probability : Estimate
         Probability that the truth is found: how often it is the most probable hypothesis, given
         that it is the truth; ties are shared.  Releases whose decision the draws do not settle
@@ -248,8 +246,9 @@ def simulated_marginal_posterior(
 
     Notes
     -----
-    The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
-    times its own (t of 19 degrees of freedom), cut to [prior, 1], in which m lies always.  Where
+    The interval runs from the lower estimate minus t times its jackknife error, by leaving out one
+    in twenty of the draws at a time, to the upper plus t times its own (t of 19 degrees of
+    freedom), cut to [prior, 1], in which m lies always.  Where
     few releases repeat it is wide: the draws cannot tell.  A prior below about 3 / draws keeps
     the upper end large, whatever the truth, because n draws do not exclude a probability of 3 / n.
 
@@ -690,6 +689,9 @@ def mechanism_risk(
 
     Source: Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
+    Several cells with known likelihoods: summed exactly while their releases number at most
+    2**20 together, else averaged over drawn releases with the exact posterior.
+
     Parameters
     ----------
     population : Microdata or Records
@@ -709,11 +711,6 @@ def mechanism_risk(
         Source of randomness; results do not depend on the executor.
     options : MechanismOptions, optional
         Method, confidence and other details.
-
-    Notes
-    -----
-    Several cells with known likelihoods: summed exactly while their releases number at most
-    2**20 together, else averaged over drawn releases with the exact posterior.
 
     Examples
     --------
