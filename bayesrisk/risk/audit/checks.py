@@ -351,21 +351,16 @@ def audit_checks(
     pandas.DataFrame
         A row for each check, with the columns of ``checks.csv`` on the reference page of audits:
 
-        - ``law``: counts of a table.  ``value`` is the variance (Laplace: the mean distance) of
-          noise over the stated one, or the share of counts that cannot be as published.
-        - ``spot``: targets, of whom ``failed`` have a belief that the plain way does not find,
-          estimates within Student's errors; ``value`` is the largest distance.
-        - ``calibration``: statements; ``value`` is the mean of probability less truth of those held
-          probable (over 1/2), and of truth less probability of the others: above 0 where they
-          promise too much.  ``lost`` is the mean absolute difference of probability and share of
-          true statements over the parts of the curve, weighed by their statements, and
-          ``lost_before`` that of the prior.  Places are the units, for any number of releases.
-        - ``ordering``: the mean log score of targets, averaged over releases, less that under a
-          protection that can be made from it (``against``, see ``constructions``); reversed
-          where even ``upper`` is below 0.
-        - ``theory``: ``value`` is the largest logarithm, either way, of the odds of a statement
-          after the release over those without the target's record, less four standard errors where
-          they are estimates; ``bound`` is what pure differential privacy allows.
+        - ``law``: published counts of a table are held against their stated law.
+        - ``spot``: beliefs about targets against what the plain way finds, estimates within
+          Student's errors.
+        - ``calibration``: probabilities of statements against the share that is true.  Places are
+          the units, for any number of releases.
+        - ``ordering``: the mean log score of targets, averaged over releases, against that under a
+          protection that can be made from it (see ``constructions``); reversed where even ``upper``
+          is below 0.
+        - ``theory``: odds of a statement after the release against those without the target's
+          record, less four standard errors where they are estimates.
         - ``agreement``: statements that disagree with what is proved: posteriors of 0 and 1 with
           the truth; posteriors with ``claims`` and with unique ``reconstruction`` where the audit
           has them.

@@ -26,7 +26,7 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.claims import OPEN, ratio_of
+from bayesrisk.risk.statements.claims import OPEN, numbers, ratio_of
 
 KEYS = ["protection", "attack", "adversary"]
 TEXTS = dict.fromkeys((*KEYS, "group"), "str")
@@ -139,16 +139,13 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
 
 
 def whole_columns(
-    frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
+    frame: pd.DataFrame, name: str, texts: Sequence[str], wanted: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the columns that are needed, as texts and as numbers."""
-    frame = check.frame(frame, name, (*texts, *numbers))
+    """Return the columns that are needed, as texts and (``wanted``) as numbers."""
+    frame = check.frame(frame, name, (*texts, *wanted))
     columns: dict[str, Any] = {column: frame[column].astype("str") for column in texts}
-    for column in numbers:
-        try:
-            columns[column] = frame[column].to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"{name}: column {column!r} must hold numbers: {error}") from error
+    for column in wanted:
+        columns[column] = numbers(frame, column, name)
         if column in _FLAGS and np.isnan(columns[column]).any():
             raise DataError(f"{name}: column {column!r} must be true or false, got none")
         if column == "release":

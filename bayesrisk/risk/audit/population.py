@@ -257,10 +257,8 @@ class AuditedPopulation:
         given = self.question.concentration
         if given is not None:
             return float(given)
-        if self._public is not None:
-            return self._public.concentration
-        if self._around is not None:
-            return self._around.concentration
+        if (outside := self._public or self._around) is not None:
+            return outside.concentration
         if self.codes.size == 1:
             return float(self.question.workload.schema.size)
         return fit_place_concentration(self.values_at(sampled_places(self.seed, self.codes.size)))

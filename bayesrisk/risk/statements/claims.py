@@ -62,7 +62,7 @@ def checked(statements: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
     found["people"] = _people(frame)
     for name in ("prior", "posterior", "without", "lower", "upper", "ratio"):
-        found[name] = _numbers(frame, name)
+        found[name] = numbers(frame, name)
     prior, posterior = np.asarray(found["prior"]), np.asarray(found["posterior"])
     for name in ("lower", "upper"):
         if name not in frame:
@@ -107,18 +107,19 @@ def _check_ranges(frame: pd.DataFrame) -> None:
     _refuse(frame, "ratio", has & ~nothing & ~same, "the posterior over the prior")
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
+def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> FloatArray:
+    """Return a column of a frame as numbers, missing where there is no such column."""
     if name not in frame:
         return np.full(len(frame), np.nan)
     try:
         found: FloatArray = frame[name].to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"statements: column {name!r} must hold numbers: {error}") from error
+        raise DataError(f"{source}: column {name!r} must hold numbers: {error}") from error
     return found
 
 
 def _people(frame: pd.DataFrame) -> IntArray:
-    values = _numbers(frame, "people")
+    values = numbers(frame, "people")
     _refuse(frame, "people", ~((values == np.floor(values)) & (np.abs(values) < 2**53)), "whole")
     return values.astype(np.int64)
 
