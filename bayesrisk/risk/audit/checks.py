@@ -37,6 +37,7 @@ from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.published import select_rows
 
 # -----------------------------------------------------------------------------
 # Released counts against the law that is stated of them: the custodian holds both sides.
@@ -253,13 +254,7 @@ def release_proofs(
     records = np.zeros(len(places))
     if read:
         work = tables.workload.select(levels=[level], tables=read)
-        some = PublishedTables(
-            work,
-            {level: tables.geoids[level][at]},
-            {key: tables.counts[key][at] for key in work.tables},
-            {key: part[at] for key, part in tables.suppressed.items() if key in work.tables},
-            {key: law for key, law in tables.laws.items() if key in work.tables},
-        )
+        some = select_rows(tables, {level: at}, work)
         column = np.repeat([name in read for name in names], [part.shape[1] for part in true])
         frame = count_bounds(some, node_limit=_NODES).counts
         shape = len(places), int(column.sum())

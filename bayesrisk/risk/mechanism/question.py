@@ -19,6 +19,7 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+from bayesrisk.tables.published import select_rows
 
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
@@ -486,12 +487,8 @@ class TruthDraws:
             tables = self.drawing.draw(rng).tables
             workload = tables.workload
             part = Workload(workload.schema, {k: workload.tables[k] for k in self._keys})
-            self._kept[key] = PublishedTables(
-                part,
-                {level: tables.geoids[level] for level in part.levels},
-                {k: tables.counts[k] for k in self._keys},
-                {k: tables.suppressed[k] for k in self._keys if k in tables.suppressed},
-            )
+            whole = dict.fromkeys(part.levels, slice(None))
+            self._kept[key] = select_rows(tables, whole, part)
         return counts_of(self._kept[key], cells)
 
 
