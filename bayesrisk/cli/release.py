@@ -181,10 +181,13 @@ def _whole(asked: _Asked, source: Path) -> None:
     quiet = runner.quiet or runner.as_json
     with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         done = base.counter(advance, 3)
-        people: br.Microdata | br.Records | Iterator[br.Records] = _pieces(source, asked)
-        if not isinstance(people, br.Microdata):
+        people: br.Microdata | br.Records
+        found = _pieces(source, asked)
+        if isinstance(found, br.Microdata):
+            people = found
+        else:
             with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
-                people = joined(people, source)
+                people = joined(found, source)
         done()
         said = {} if asked.places is None else {"places": asked.places}
         with base.called("places", "--places"):

@@ -299,23 +299,25 @@ def inference_methods(
     """Yield the inference of each method: the posterior has one for each reading of the release."""
 
     @functools.cache
-    def read_again(row: int) -> list[Reading]:
+    def all_again(row: int) -> list[Reading]:
         return readings(release_without(row), errors)
+
+    def read_again(number: int, row: int) -> Reading:
+        return all_again(row)[number]
+
+    def as_true(method: str, row: int) -> Reading:
+        return Reading(method, release_without(row))
 
     for method in methods:
         if method == "occupancy":
             check_occupancy(release.tables.workload, "methods")
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
-                yield InferenceMethod(
-                    reading, lambda row, n=number: read_again(row)[n], infer, number
-                )
+                yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
         else:
+            again = functools.partial(as_true, method)
             yield InferenceMethod(
-                Reading(method, release),
-                lambda row, name=method: Reading(name, release_without(row)),
-                functools.partial(infer_by_attack, method),
-                0,
+                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
             )
 
 

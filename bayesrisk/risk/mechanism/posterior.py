@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -597,12 +598,13 @@ class Assessment:
         """
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
-        options = {"draws": self.draws, "rng": sampling, "confidence": self.options.confidence}
+        exactly = partial(
+            exact_average, draws=self.draws, rng=sampling, confidence=self.options.confidence
+        )
         known: list[AverageRisk | None] = []
         for question in questions:
             laws = self.laws(question)
-            exact = None if laws is None else exact_average(laws, question.prior, **options)
-            known.append(exact)
+            known.append(None if laws is None else exactly(laws, question.prior))
         unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
         others = iter(self._simulated(unknown, simulating, truth))
         found = []

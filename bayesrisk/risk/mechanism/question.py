@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -249,7 +249,8 @@ def hypothesis(
             for row in rows[unit].tolist():
                 column[row] = code
             own[unit] = own[unit].replace(**{name: column})
-    return replace(data, **own)
+    persons, households = (own.get(unit, getattr(data, unit)) for unit in UNITS)
+    return Microdata(persons, households, data.blocks)
 
 
 def ask(

@@ -524,7 +524,7 @@ def result_statements(
         statement, record, holds = stated.about(other.records)
         rows["correct"] = unanimous(
             np.bincount(statement, minlength=len(rows)).astype(np.float64),
-            np.bincount(statement, holds, minlength=len(rows)),
+            np.bincount(statement, holds, minlength=len(rows)).astype(np.float64),
         )
         if without and other.possible:
             rows["without"] = _without(stated, other, statement, record)
