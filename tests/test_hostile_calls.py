@@ -8,8 +8,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk import _validation as check
-from bayesrisk._files.text import shown
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, shown
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def claims(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     runner: base.RunOptions,
     columns: Annotated[
@@ -73,7 +73,7 @@ JOINT_NODES, JOINT_SECONDS = 100, 600
 
 
 def reconstruct(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     scope: Annotated[str, "block: each block alone; tract: with its tract's tables."],
     runner: base.RunOptions,
@@ -136,7 +136,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
 
 
 def bounds(
-    tables: Annotated[Path, typer.Argument(help="Folder of published tables, or of a release.")],
+    tables: base.TablesArgument,
     output: base.OutputOption,
     runner: base.RunOptions,
     scope: Annotated[
@@ -727,7 +727,6 @@ def attack_(
         found = write_attack(
             layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
         )
-    if as_json:
-        base.print_json(found)
-    else:
-        typer.echo("\n".join(["", *found["sentences"], f"report: {found['report']}"]))
+    base.print_answer(
+        found, ["", *found["sentences"], f"report: {found['report']}"], as_json=as_json
+    )

@@ -1,5 +1,6 @@
 """Data that commands take: a path, or ``sample:NAME`` for what ships with the package."""
 
+import copy
 import dataclasses
 import errno
 import inspect
@@ -14,15 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 import bayesrisk as br
 from bayesrisk import _interrupts
+from bayesrisk._files.text import IN_PIECES
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, shown
 
 # -----------------------------------------------------------------------------
@@ -60,9 +64,7 @@ _WORDS = {
     "i/n": ("shard",),
 }  # fmt: skip
 _WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
-_WORD_OF_TYPE = {"int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
-#: An option as Typer shows it: its names, and what it takes, written in many ways by its versions.
-_SHOWN = re.compile(r"((?:--?[a-z][\w-]*(?:, | / )?)+) ?[<\[]?(?:list\[)?([^\]>]*)")
+_WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
 
 
 #: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
@@ -100,21 +102,17 @@ class Command(TyperCommand):
     """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, each with a word for what it takes, not a type of Python."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                option = _SHOWN.match(record[0])
-                if option is None:
-                    sections["Arguments"].append((record[0].partition(" <")[0], record[1]))
-                else:
-                    shown = f"{option[1]} {_word(parameter.name, option[2])}".rstrip()
-                    sections["Options"].append((shown, record[1]))
-        for title, records in sections.items():
-            if records:
+        """Write arguments and options, without types of Python."""
+        for title in ("Arguments", "Options"):
+            records = (
+                parameter.get_help_record(ctx)
+                for parameter in self.get_params(ctx)
+                if f"{parameter.param_type_name}s" == title.lower()
+            )
+            rows = [(row[0].partition(" <")[0], row[1]) for row in records if row is not None]
+            if rows:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl(rows)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
@@ -154,13 +152,6 @@ class Command(TyperCommand):
             if option is not None and text.startswith(f"{words} "):
                 return option + text.removeprefix(words)
         return text
-
-
-def _word(name: str, kind: str) -> str:
-    """Return a word for the value of an option, or its choices; nothing for a flag."""
-    if "|" in kind or not kind:
-        return kind
-    return _WORD_OF.get(name, _WORD_OF_TYPE.get(kind.lower(), "NAME"))
 
 
 class Commands(TyperGroup):
@@ -208,15 +199,10 @@ _SECONDS = 2.0
 Advance = Callable[[int, int | None], None]
 
 
-def print_json(document: object) -> None:
-    """Print one JSON document."""
-    typer.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
 def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print one JSON document, or lines that say the same to people."""
     if as_json:
-        print_json(document)
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
         typer.echo("\n".join(lines))
 
@@ -334,6 +320,12 @@ DialectOption = Annotated[
     str | None,
     "What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
     "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N).",
+]
+RecordsArgument = Annotated[
+    Path, typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME.")
+]
+TablesArgument = Annotated[
+    Path, typer.Argument(help="Folder of published tables, or of a release.")
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 SchemaOption = Annotated[
@@ -496,12 +488,22 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter whose annotation has an option, where it had only what ``--help`` says."""
-    kind, *words = get_args(parameter.annotation) or (None,)
-    if get_origin(parameter.annotation) is not Annotated or not isinstance(words[0], str):
-        return parameter
-    flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
-    return parameter.replace(annotation=Annotated[kind, typer.Option(*flags, help=words[0])])
+    """Return a parameter whose annotation has an option, with a word for what it takes.
+
+    The annotation may have had only what ``--help`` says.
+    """
+    kind, about = get_args(parameter.annotation)
+    if isinstance(about, str):
+        flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
+        about = typer.Option(*flags, help=about)
+    one = kind
+    while inner := [part for part in get_args(one) if part is not type(None)]:
+        one = inner[0]  # of a list, or of what may be None
+    if isinstance(about, OptionInfo) and one is not bool:
+        about, word = copy.copy(about), _WORD_OF_TYPE.get(one, "NAME")
+        choices = "|".join(one) if issubclass(one, Enum) else ""
+        about.metavar = choices or _WORD_OF.get(parameter.name, word)
+    return parameter.replace(annotation=Annotated[kind, about])
 
 
 def number(text: str, name: str) -> float:
@@ -559,9 +561,10 @@ def called(name: str, option: str) -> Iterator[None]:
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
-#: What to do about records that are too many, in a file and in a folder.
+#: What to do about records that are too many, in a file, in a folder and in one by place.
 FILE_BY_PLACE = "add --by county, which holds one county at a time"
 FOLDER_BY_PLACE = "give its file of records instead, with --by county, which holds one at a time"
+WHOLE_BY_PLACE = "leave out --whole, which holds one place at a time"
 MEASUREMENTS = "noisy measurements"
 #: Folders with ``records.csv``, and the schema and tables that it goes with.
 RECORDS = "records with tables of their own"
@@ -647,16 +650,21 @@ def record_path(argument: Path) -> Path:
 
 def record_pieces(
     path: Path, wanted: "br.Schema", schema: "str | br.Schema | None", dialect: str | None
-) -> "Iterator[br.Records]":
-    """Return the pieces of a file of records.
+) -> "br.Microdata | Iterator[br.Records]":
+    """Return the microdata of a folder, or the pieces of a file of records.
 
-    They are in the schema that is named, or else in that of the tables.  Where it is
+    These are in the schema that is named, or else in that of the tables.  Where it is
     ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
     from bayesrisk.readers.record_form import coding_of_file
+    from bayesrisk.tables.exchange import Partitions
     from bayesrisk.tables.records import CHUNK, iter_records
 
+    if path.is_dir():
+        check_folder_names_its_own(schema, dialect)
+        with reworded(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
+            return br.Microdata.read(path)
     about = schema if isinstance(schema, br.Schema) else wanted
     if isinstance(schema, str):
         with called("name", "--schema"):

@@ -132,8 +132,7 @@ def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool
     columns = names(choices["columns"]) or None
     for option, given in (("--place", places), ("--columns", columns or ())):
         for name in given:
-            if name not in frame:
-                _refuse_column(option, name, frame)
+            _check_column(option, name, frame)
     cuts = _cuts(choices["cuts"] or [], frame)
     schema = br.Schema.from_frame(
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
@@ -143,7 +142,8 @@ def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool
     return schema
 
 
-def _refuse_column(option: str, name: str, frame: "pd.DataFrame") -> None:
+def _check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
+    """Refuse a column that a file does not have."""
     from bayesrisk import _validation as check
 
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
@@ -156,8 +156,7 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not names(values):
             raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {shown(text)}")
-        if name not in frame:
-            _refuse_column("--cut", name, frame)
+        _check_column("--cut", name, frame)
         cuts[name] = [number(value, f"--cut {name}") for value in names(values)]
     return cuts
 

@@ -5,7 +5,6 @@ pydantic takes a while to import, so only what reads such a file imports this mo
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -96,18 +95,13 @@ def _model(name: str, options: Any, left_out: Sequence[str], **keys: Any) -> typ
     return model
 
 
-@cache
-def _audit_file(options: type) -> type[Section]:
+def read_audit_file(file: Path, options: type) -> dict[str, Any]:
+    """Return the keys that a file of an audit gives."""
     entries: dict[str, Any] = {
         "population": (_Populations | None, None),
         "protection": (_Protections | None, None),
     }
-    return _model("AuditFile", options, (), **entries)
-
-
-def read_audit_file(file: Path, options: type) -> dict[str, Any]:
-    """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    settings = _read(file, _audit_file(options))
+    settings = _read(file, _model("AuditFile", options, (), **entries))
     if isinstance(settings.get("population"), list):
         for number, entry in enumerate(settings["population"]):
             _check_population(f"{file}: population[{number}]", entry)
@@ -125,13 +119,8 @@ def _check_population(where: str, entry: dict[str, Any]) -> None:
             raise ConfigError(f"{where}.{name} goes with simulate")
 
 
-@cache
-def _release_file(options: type) -> type[Section]:
+def read_release_file(file: Path, options: type) -> dict[str, Any]:
+    """Return the keys that a file of a release gives."""
     left_out = ("settings", "level", "config", "from_audit", "protection")
     entries: dict[str, Any] = {"parameters": (dict[str, Any], {}), "levels": (Names | None, None)}
-    return _model("ReleaseFile", options, left_out, **entries)
-
-
-def read_release_file(file: Path, options: type) -> dict[str, Any]:
-    """Return the keys that a file gives, each checked; the message of a fault names the file."""
-    return _read(file, _release_file(options))
+    return _read(file, _model("ReleaseFile", options, left_out, **entries))

@@ -215,10 +215,7 @@ def _population(
 
 
 def tabulate(
-    records: Annotated[
-        Path,
-        typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
-    ],
+    records: base.RecordsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
     runner: base.RunOptions,
     own: OwnOptions,
@@ -326,24 +323,21 @@ def _source(
     advance: Callable[[int], None],
 ) -> "br.Microdata | Iterator[br.Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
-    from bayesrisk.tables.microdata import as_microdata
-
-    if path.is_dir():
-        base.check_folder_names_its_own(name, dialect)
-        with base.reworded(IN_PIECES, base.FOLDER_BY_PLACE):
-            read = br.Microdata.read(path)
+    read = base.record_pieces(path, wanted.schema, name, dialect)
+    if isinstance(read, br.Microdata):
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
-    pieces = _counted(base.record_pieces(path, wanted.schema, name, dialect), advance)
-    return (as_microdata(piece).for_schema(wanted.schema) for piece in pieces)
+    return _counted(read, wanted.schema, advance)
 
 
 def _counted(
-    pieces: "Iterator[br.Records]", advance: Callable[[int], None]
+    pieces: "Iterator[br.Records]", schema: "br.Schema", advance: Callable[[int], None]
 ) -> "Iterator[br.Records]":
-    """Pass pieces on, and tell how many records they hold."""
+    """Yield pieces in a schema, and tell how many records they hold."""
+    from bayesrisk.tables.microdata import as_microdata
+
     for piece in pieces:
-        yield piece
+        yield as_microdata(piece).for_schema(schema)
         advance(len(piece))
 
 
@@ -358,10 +352,7 @@ _PLACES = (
 
 
 def first_look(
-    records: Annotated[
-        Path,
-        typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME."),
-    ],
+    records: base.RecordsArgument,
     own: OwnOptions,
     keys: Annotated[
         str | None,
@@ -423,13 +414,9 @@ def _own(
 def _read(path: Path, schema: str | None) -> "pd.DataFrame | br.Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
     if path.is_dir():
-        if schema is not None:
-            raise ArgumentError("--schema goes with a file of records; microdata name their own")
+        base.check_folder_names_its_own(schema, None)
         held = br.Microdata.read(path)
-        unit = held.persons if held.persons is not None else held.households
-        if unit is None:  # Microdata hold one or the other
-            raise ArgumentError(f"{path} must hold records, got none")
-        return unit
+        return next(unit for unit in (held.persons, held.households) if unit is not None)
     if schema is not None:
         return br.Records.read(path, schema=base.schema_of(schema))
     return read_frame(path)

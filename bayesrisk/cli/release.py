@@ -154,7 +154,7 @@ def release(
             raise ArgumentError("--places FILE goes with records that are not by place")
         _by_place(asked, source)
     else:
-        pieces = _pieces(source, asked.document, workload)
+        pieces = _pieces(source, asked)
         listed_places = None if asked.places == _OCCUPIED else asked.places
         with base.split_records(pieces, output, str(by), listed_places) as folder:
             _by_place(asked, folder)
@@ -175,11 +175,19 @@ class _Asked:
 
 def _whole(asked: _Asked, source: Path) -> None:
     """Release all records at once."""
+    from bayesrisk.readers.text import joined
+
     output, runner = asked.output, asked.runner
     quiet = runner.quiet or runner.as_json
     with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         done = base.counter(advance, 3)
-        people = _read(source, asked.document, asked.workload)
+        people: br.Microdata | br.Records
+        found = _pieces(source, asked)
+        if isinstance(found, br.Microdata):
+            people = found
+        else:
+            with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
+                people = joined(found, source)
         done()
         said = {} if asked.places is None else {"places": asked.places}
         with base.called("places", "--places"):
@@ -324,32 +332,10 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-def _read(
-    path: Path, document: Mapping[str, Any], workload: "br.Workload"
-) -> "br.Microdata | br.Records":
-    """Return the microdata of a folder, or the records of a file."""
-    from bayesrisk.readers.text import joined
-
-    found = _pieces(path, document, workload)
-    if isinstance(found, br.Microdata):
-        return found
-    with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
-        return joined(found, path)
-
-
-def _pieces(
-    path: Path, document: Mapping[str, Any], workload: "br.Workload"
-) -> "br.Microdata | Iterator[br.Records]":
+def _pieces(path: Path, asked: _Asked) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file."""
-    from bayesrisk.tables.exchange import Partitions
-
-    schema, dialect = document.get("schema"), document.get("dialect")
-    if path.is_dir():
-        base.check_folder_names_its_own(schema, dialect)
-        by_place = "leave out --whole, which holds one place at a time"
-        with base.reworded(IN_PIECES, by_place if Partitions.there(path) else base.FOLDER_BY_PLACE):
-            return br.Microdata.read(path)
-    return base.record_pieces(path, workload.schema, schema, dialect)
+    schema, dialect = asked.document.get("schema"), asked.document.get("dialect")
+    return base.record_pieces(path, asked.workload.schema, schema, dialect)
 
 
 # -----------------------------------------------------------------------------

@@ -56,6 +56,7 @@ from bayesrisk.tables import (
     tabulate,
 )
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
+from bayesrisk.tables.published import select_rows
 
 # Records in any order into microdata by place, without holding them.
 
@@ -280,18 +281,6 @@ def coarse_levels(workload: Workload, level: str) -> list[str]:
 def select_levels(tables: PublishedTables, levels: Sequence[str]) -> PublishedTables:
     """Return the tables of some levels."""
     return select_rows(tables, {level: slice(None) for level in levels})
-
-
-def select_rows(tables: PublishedTables, rows: Mapping[str, Any]) -> PublishedTables:
-    """Return the tables of some levels, of the places at some rows of each."""
-    workload = tables.workload.select(levels=list(rows))
-    return PublishedTables(
-        workload,
-        {level: tables.geoids[level][some] for level, some in rows.items()},
-        {key: tables.counts[key][rows[key[0]]] for key in workload.tables},
-        {k: v[rows[k[0]]] for k, v in tables.suppressed.items() if k in workload.tables},
-        {key: law for key, law in tables.laws.items() if key in workload.tables},
-    )
 
 
 def _sum_parts(

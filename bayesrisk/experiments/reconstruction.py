@@ -26,7 +26,6 @@ from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
@@ -40,7 +39,7 @@ from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
-from bayesrisk.tables.published import assumed_true, joined, level_and_kind
+from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
 
 # Tables in parts, of which a worker holds the one it reads; tables held whole are one part.
 #

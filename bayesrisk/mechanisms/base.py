@@ -84,15 +84,13 @@ def check_unlisted(spec: MechanismSpec) -> None:
 class BaseMechanism(ABC):
     """A mechanism with everything but the protection: derive from it and write ``_protect``.
 
+    ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
+    generator, from which alone it draws; it returns :class:`Protected`.
+
     Parameters
     ----------
     spec : MechanismSpec
         What the mechanism does.
-
-    Notes
-    -----
-    ``_protect(microdata, workload, rng)`` gets the confidential records, a checked workload and a
-    generator, from which alone it draws; it returns :class:`Protected`.
 
     Examples
     --------
@@ -167,7 +165,7 @@ class BaseMechanism(ABC):
         rng: np.random.Generator | int | None = None,
         places: ArrayLike | None = None,
     ) -> Release:
-        """Return the tables of the workload, protected as the class describes.
+        """Return the tables of the workload, protected as the class describes, with their laws.
 
         Parameters
         ----------
@@ -182,11 +180,6 @@ class BaseMechanism(ABC):
             The public list of places, codes of one level that is no coarser than the tables', by
             default the ``blocks`` of microdata.  ``"occupied"`` publishes the places where a record
             is, and the spec says so: a lone resident then shows, whatever the mechanism.
-
-        Returns
-        -------
-        Release
-            The tables, with a spec that gives the likelihood of each of them.
 
         Raises
         ------

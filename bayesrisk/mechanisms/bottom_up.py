@@ -243,7 +243,6 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
                 f"rho must be given with allocation 'uniform', and only then, got {shown(rho)}"
             )
         self._sensitivity = sensitivity
-        self._allocation = allocation
         self._rho = None if rho is None else positive(rho, "rho")
         self._budget = None if budget is None else positive_parts(budget, "budget")
         self._universe = None if universe is None else check.text(universe, "universe")

@@ -96,11 +96,6 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         parameters = {"ptable": stated, "keys": self._keys, "repeat": self._law.repeat}
         super().__init__(MechanismSpec("cell-key", parameters, others=self._law))
 
-    def perturb(self, counts: IntArray, cell_keys: IntArray) -> IntArray:
-        """Return counts >= 1 with the change that the table says for them and their keys."""
-        changed: IntArray = counts + self._change[self._law.row_of(counts), cell_keys]
-        return changed
-
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedCellKeys:
         records = microdata.for_schema(workload.schema)
         truth = tabulate(microdata, workload)
@@ -131,7 +126,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
                 sums.sort_indices()
                 part = prepared.truth.counts[level, name].copy()
                 if part.nnz:
-                    part.data = self.perturb(part.data, sums.data % self._keys)
+                    row_of = self._law.row_of(part.data)
+                    part.data += self._change[row_of, sums.data % self._keys]
                     part.eliminate_zeros()
                 counts[level, name] = part
         return Protected(replace(prepared.truth, counts=counts))

@@ -1,5 +1,6 @@
 """Counts as multiples of a base or as the ranges that they lie in; rules of agencies by name."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,14 +14,41 @@ from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 
 _METHODS = ("nearest", "random")
+_LARGEST = 2**31
 
 
-class Rounding(TableMechanism):
+class _OneByOne(TableMechanism):
+    """A mechanism that publishes another number for each count, each by itself."""
+
+    grain = 0
+    _nothing = 0  # number that is published for a count of 0
+
+    @abstractmethod
+    def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the published numbers of counts >= 0."""
+
+    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        published: Any = {}
+        for key, counts in tables.counts.items():
+            if self._nothing:
+                published[key] = self.round(counts.toarray(), rng)
+                continue
+            part = counts.copy()  # zeros stay zeros: only stored counts move
+            if part.nnz:
+                part.data = self.round(part.data, rng)
+                part.eliminate_zeros()
+            published[key] = part
+        return Protected(replace(tables, counts=published))
+
+
+class Rounding(_OneByOne):
     """Round every count, each by itself, to a multiple of a base.
 
     ``nearest`` takes the nearest multiple, halves upwards.  ``random`` takes the multiple below
     or above so that the mean is the count: with remainder r and base b, above with probability
     r / b.  A multiple of the base, 0 included, never changes.  Rounded tables need not add up.
+
+    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
 
     Parameters
     ----------
@@ -29,10 +57,6 @@ class Rounding(TableMechanism):
     method : {"nearest", "random"}
         Which multiple is taken.
 
-    Notes
-    -----
-    The likelihood is that of :class:`bayesrisk.release.RoundingSpec`, exact.
-
     Examples
     --------
     >>> Rounding(base=3, method="random").spec.parameters
@@ -40,10 +64,9 @@ class Rounding(TableMechanism):
     """
 
     dial = Dial("base", 100.0, 2.0, whole=True)
-    grain = 0
 
     def __init__(self, *, base: int, method: str) -> None:
-        self._base = check.integer(base, "base", lower=2, upper=2**31)
+        self._base = check.integer(base, "base", lower=2, upper=_LARGEST)
         self._method = check.choice(method, "method", _METHODS)
         parameters = {"base": self._base, "method": self._method}
         law = RoundingSpec(self._base, self._method)
@@ -56,15 +79,6 @@ class Rounding(TableMechanism):
             return (2 * counts + base) // (2 * base) * base
         below, rest = counts // base, counts % base
         return (below + (rng.integers(base, size=counts.shape) < rest)) * base
-
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        rounded: Any = {}
-        for key, counts in tables.counts.items():
-            part = counts.copy()  # zeros stay zeros: only stored counts move
-            part.data = self.round(part.data, rng)
-            part.eliminate_zeros()
-            rounded[key] = part
-        return Protected(replace(tables, counts=rounded))
 
 
 # No protection: the release that every protection is compared with.
@@ -90,31 +104,16 @@ class Identity(BaseMechanism):
         return Protected(tabulate(microdata, workload))
 
 
-_LARGEST = 2**31
-
-
-class _InRanges(TableMechanism):
+class _InRanges(_OneByOne):
     """A mechanism that publishes a number for the range that each count lies in."""
-
-    grain = 0
 
     def __init__(self, name: str, parameters: dict[str, Any], law: RangeSpec) -> None:
         super().__init__(MechanismSpec(name, parameters, others=law))
-        self._law = law
+        self._law, self._nothing = law, int(law.publish(0))
 
-    def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
-        counts: Any = {}
-        nothing = int(self._law.publish(0))
-        for key, true in tables.counts.items():
-            if nothing:  # a zero is published as a number that is not zero
-                counts[key] = self._law.publish(true.toarray())
-                continue
-            part = true.copy()  # zeros stay zeros: only stored counts move
-            if part.nnz:
-                part.data = self._law.publish(part.data)
-                part.eliminate_zeros()
-            counts[key] = part
-        return Protected(replace(tables, counts=counts))
+    def round(self, counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the number of the range of each count; nothing is drawn."""
+        return self._law.publish(counts)
 
 
 class Ranges(_InRanges):
@@ -123,6 +122,8 @@ class Ranges(_InRanges):
     What is published is one number for each range, by default its smallest count.  Nothing is
     drawn, so that other tables of the same people can leave one count of a range, and a count of a
     short range is nearly published: ``bayesrisk.reconstruction.count_bounds`` finds which.
+
+    The likelihood is exact: 1 for the counts of the range, 0 for others.
 
     Parameters
     ----------
@@ -133,10 +134,6 @@ class Ranges(_InRanges):
     step : int, optional
         Width of further ranges, after the last edge, whose numbers go up by it; by default the last
         range has no upper end.
-
-    Notes
-    -----
-    The likelihood is exact: 1 for the counts of the range, 0 for others.
 
     Examples
     --------
@@ -158,16 +155,14 @@ class Threshold(_InRanges):
     A threshold alone gives many small counts back, because published totals and other tables
     contain them: ``suppression`` withholds further cells, which closes that.
 
+    The number that is published for the range is its smallest count, 1 or 0.
+
     Parameters
     ----------
     least : int
         Smallest count that is published as it is, in [2, 2**31].
     zeros : {"apart", "within"}, default "apart"
         Whether zeros are published, or lie in the range of the small counts.
-
-    Notes
-    -----
-    The number that is published for the range is its smallest count, 1 or 0.
 
     Examples
     --------

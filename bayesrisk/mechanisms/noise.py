@@ -1,6 +1,5 @@
 """Independent integer noise in every cell of every geography, whatever the workload."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -136,7 +135,9 @@ class _NoiseMechanism(TableMechanism):
     grain = 0
     _name: ClassVar[str]
     _unit: ClassVar[str]  # of the budgets
-    _norm: ClassVar[int]  # of the sensitivity: overlap is the L1 one, or the square of the L2 one
+    # Power p of the norm: overlap is the L1 sensitivity, or the square of the L2 one, and the scale
+    # of the noise (b, or sigma**2) is Delta**p / (p budget)
+    _norm: ClassVar[int]
 
     def __init__(
         self,
@@ -154,7 +155,9 @@ class _NoiseMechanism(TableMechanism):
             nested.setdefault(level, {})[table] = budget
         parameters = {"budgets": nested, "sensitivity": sensitivity, "overlap": overlap}
         noise = {
-            key: NoiseSpec(self._name, self._scale(_MOVED[sensitivity] * self._overlap[key], part))
+            key: NoiseSpec(
+                self._name, Fraction(_MOVED[sensitivity] * self._overlap[key]) / (self._norm * part)
+            )
             for key, part in budgets.items()
         }
         self._sampler: Sampler | None = None
@@ -163,11 +166,6 @@ class _NoiseMechanism(TableMechanism):
             noise = {key: self._sampler.law(law) for key, law in noise.items()}
         super().__init__(MechanismSpec(self._name, parameters, noise))
         self._laws = noise
-
-    @staticmethod
-    @abstractmethod
-    def _scale(moved: int, budget: Fraction) -> Fraction:
-        """Return the scale of the noise, where a neighbour moves this many cells by one."""
 
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
         noisy = {
@@ -215,6 +213,9 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
     Canonne, Kamath and Steinke (2020, arXiv:2004.00010); Abowd et al. (2022, arXiv:2204.08986),
     section 8.2, whose noise has ``sensitivity="change-one"``.
 
+    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
+    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
+
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one"}
@@ -238,11 +239,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         Name of a vetted sampler that draws the noise, such as ``"opendp"``; a release then takes no
         seed, and its spec states the sampler, its version, and the law that it draws.  By default
         NumPy draws: for simulation.
-
-    Notes
-    -----
-    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
-    workload needs a budget; ``diagnostics["rho"]`` of a release is what its tables spend.
 
     Examples
     --------
@@ -273,10 +269,6 @@ class DiscreteGaussianMechanism(_NoiseMechanism):
         stated = budgets, rho, level_shares, table_shares, allocation
         super().__init__(sensitivity, overlap, sampler, *stated)
 
-    @staticmethod
-    def _scale(moved: int, budget: Fraction) -> Fraction:
-        return Fraction(moved) / (2 * budget)
-
 
 class DiscreteLaplaceMechanism(_NoiseMechanism):
     r"""Add discrete Laplace noise to every cell, by budgets of pure differential privacy.
@@ -285,19 +277,9 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
 
     Parameters
     ----------
-    sensitivity : {"add-remove", "change-one"}
-        What a neighbour does: 1 or 2 records' cells move.
-    budgets : mapping, optional
-        ``{level: {table: epsilon}}`` or ``{(level, table): epsilon}``, each > 0.
-    epsilon : number, optional
-        Total, > 0.
-    level_shares, table_shares, allocation, overlap, sampler
-        As for :class:`DiscreteGaussianMechanism`.
-
-    Notes
-    -----
-    Every cell gets noise, zeros included, so that counts may be negative.  Every table of the
-    workload needs a budget; ``diagnostics["epsilon"]`` of a release is what its tables spend.
+    sensitivity, budgets, epsilon, level_shares, table_shares, allocation, overlap, sampler
+        As for :class:`DiscreteGaussianMechanism`, with epsilon in the place of rho, in
+        ``diagnostics`` too; an ``allocation`` needs it, for its own total is of zCDP.
 
     Examples
     --------
@@ -329,10 +311,6 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
             raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
         stated = budgets, epsilon, level_shares, table_shares, allocation
         super().__init__(sensitivity, overlap, sampler, *stated)
-
-    @staticmethod
-    def _scale(moved: int, budget: Fraction) -> Fraction:
-        return Fraction(moved) / budget
 
 
 def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:

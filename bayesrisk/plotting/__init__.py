@@ -2,7 +2,11 @@
 
 Every function takes a data frame with named columns (from :meth:`BlockRisk.to_frame`, from a
 sweep, or your own) and returns the Matplotlib Axes, or an array of them where there are several
-panels, in reading order.  A notebook shows the whole figure.  Pass your own as ``ax``.
+panels, in reading order.  A notebook shows the whole figure.
+
+Two arguments mean the same everywhere.  ``ax`` is where to draw, one Axes for each panel; by
+default a new figure.  ``budgets`` are marked by vertical lines with their names, where an axis is
+that of budgets.
 
 The public names are those of ``__init__.pyi``, loaded on first use: nothing imports matplotlib
 before it draws.

@@ -35,14 +35,14 @@ def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
 
 
 @canvas.styled
-def plot_bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def plot_bounds(frame: pd.DataFrame) -> Axes:
     """Draw what counts say by themselves, and what all counts together leave of it.
 
     ``frame`` has columns ``label``, ``low_stated``, ``high_stated`` (missing without an end),
     ``low`` and ``high``, a row for each count; they are drawn from the top.
     """
     canvas.require(frame, ("label", "low_stated", "high_stated", "low", "high"))
-    axes = canvas.panel(ax, 6.0, 0.9 + 0.2 * len(frame))
+    axes = canvas.panel(None, 6.0, 0.9 + 0.2 * len(frame))
     rows = np.arange(len(frame))
     edge = 1.15 * float(frame[["low", "high", "low_stated"]].max().max()) + 1.0
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(edge)
@@ -74,7 +74,6 @@ def plot_claims(
     priors : mapping of str to pandas.DataFrame
         From :func:`claim_priors`, by the name of the prior: columns ``n_columns`` and ``prior``.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     coverage = canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
@@ -161,7 +160,6 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     frame : pandas.DataFrame
         ``table`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
     frame = canvas.require(frame, ("protection", "infeasible_as", *wanted))
@@ -218,7 +216,6 @@ def plot_occupancy_linkage(
     against : {"recall", "k"}, default "recall"
         What lies along the axis of precision.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     frame = canvas.require(frame, ("protection", "key", "unique", "k", *_CURVES, "baseline"))
     check.choice(key, "key", tuple(frame["key"].unique()))
@@ -258,7 +255,6 @@ def plot_occupancy_counts(frame: pd.DataFrame, *, protection: str, ax: Axes | No
     protection : str
         One of those in the frame.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
     """
     frame = canvas.require(frame, ("protection", "violations", "reconstructed"))
     check.choice(protection, "protection", tuple(frame["protection"].unique()))
@@ -288,7 +284,6 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     frame : pandas.DataFrame
         ``variability`` of an :class:`OccupancyResults`.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     frame = canvas.require(frame, ("attributes", "share", "households"))
     kept = frame[frame["share"].notna()]
@@ -337,7 +332,6 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     rates : pandas.DataFrame
         Result of :meth:`Reidentification.to_frame` with its rows by size, for one attacker.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     rates = canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
@@ -393,7 +387,6 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     curves : pandas.DataFrame
         Results of :meth:`MajorityInference.curve`, those of several thresholds one under another.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     curves = canvas.require(curves, ("release", "threshold", "precision", "recall"), "curves")
     thresholds = sorted(curves["threshold"].unique().tolist())
@@ -432,7 +425,6 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     quantiles : pandas.DataFrame
         Result of :func:`variability_quantiles`; a column ``scope`` draws a line for each value.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
     """
     canvas.require(
         quantiles, ("cumulative_percentage", "quantile_lower", "quantile_upper"), "quantiles"

@@ -49,7 +49,6 @@ def plot_audit(
         As :func:`~bayesrisk.risk.compare` gives them.  A line joins two protections where their
         order was told and no third one lies between them; without comparisons nothing is joined.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each adversary; by default in a new figure.
     """
     gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
     measures = canvas.require(measures, (*_KEYS, *gains), "measures")
@@ -134,7 +133,6 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
     measures : pandas.DataFrame
         Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each adversary; by default in a new figure.
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
     who = measures["adversary"].unique().tolist()
@@ -189,7 +187,6 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     curves : mapping of str to pandas.DataFrame
         By what the legend says; each as :meth:`TradeOffCurve.to_frame` returns it.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
     """
     if not check.mapping(curves, "curves"):
         raise ArgumentError("curves must be at least one, got none")
@@ -239,7 +236,6 @@ def plot_statements(
         proved ones are drawn, and a line above the panels says so: estimates are pooled over other
         people under each protection (see :func:`statements_about_people`).
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each attack; by default in a new figure.
     """
     statements = canvas.require(
         statements, ("attack", "protection", "status", "ratio"), "statements"

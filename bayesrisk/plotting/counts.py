@@ -46,9 +46,7 @@ def plot_risk(
         What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
         (Figure 1), or the number of levels used (Figure 7).
     budgets : mapping of str to float, optional
-        Budgets to mark, by name, where the axis is that of budgets.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
@@ -90,9 +88,7 @@ def plot_correct_decision(
     frame : pandas.DataFrame
         Columns ``rho``, ``prior`` and ``correct_decision_probability``.
     budgets : mapping of str to float, optional
-        Budgets to mark, by name.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
     """
     frame = canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
     axes = canvas.panel(ax, 5.2, 3.3)
@@ -122,9 +118,7 @@ def plot_decision_accuracy(
     frame : pandas.DataFrame
         Columns ``rho``, ``prior``, ``decision_accuracy`` and ``decision_baseline``.
     budgets : mapping of str to float, optional
-        Budgets to mark, by name.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     frame = canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
@@ -168,11 +162,15 @@ def plot_risk_distribution(
 _COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
 
 
+def _named(axes: Axes, frame: pd.DataFrame, by: str) -> tuple[list[Any], list[str]]:
+    """Return the lines that ``lines`` drew and their values, the largest first."""
+    names = [f"{value:.4g}" for value in sorted(frame[by].unique().tolist(), reverse=True)]
+    return axes.get_legend_handles_labels()[0][: len(names)], names
+
+
 def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) -> None:
-    """Name each line by its value, the largest first, as ``lines`` draws them."""
-    values = sorted(frame[by].unique().tolist(), reverse=True)
-    handles = axes.get_legend_handles_labels()[0][: len(values)]
-    names = [f"{value:.4g}" for value in values]
+    """Name each line by its value."""
+    handles, names = _named(axes, frame, by)
     bound = axes.plot([], [], **canvas.DOTTED)
     axes.legend([*handles, *bound], [*names, "not processed"], title=title, **where)
 
@@ -194,7 +192,6 @@ def plot_postprocessing(
     by_group_count : pandas.DataFrame
         Right panel, against the group's count, one line for each ``rho``; the same columns.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     by_rho = canvas.require(by_rho, _COLUMNS, "by_rho")
     by_group_count = canvas.require(by_group_count, _COLUMNS, "by_group_count")
@@ -294,7 +291,6 @@ def plot_mechanisms(
     utility : {"mean_absolute_error", "root_mean_square_error"}, default "mean_absolute_error"
         What the right panel shows along the axis.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     frame = canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
@@ -375,7 +371,6 @@ def plot_decision_map(
         What :meth:`HierarchicalGain.decision_map` returns, over whole ranges; or several of them
         by name, such as one for each prior, one below the other.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
     if not named:
@@ -411,24 +406,6 @@ def plot_decision_map(
     return every
 
 
-def _name_lines(within: Panels, frame: pd.DataFrame, by: str, title: str) -> None:
-    """Name the lines that ``lines`` drew, below the panels, the smallest value first."""
-    axes = within[0]
-    values = sorted(frame[by].unique().tolist())
-    handles = axes.get_legend_handles_labels()[0][: len(values)][::-1]
-    names = [f"{value:.4g}" for value in values]
-    baseline = axes.plot([], [], **canvas.DOTTED)
-    if "baseline" in frame:
-        baseline += axes.plot([], [], **_NOTHING)
-    canvas.legend_outside(
-        within,
-        [*handles, *baseline],
-        [*names, "block alone", *(["no release"] if "baseline" in frame else [])],
-        title=title,
-        ncols=len(values) + len(baseline),
-    )
-
-
 @canvas.styled
 def plot_group(
     frame: pd.DataFrame,
@@ -453,11 +430,9 @@ def plot_group(
         What lies along the axis: the true count of the group, or its budget on a logarithmic scale
         with one line for each count.
     budgets : mapping of str to float, optional
-        Budgets to mark, by name.
     quantity : str, default "probability of being found, if in the cell"
         What ``value`` is, for the vertical axis.
     ax : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one Axes for each panel; by default in a new figure.
     """
     by_count = check.choice(against, "against", ("group_count", "rho_group")) == "group_count"
     frame = canvas.require(frame, ("group_count", against, "value", "without_hierarchy"))
@@ -482,8 +457,15 @@ def plot_group(
         else:
             axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
             canvas.mark(axes, budgets)
-    if not by_count:
-        _name_lines(every, frame, "group_count", "true count of the group")
+    if not by_count:  # lines are named below the panels, the smallest count first
+        handles, names = _named(every[0], frame, "group_count")
+        handles, names = handles[::-1], [*names[::-1], "block alone"]
+        handles += every[0].plot([], [], **canvas.DOTTED)
+        if "baseline" in frame:
+            handles += every[0].plot([], [], **_NOTHING)
+            names.append("no release")
+        title = "true count of the group"
+        canvas.legend_outside(every, handles, names, title=title, ncols=len(names))
     return every
 
 
@@ -543,7 +525,6 @@ def plot_noisy_measurements(
     thresholds : iterable of float, optional
         Risk ratios to mark.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure.
     """
     curve = canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
     given = check.items(thresholds, "thresholds")

@@ -206,8 +206,7 @@ def stratified_rates(
         People of the sampled blocks, as published.
     frame_sizes : array_like of int
         People of every block of the frame that has any, the sampled ones too.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Returns
     -------

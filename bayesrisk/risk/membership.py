@@ -136,6 +136,9 @@ def tradeoff_curve(
     Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP,
     its trade-off functions and their duality with (epsilon, delta).
 
+    The error is bounded by the mass cut off, below 1e-29 for each cell, and rounding.  The cells
+    together have at most 2**22 values.
+
     Parameters
     ----------
     noise : Noise, CountLaw, or a sequence of them
@@ -143,12 +146,6 @@ def tradeoff_curve(
     changes : int or array_like of int, default 1
         How the record moves each observed cell, in [-10,000, 10,000]: 1 for a record that comes
         or goes, ``[1, -1]`` for one that changes from one cell into another.
-
-    Returns
-    -------
-    TradeOffCurve
-        With a bound on its error: the mass cut off, below 1e-29 for each cell, and rounding.  The
-        cells together have at most 2**22 values.
 
     Examples
     --------
@@ -301,6 +298,9 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
 
     which for D = 1 is the probability of no noise at all, and grows with rho.
 
+    rho is rounded down: the advantage at it does not exceed the given one, and it is below the
+    exact value by less than 1e-11 of it.
+
     Parameters
     ----------
     advantage : float
@@ -309,12 +309,6 @@ def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float =
         How far the record moves the count, in [1, 10,000].
     sensitivity : float, default 1.0
         L2 sensitivity that rho refers to, in (0, 1e100]: ``sigma2 = sensitivity**2 / (2 rho)``.
-
-    Returns
-    -------
-    float
-        rho, rounded down: the advantage at it does not exceed the given one, and it is below the
-        exact value by less than 1e-11 of it.
 
     Examples
     --------

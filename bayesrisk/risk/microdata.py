@@ -370,6 +370,9 @@ def repeated_microdata(
 
     Source: Raab, Nowok and Dibben (2024, arXiv:2406.16826), whose names are in brackets above.
 
+    All is in per cent of the original records, exactly, but ``unique_protected`` of the protected
+    ones.
+
     Parameters
     ----------
     original, protected : Records or pandas.DataFrame
@@ -380,11 +383,6 @@ def repeated_microdata(
         :class:`Records` also levels of the geography.
     target : str, optional
         Column of both that the intruder wants to learn, none of the keys.
-
-    Returns
-    -------
-    RepeatedMicrodata
-        In per cent of the original records, exactly; ``unique_protected`` of the protected ones.
 
     Examples
     --------

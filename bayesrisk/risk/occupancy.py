@@ -169,14 +169,9 @@ class OccupancyBlockRisk(Tabular):
 
     Attributes
     ----------
-    blocks : int
-        Blocks looked at.
-    violating : int
-        Blocks with a violation: ``violating / blocks`` is the precision of a blind guess.
-    putative : int
-        Blocks said to hold one: ``putative / blocks`` is the recall of a blind guess.
-    confirmed : int
-        Those of them that do.
+    blocks, violating, putative, confirmed : int
+        Blocks looked at, those with a violation, those said to hold one, and those of them that do.
+        A blind guess has precision ``violating / blocks`` and recall ``putative / blocks``.
     infeasible, undecided : int
         Blocks without any reconstruction, and those where a limit was reached.
     confidence : float
@@ -240,8 +235,7 @@ def occupancy_block_risk(
         ``detection`` are left out.
     infeasible : {"apart", "violation"}, default "apart"
         What a block without any reconstruction is; the reference counts it as a violation.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Examples
     --------
@@ -287,20 +281,15 @@ class LinkageCurve(Tabular):
 
     Attributes
     ----------
-    key : tuple of str
-        Columns of the match key.
-    unique : bool
-        Whether only households that are alone in their block with their key count.
-    putative : ndarray
-        Households matched, for k = 1, 2, ...: expected number.
-    hits : ndarray
-        Those of them that violate the limit: expected number.
-    matched : ndarray
-        Entries that match a household in violation: expected number.
-    violations : int
-        Households in violation, in all blocks.
-    households : int
-        Households that could be matched: subsidised ones if the key says so, in all blocks.
+    key, unique : tuple of str, bool
+        Columns of the match key, and whether only households that are alone in their block with
+        their key count.
+    putative, hits, matched : ndarray
+        Expected numbers for k = 1, 2, ...: of households matched, of those of them that violate the
+        limit, and of entries that match a household in violation.
+    violations, households : int
+        Households in violation, and those that could be matched (subsidised ones if the key says
+        so), in all blocks.
     precision_bounds, recall_bounds : ndarray
         Ends of the intervals, shape (2, number of entries).
     confidence : float
@@ -415,8 +404,7 @@ def occupancy_linkage(
         broker sells (race and ethnicity, and whether there are children).
     unique : bool
         Whether only households count that are alone in their block with their key.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Examples
     --------

@@ -21,7 +21,6 @@ from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.distributions.kernels import FLAT
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
@@ -332,11 +331,10 @@ def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:
     """Return the answers of the adversary who reads the block alone."""
     out = np.empty(int(np.prod(question.shape)))
     for one, truths, members in question.groups():
-        silent = replace(one, group=np.zeros(()), group_prior=FLAT, published=False)
+        alone = block_thresholds(one)
         for truth, j in zip(truths, members, strict=True):
             if decision:
-                alone = block_thresholds(silent)
-                above = float(deciding(silent, alone, truth.target, question.ties))
+                above = float(deciding(one, alone, truth.target, question.ties))
                 out[j] = above if truth.target else 1.0 - above
                 continue
             p, a = one.prior.item(), one.block.item()

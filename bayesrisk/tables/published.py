@@ -644,6 +644,20 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
     return PublishedTables(workload, geoids, counts, suppressed, laws)
 
 
+def select_rows(
+    tables: PublishedTables, rows: Mapping[str, Any], workload: Workload | None = None
+) -> PublishedTables:
+    """Return the tables of some levels, or of a workload, of the places at some rows of each."""
+    chosen = tables.workload.select(levels=list(rows)) if workload is None else workload
+    return PublishedTables(
+        chosen,
+        {level: tables.geoids[level][some] for level, some in rows.items()},
+        {key: tables.counts[key][rows[key[0]]] for key in chosen.tables},
+        {k: v[rows[k[0]]] for k, v in tables.suppressed.items() if k in chosen.tables},
+        {key: law for key, law in tables.laws.items() if key in chosen.tables},
+    )
+
+
 def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> PublishedTables:
     """Return the tables with other laws; their counts, which were checked, are shared."""
     if laws == tables.laws:

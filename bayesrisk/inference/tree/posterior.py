@@ -198,8 +198,8 @@ def tree_posterior(
     """
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
-    if isinstance(tree, (Mapping, list, tuple)):
-        tree = Tree.combine(tree)
+    several = isinstance(tree, (Mapping, list, tuple))
+    tree = Tree.combine(tree) if several else check.instance(tree, Tree, "tree")
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     m = engine.run(plan, tail=tail)

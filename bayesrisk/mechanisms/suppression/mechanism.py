@@ -434,6 +434,8 @@ def audit_suppression(
     numbers, one for each place of the finest level, that have every published count of every table
     at every level.
 
+    Cells come level by level, by place and cell.
+
     Parameters
     ----------
     tables : PublishedTables
@@ -444,11 +446,6 @@ def audit_suppression(
     most : int, optional
         Largest such count, >= ``least``; none by default.  It is ``threshold - 1`` for primary
         suppression alone.
-
-    Returns
-    -------
-    ProtectionRanges
-        A range for each suppressed cell, level by level, by place and cell.
 
     Raises
     ------

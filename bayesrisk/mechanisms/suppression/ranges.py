@@ -299,7 +299,7 @@ def _narrow(system: _System) -> None:
     row, column = (part.astype(np.int64) for part in entries.coords)
     weight = entries.data
     for _ in range(_SWEEPS):
-        low, high = _reach(system, row, column, weight)
+        low, high = _reach(system, column, weight)
         size = system.matrix.shape[0]
         # What the other entries of the row leave, at least and at most.
         under = _rest(row, low, size), _rest(row, high, size)
@@ -317,7 +317,7 @@ def _narrow(system: _System) -> None:
         system.low, system.high = new_low, new_high
         if np.any(new_low > new_high):
             break
-    low, high = _reach(system, row, column, weight)
+    low, high = _reach(system, column, weight)
     size = system.matrix.shape[0]
     bottom, top = _total(row, low, size), _total(row, high, size)
     if (
@@ -332,9 +332,7 @@ def _narrow(system: _System) -> None:
     system.row_high = np.minimum(system.row_high, top)
 
 
-def _reach(
-    system: _System, row: IntArray, column: IntArray, weight: IntArray
-) -> tuple[IntArray, IntArray]:
+def _reach(system: _System, column: IntArray, weight: IntArray) -> tuple[IntArray, IntArray]:
     """Return the least and the most that each entry adds to its row."""
     low, high = _times(system.low[column], weight), _times(system.high[column], weight)
     return np.minimum(low, high), np.maximum(low, high)

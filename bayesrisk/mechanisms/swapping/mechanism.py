@@ -325,7 +325,20 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             If persons and households do not fit together.
         """
         random = generator(rng, optional=True)
-        return self._swapped(self._plan(as_microdata(microdata)), random)
+        plan = self._plan(as_microdata(microdata))
+        partner, tier = self._partners(plan, random)
+        eligible = plan.eligible
+        done = partner[eligible] >= 0
+        sizes = np.bincount(tier[eligible], minlength=len(self._shares))
+        rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
+        return SwappedMicrodata(
+            moved(plan.data, plan.units, partner, self._unit),
+            partner,
+            tier,
+            float(self._rate),
+            float(done.mean()) if eligible.size else 0.0,
+            tuple(rates.tolist()),
+        )
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
         plan = self._plan(microdata)
@@ -371,26 +384,27 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         count, eligible = len(plan.units.place), plan.eligible
         partner = np.full(count, -1, dtype=np.int64)
         tier = np.full(count, len(self._shares) - 1, dtype=np.int64)
-        if eligible.size:
-            found, tier[eligible] = self._pairs(plan, rng)
-            swapped = found >= 0
-            partner[eligible[swapped]] = eligible[found[swapped]]
-        return partner, tier
-
-    def _swapped(self, plan: SwapPlan, rng: np.random.Generator) -> SwappedMicrodata:
-        partner, tier = self._partners(plan, rng)
-        eligible = plan.eligible
-        done = partner[eligible] >= 0
-        sizes = np.bincount(tier[eligible], minlength=len(self._shares))
-        rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
-        return SwappedMicrodata(
-            moved(plan.data, plan.units, partner, self._unit),
-            partner,
-            tier,
-            float(self._rate),
-            float(done.mean()) if eligible.size else 0.0,
-            tuple(rates.tolist()),
+        if not eligible.size:
+            return partner, tier
+        tier[eligible] = own = tiers_of(
+            plan.region,
+            frequency=plan.frequency,
+            block_persons=plan.block_persons,
+            shares=self._shares,
+            rng=rng,
         )
+        search = PartnerSearch(
+            plan.group,
+            plan.units.place[eligible],
+            plan.points,
+            neighbours=self._neighbours,
+            rng=rng,
+            nearest=plan.nearest,
+        )
+        self._choose(search, plan.region, own, rng)
+        swapped = search.partner >= 0
+        partner[eligible[swapped]] = eligible[search.partner[swapped]]
+        return partner, tier
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the level of the regions: partners are of one region.
@@ -408,26 +422,6 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             return set(table.factors) <= set(self._key)
         # Recoded, or of the other unit: only totals, which sizes or persons one by one keep.
         return not table.factors and (self._unit == "person" or "size" in self._key)
-
-    def _pairs(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return the partner of each eligible unit, as a position among them, and its tier."""
-        tier = tiers_of(
-            plan.region,
-            frequency=plan.frequency,
-            block_persons=plan.block_persons,
-            shares=self._shares,
-            rng=rng,
-        )
-        search = PartnerSearch(
-            plan.group,
-            plan.units.place[plan.eligible],
-            plan.points,
-            neighbours=self._neighbours,
-            rng=rng,
-            nearest=plan.nearest,
-        )
-        self._choose(search, plan.region, tier, rng)
-        return search.partner, tier
 
     def _choose(
         self, search: PartnerSearch, region: IntArray, tier: IntArray, rng: np.random.Generator

@@ -275,7 +275,15 @@ def swap_units(
         places, place = data.persons.places()
         count = len(place)
         member: IntArray | None = np.arange(count, dtype=np.int64)
-        columns = {name: _person_columns(data.persons, name) for name in names}
+        columns = {}
+        for name in names:
+            values = _column(data.persons, name)
+            if values is None:
+                raise ArgumentError(
+                    f"swap_key and unique_by must name columns of the persons, "
+                    f"{', '.join(data.persons.columns)}, got {shown(name)}"
+                )
+            columns[name] = [values]
     else:
         households = _household_ids(data)
         count = len(households)
@@ -293,17 +301,6 @@ def swap_units(
         for chosen in (swap_key, unique_by)
     )
     return Units(places, place, key, unique, persons, member)
-
-
-def _person_columns(persons: Records, name: str) -> list[IntArray]:
-    """Return a column of the persons."""
-    values = _column(persons, name)
-    if values is None:
-        raise ArgumentError(
-            f"swap_key and unique_by must name columns of the persons, "
-            f"{', '.join(persons.columns)}, got {shown(name)}"
-        )
-    return [values]
 
 
 def _household_ids(data: Microdata) -> IntArray:

@@ -94,7 +94,7 @@ class CellClasses:
             rank = np.empty(label.size, dtype=np.int64)
             rank[order] = np.arange(label.size) - (np.cumsum(size) - size)[label[order]]
             return np.asarray(sums[:, label] // size[label] + (rank < (sums % size)[:, label]))
-        people = np.maximum(_sums(parent, label), 1)
+        people = np.maximum(np.bincount(label, parent).astype(np.int64), 1)
         counts: IntArray = sums[:, label] * parent // people[label]
         member = sparse.csr_array((np.ones_like(label), (np.arange(label.size), label)))
         left = (sums - counts @ member).T
@@ -111,10 +111,11 @@ def classes_of(family: Family) -> CellClasses:
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
     first, label = _alike_cells(family, rows)
     controlled = sparse.csr_array(family.controlled[:, first])
+    parent = family.parent
     merged = replace(
         family,
         live=family.live[:, first],
-        parent=None if family.parent is None else _sums(family.parent, label),
+        parent=None if parent is None else np.bincount(label, parent).astype(np.int64),
         queries=(_one_query(family, sparse.csr_array(sparse.csc_array(rows)[:, first])),),
         sets=sparse.csr_array(family.sets[:, first]),
         controlled=sparse.csr_array(controlled[np.flatnonzero(np.diff(controlled.indptr) > 1)]),
@@ -124,10 +125,6 @@ def classes_of(family: Family) -> CellClasses:
         ),
     )
     return CellClasses(merged, label)
-
-
-def _sums(counts: IntArray, label: IntArray) -> IntArray:
-    return np.bincount(label, counts).astype(np.int64)
 
 
 def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:

@@ -27,7 +27,6 @@ from bayesrisk.mechanisms.base import (
     positive_parts,
 )
 from bayesrisk.mechanisms.topdown import families
-from bayesrisk.mechanisms.topdown import families as strategy
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
@@ -73,7 +72,7 @@ class TreeSettings:
     """Everything that shapes the tree but the data: what a spec says, resolved for a workload."""
 
     measurements: Workload  # definitions of the measured tables and of the invariants
-    budget: strategy.Budget  # rho by level and table; its levels are the tree's
+    budget: families.Budget  # rho by level and table; its levels are the tree's
     invariants: tuple[Key, ...]  # (level, table): tables that are exact
     # codes that are public zeros where a finest place lacks them
     zero_patterns: Mapping[str, tuple[int, ...]]
@@ -187,7 +186,7 @@ def _exact(
 def noise_scales(settings: TreeSettings) -> dict[Key, Fraction]:
     """Return sigma2 of every measured table, exactly."""
     return {
-        (level, table): strategy.sigma2(rho, settings.rows[level, table])
+        (level, table): families.sigma2(rho, settings.rows[level, table])
         for level, parts in settings.budget.items()
         for table, rho in parts.items()
     }
@@ -196,7 +195,7 @@ def noise_scales(settings: TreeSettings) -> dict[Key, Fraction]:
 def _measured(
     rows: Mapping[str, Rows], laws: Mapping[str, DiscreteGaussian], truth: _Truth
 ) -> tuple[Measured, ...]:
-    weight = strategy.weights(np.array([float(law.var()) for law in laws.values()]))
+    weight = families.weights(np.array([float(law.var()) for law in laws.values()]))
     return tuple(
         Measured(
             sparse.csc_array(rows[name].astype(np.float64)),
@@ -546,9 +545,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
                 f"measurements must have the schema of the workload, {schema.name!r}, "
                 f"got {shown(measurements.schema.name)}"
             )
-        budget = self._budget or strategy.allocate(
+        budget = self._budget or families.allocate(
             {level: list(measurements.at(level)) for level in measurements.levels},
-            strategy.census_2020_allocation(list(measurements.levels))
+            families.census_2020_allocation(list(measurements.levels))
             if redistricting and self._measurements is None
             else None,
             rho=self._rho,
@@ -568,7 +567,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         self,
         workload: Workload,
         measurements: Workload,
-        budget: strategy.Budget,
+        budget: families.Budget,
         redistricting: bool,
     ) -> TreeSettings:
         geography = workload.schema.geography
@@ -596,7 +595,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             self._zero_patterns,
             self._facilities,
             self._rounding,
-            strategy.matrices(known),
+            families.matrices(known),
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:

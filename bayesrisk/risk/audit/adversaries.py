@@ -299,12 +299,13 @@ class Reading:
 def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     """Return every reading of a release by an adversary.
 
-    By the likelihood, where every table has one.  Else, where records changed places, one that
-    takes all counts as true and one that knows of the exchange; otherwise one with a working model
-    of the error, from the mean squared error of every table that an agency publishes.
+    By the likelihood, where every table has one of each count given the true one alone.  Else,
+    where records changed places, one that takes all counts as true and one that knows of the
+    exchange; otherwise one with a working model of the error, from the mean squared error of every
+    table that an agency publishes.
     """
     laws = release.spec.tables
-    unknown = [key for key, law in laws.items() if not is_readable(law)]
+    unknown = [key for key, law in laws.items() if not law.closed]
     if not unknown:
         return [Reading("likelihood", release)]
     moved = release.diagnostics.get(_MOVED)
@@ -322,11 +323,6 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
         variance = Fraction(float(errors.get(key, 0.0))).limit_denominator(10**6)
         working[key] = NoiseSpec("discrete-gaussian", max(variance, _LEAST))
     return [Reading("working-error", _with(release, working))]
-
-
-def is_readable(law: Likelihood) -> bool:
-    """Return True if published counts have a likelihood, each given its true one alone."""
-    return law.closed
 
 
 def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +39,7 @@ from bayesrisk.risk.audit.adversaries import (
 )
 from bayesrisk.risk.occupancy import LIMITED, household_weights, occupancy_cells
 from bayesrisk.tables import PublishedTables, Schema, Workload
+from bayesrisk.tables.published import select_rows
 
 # -----------------------------------------------------------------------------
 # Four attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
@@ -60,17 +61,12 @@ class TableAttack(Protocol):
 
 def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
     """Return the tables of one place, less records that are known."""
-    workload = tables.workload.select(levels=[level])
-    row = tables.row(level, code)
-    counts, hidden = {}, {}
-    for name, table in workload.at(level).items():
-        key = level, name
-        own = np.asarray(table.incidence(workload.schema, off).sum(axis=1), np.int64)
-        hidden[key] = sparse.csr_array(tables.hidden(*key)[[row]])
-        left = np.where(hidden[key].toarray(), 0, tables.count(*key, code) - own)
+    part, counts = select_rows(tables, {level: [tables.row(level, code)]}), {}
+    for key, table in part.workload.tables.items():
+        own = np.asarray(table.incidence(part.workload.schema, off).sum(axis=1), np.int64)
+        left = np.where(part.hidden(*key).toarray(), 0, part.counts[key].toarray() - own)
         counts[key] = sparse.csr_array(left)
-    laws = {key: law for key, law in tables.laws.items() if key in counts}
-    return PublishedTables(workload, {level: np.array([code])}, counts, hidden, laws)
+    return replace(part, counts=counts)
 
 
 class RecordsAttack:

@@ -29,13 +29,14 @@ from bayesrisk.release import (
     TrueCounts,
 )
 from bayesrisk.risk.audit import measures
-from bayesrisk.risk.audit.adversaries import READINGS, is_readable
+from bayesrisk.risk.audit.adversaries import READINGS
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.published import select_rows
 
 # -----------------------------------------------------------------------------
 # Released counts against the law that is stated of them: the custodian holds both sides.
@@ -45,14 +46,10 @@ Row = dict[str, Any]
 #: A row of :func:`release_differences` is about the counts that have all of these in common.
 DIFFERENCES = ["level", "table", "given", "difference", "possible"]
 #: Differences of no release.
-NO_DIFFERENCES = pd.DataFrame(
-    {
-        "release": pd.Series(dtype="int64"),
-        **{name: pd.Series(dtype="str") for name in DIFFERENCES[:2]},
-        **{name: pd.Series(dtype="int64") for name in DIFFERENCES[2:4]},
-        "possible": pd.Series(dtype="bool"),
-        "cells": pd.Series(dtype="int64"),
-    }
+NO_DIFFERENCES = measures.empty_frame(
+    ["release", *DIFFERENCES, "cells"],
+    dict.fromkeys(["release", "given", "difference", "cells"], "int64")
+    | {"level": "str", "table": "str", "possible": "bool"},
 )
 #: Standard deviations: in nine audits of ten.
 USUALLY = 1.2815515655446004
@@ -62,22 +59,12 @@ _FARTHEST = 12.0  # logarithm of how many times larger or smaller noise may be t
 def release_differences(release: Release, truth: PublishedTables) -> pd.DataFrame:
     """Return the distances of published counts from the true ones, and how many cells have each.
 
-    Parameters
-    ----------
-    release : Release
-        Published tables, with the law of each.
-    truth : PublishedTables
-        The true ones.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``level``, ``table``, ``given`` (what the law of the difference depends on: of rounding the
-        remainder of the true count), ``difference`` (published less true), whether that is
-        ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts
-        and tables without a law are left out; a released rate of swaps is a row of its own, without
-        level.  Sums of ``cells`` over parts of a population and over releases, by all other
-        columns, are the rows of the whole.
+    Columns are ``level``, ``table``, ``given`` (what the law of the difference depends on: of
+    rounding the remainder of the true count), ``difference`` (published less true), whether that is
+    ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts and
+    tables without a law are left out; a released rate of swaps is a row of its own, without level.
+    Sums of ``cells`` over parts of a population and over releases, by all other columns, are the
+    rows of the whole.
     """
     spec, parts = release.spec, []
     for (level, name), counts in release.tables.counts.items():
@@ -228,10 +215,9 @@ PROOFS = [
 ]  # fmt: skip
 _WHOLE = len(PROOFS) - 3  # of them whole numbers
 #: Proofs of no release.
-NO_PROOFS = pd.DataFrame(
-    {"release": pd.Series(dtype="int64"), "place": pd.Series(dtype="str")}
-    | {name: pd.Series(dtype="int64") for name in PROOFS[:_WHOLE]}
-    | {name: pd.Series(dtype="float64") for name in PROOFS[_WHOLE:]}
+NO_PROOFS = measures.empty_frame(
+    ["release", "place", *PROOFS],
+    dict.fromkeys(["release", *PROOFS[:_WHOLE]], "int64") | {"place": "str"},
 )
 _NODES = 1000  # for each place, so that the answer does not depend on the machine
 _MOST_CELLS = 2**11
@@ -246,21 +232,10 @@ def release_proofs(
 ) -> pd.DataFrame:
     """Return for each place the numbers of counts that its tables prove together.
 
-    Parameters
-    ----------
-    tables, truth : PublishedTables
-        Tables of a release, and the true ones.
-    places : sequence of str
-        Codes of places of the finest level, in order: the tables of each are read by themselves.
-    whole : sequence of str
-        Attributes that a whole record has.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each ``place``, with the columns of ``proofs.csv`` on the reference page of
-        audits, but sums instead of means of widths.  ``records`` is missing where ``whole`` has
-        more than 2,048 combinations.
+    ``places`` are codes of the finest level, in order: the tables of each are read by themselves.
+    Columns are those of ``proofs.csv`` on the reference page of audits, but sums instead of means
+    of widths.  ``records`` is missing where ``whole``, the attributes that a whole record has, have
+    more than 2,048 combinations.
     """
     level, schema = tables.workload.levels[-1], tables.workload.schema
     at = np.searchsorted(tables.geoids[level], np.asarray(places))
@@ -278,13 +253,7 @@ def release_proofs(
     records = np.zeros(len(places))
     if read:
         work = tables.workload.select(levels=[level], tables=read)
-        some = PublishedTables(
-            work,
-            {level: tables.geoids[level][at]},
-            {key: tables.counts[key][at] for key in work.tables},
-            {key: part[at] for key, part in tables.suppressed.items() if key in work.tables},
-            {key: law for key, law in tables.laws.items() if key in work.tables},
-        )
+        some = select_rows(tables, {level: at}, work)
         column = np.repeat([name in read for name in names], [part.shape[1] for part in true])
         frame = count_bounds(some, node_limit=_NODES).counts
         shape = len(places), int(column.sum())
@@ -376,21 +345,16 @@ def audit_checks(
     pandas.DataFrame
         A row for each check, with the columns of ``checks.csv`` on the reference page of audits:
 
-        - ``law``: counts of a table.  ``value`` is the variance (Laplace: the mean distance) of
-          noise over the stated one, or the share of counts that cannot be as published.
-        - ``spot``: targets, of whom ``failed`` have a belief that the plain way does not find,
-          estimates within Student's errors; ``value`` is the largest distance.
-        - ``calibration``: statements; ``value`` is the mean of probability less truth of those held
-          probable (over 1/2), and of truth less probability of the others: above 0 where they
-          promise too much.  ``lost`` is the mean absolute difference of probability and share of
-          true statements over the parts of the curve, weighed by their statements, and
-          ``lost_before`` that of the prior.  Places are the units, for any number of releases.
-        - ``ordering``: the mean log score of targets, averaged over releases, less that under a
-          protection that can be made from it (``against``, see ``constructions``); reversed
-          where even ``upper`` is below 0.
-        - ``theory``: ``value`` is the largest logarithm, either way, of the odds of a statement
-          after the release over those without the target's record, less four standard errors where
-          they are estimates; ``bound`` is what pure differential privacy allows.
+        - ``law``: published counts of a table are held against their stated law.
+        - ``spot``: beliefs about targets against what the plain way finds, estimates within
+          Student's errors.
+        - ``calibration``: probabilities of statements against the share that is true.  Places are
+          the units, for any number of releases.
+        - ``ordering``: the mean log score of targets, averaged over releases, against that under a
+          protection that can be made from it (see ``constructions``); reversed where even ``upper``
+          is below 0.
+        - ``theory``: odds of a statement after the release against those without the target's
+          record, less four standard errors where they are estimates.
         - ``agreement``: statements that disagree with what is proved: posteriors of 0 and 1 with
           the truth; posteriors with ``claims`` and with unique ``reconstruction`` where the audit
           has them.
@@ -442,11 +406,17 @@ def audit_checks(
     if question is not None and specs is not None:
         published = {n: s for n, s in specs.items() if (decided["protection"] == n).any()}
         rows += _ordering(decided, published, question.workload, alpha)
-        exact = {n for n, spec in published.items() if _exact(spec, question.workload)}
+        exact = {
+            name
+            for name, spec in published.items()
+            if all(spec.likelihood(*key).exact for key in question.workload.tables)
+        }
         informed = {one.name for one in question.adversaries if one.neighbours == 1.0}
         rows += _theory(decided, published, question.workload, informed)
     rows += _agreement(decided, exact)
-    return pd.DataFrame(rows, columns=_COLUMNS) if rows else measures.empty_frame(_COLUMNS)
+    if not rows:
+        return measures.empty_frame(_COLUMNS, measures.TEXTS)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _check_beliefs(decided: pd.DataFrame) -> None:
@@ -515,19 +485,16 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
 
     The band has an interval for each part and one more for what is promised, by Bonferroni.
     """
-    q, hit = rows[belief].to_numpy(), rows["correct"].to_numpy()
-    at = np.searchsorted(measures.BINS[1:-1], q, side="right")
-    parts = np.unique(at)
+    parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0
-    for part in parts:
-        mine = at == part
-        mean = float(q[mine].mean())
+    for _, mine in parts:
+        q, hit = rows.loc[mine, belief], rows.loc[mine, "correct"]
         low, high = clustered_interval(
-            hit[mine], rows["place"][mine], confidence=1.0 - (1.0 - level) / (parts.size + 1)
+            hit, rows.loc[mine, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
         )
-        outside += not low - _ROUNDING <= mean <= high + _ROUNDING
-        lost += abs(float((q - hit)[mine].sum()))
-    return lost / q.size, outside, parts.size
+        outside += not low - _ROUNDING <= q.mean() <= high + _ROUNDING
+        lost += abs(float((q - hit).sum()))
+    return lost / len(rows), outside, len(parts)
 
 
 def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, float, float, float]:
@@ -614,7 +581,7 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
 def _made(clear: Likelihood, faint: Likelihood) -> bool:
     """Return True if a table can be made from one that is protected less."""
     if isinstance(clear, TrueCounts):
-        return is_readable(faint)
+        return faint.closed
     if isinstance(clear, NoiseSpec) and isinstance(faint, NoiseSpec):
         return _adds_noise(clear, faint)
     return isinstance(clear, RoundingSpec | RangeSpec) and clear == faint
@@ -665,10 +632,6 @@ def _theory(
                 "power": bound / most if most else math.inf, "power_unit": "times what is spent",
                 "verdict": "broken" if failed else "kept",
             }  # fmt: skip
-
-
-def _exact(spec: MechanismSpec, workload: Workload) -> bool:
-    return all(spec.likelihood(*key).exact for key in workload.tables)
 
 
 def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:

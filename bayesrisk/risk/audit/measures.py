@@ -12,7 +12,7 @@ and an audit estimates its mean over people and over releases.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +25,10 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.claims import OPEN, ratio_of
+from bayesrisk.risk.statements.claims import OPEN, numbers, ratio_of
 
 KEYS = ["protection", "attack", "adversary"]
+TEXTS = dict.fromkeys((*KEYS, "group"), "str")
 #: What the beliefs of one adversary about one person are keyed by.
 BELIEF = [*KEYS, "release", "target"]
 THREE = ("prior", "without", "posterior")
@@ -137,16 +138,13 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
 
 
 def whole_columns(
-    frame: pd.DataFrame, name: str, texts: Sequence[str], numbers: Sequence[str]
+    frame: pd.DataFrame, name: str, texts: Sequence[str], wanted: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the columns that are needed, as texts and as numbers."""
-    frame = check.frame(frame, name, (*texts, *numbers))
+    """Return the columns that are needed, as texts and (``wanted``) as numbers."""
+    frame = check.frame(frame, name, (*texts, *wanted))
     columns: dict[str, Any] = {column: frame[column].astype("str") for column in texts}
-    for column in numbers:
-        try:
-            columns[column] = frame[column].to_numpy(np.float64, na_value=np.nan)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"{name}: column {column!r} must hold numbers: {error}") from error
+    for column in wanted:
+        columns[column] = numbers(frame, column, name)
         if column in _FLAGS and np.isnan(columns[column]).any():
             raise DataError(f"{name}: column {column!r} must be true or false, got none")
         if column == "release":
@@ -266,10 +264,11 @@ def ends(
     return max(mean - reach, -bound), min(mean + reach, bound)
 
 
-def widest_interval(targets: pd.DataFrame, *, share: float, confidence: float = 0.95) -> float:
+def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
     """Return the largest half-width of the gain of everybody, of all who ask and protections.
 
-    ``share`` of the population are targets; releases are read with the best model of each.
+    It is that of 95 % intervals; ``share`` of the population are targets, and releases are read
+    with the best model of each.
     """
     rows = targets[compared_targets(targets) & targets["attack"].isin(BEST_READINGS).to_numpy()]
     widest = 0.0
@@ -280,7 +279,7 @@ def widest_interval(targets: pd.DataFrame, *, share: float, confidence: float = 
         random = bool(some["randomised"].iloc[0])
         sample = Sample(place_numbers(known["place"]), without.shape[1], share, random)
         parts = sample.variances(posterior - without, error)
-        reach = stdtrit(satterthwaite(parts), 0.5 + confidence / 2.0)
+        reach = stdtrit(satterthwaite(parts), 0.975)
         widest = max(widest, float(reach * np.sqrt(sum(variance for variance, _ in parts))))
     return widest
 
@@ -336,8 +335,7 @@ def audit_measures(
         As :func:`audit_targets` gives them.
     people : int, optional
         Size of the population that the targets were drawn from; by default they are all of it.
-    confidence : float, default 0.95
-        Of the intervals.
+    confidence : float in (0, 1), default 0.95
 
     Returns
     -------
@@ -387,7 +385,7 @@ def audit_measures(
                     len(some) // releases
                 )
                 lines.append(line | _measures(some, share, level))
-    return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS)
+    return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS, TEXTS)
 
 
 def share_asked(targets: pd.DataFrame, people: int | None) -> float:
@@ -537,53 +535,37 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     frame = whole[kept & ~whole["status"].isin(OPEN)]
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
-        value = rows["posterior"].to_numpy(np.float64)
-        at = np.searchsorted(BINS[1:-1], value, side="right")
-        for part in np.unique(at):
-            some = rows[at == part]
-            hit = some["correct"].to_numpy(np.float64)
-            low, high = clustered_interval(hit, some["place"], confidence=level)
-            lines.append(
-                dict(zip(KEYS, key, strict=True))
-                | {
-                    "from": BINS[part],
-                    "to": BINS[part + 1],
-                    "statements": len(some),
-                    "posterior": float(some["posterior"].mean()),
-                    "correct": float(hit.mean()),
-                    "correct_lower": low,
-                    "correct_upper": high,
-                }
-            )
-    return pd.DataFrame(lines) if lines else empty_frame(_BINNED)
+        for part, mine in binned(rows["posterior"]):
+            some = rows[mine]
+            low, high = clustered_interval(some["correct"], some["place"], confidence=level)
+            posterior, correct = some["posterior"].mean(), some["correct"].mean()
+            about = BINS[part], BINS[part + 1], len(some), posterior, correct, low, high
+            lines.append((*key, *about))
+    return pd.DataFrame(lines, columns=_BINNED) if lines else empty_frame(_BINNED, TEXTS)
 
 
-def empty_frame(columns: Sequence[str]) -> pd.DataFrame:
-    """Return an empty statements frame with the right dtypes."""
-    texts = (*KEYS, "group")
-    return pd.DataFrame({c: pd.Series([], dtype="str" if c in texts else float) for c in columns})
+def binned(probability: pd.Series) -> list[tuple[int, BoolArray]]:
+    """Return the bins that have a probability: the number of each, and which are in it."""
+    part = np.searchsorted(BINS[1:-1], probability.to_numpy(np.float64), side="right")
+    return [(int(one), part == one) for one in np.unique(part)]
+
+
+def empty_frame(columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Return a frame without rows, of columns of the kinds that are given, all others numbers."""
+    return pd.DataFrame({name: pd.Series(dtype=kinds.get(name, "float64")) for name in columns})
 
 
 # -----------------------------------------------------------------------------
 # What a protection costs.
 
 
-def costs(errors: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
+def costs(errors: pd.DataFrame) -> pd.DataFrame:
     """Return the error of a count under each protection, and the share of counts withheld.
 
-    Parameters
-    ----------
-    errors : pandas.DataFrame
-        A row for each ``protection, release, level, table``, with ``error``, the mean absolute
-        error of a reader's best value of a count, and ``withheld``, the share of counts.
-    confidence : float, default 0.95
-        Of the intervals, over releases; missing where there is one release.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each ``protection``: means over tables and releases of ``error``, with
-        ``error_lower`` and ``error_upper``, and of ``withheld``.
+    ``errors`` has a row for each ``protection, release, level, table``, with ``error``, the mean
+    absolute error of a reader's best value of a count, and ``withheld``, the share of counts.  The
+    answer has their means over tables and releases for each ``protection``, and ``error_lower`` and
+    ``error_upper``, a 95 % interval over releases that is missing where there is one release.
 
     Examples
     --------
@@ -594,7 +576,6 @@ def costs(errors: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
     >>> costs(errors)[["protection", "error", "withheld"]].values.tolist()
     [['noise', 1.5, 0.0]]
     """
-    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     names = ("protection", "level", "table"), ("release", "error", "withheld")
     frame = whole_columns(errors, "errors", *names)
     lines = []
@@ -603,7 +584,7 @@ def costs(errors: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
         mean, m = float(each.mean()), each.size
         low = high = np.nan
         if m > 1:
-            low, high = ends(mean, float(each.var(ddof=1)) / m, m - 1.0, level, bound=np.inf)
+            low, high = ends(mean, float(each.var(ddof=1)) / m, m - 1.0, 0.95, bound=np.inf)
         line = {"protection": name, "error": mean, "error_lower": low, "error_upper": high}
         lines.append(line | {"withheld": float(rows["withheld"].mean())})
     return pd.DataFrame(lines)
@@ -686,7 +667,7 @@ def compare(
             pair = {(against, protection), (protection, against)}
             line["construction"] = not pair.isdisjoint(made)
             lines.append(line | gains[protection].less(gains[against], share))
-    return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED)
+    return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED, TEXTS)
 
 
 def unexplained(measures: pd.DataFrame) -> pd.Series:
@@ -698,8 +679,11 @@ class _Gains:
     """Gains of people (people, releases) from their own records."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        _, (without, posterior, error) = matrices(rows, "truth_without", "truth_posterior", "error")
+        known, (without, posterior, error) = matrices(
+            rows, "truth_without", "truth_posterior", "error"
+        )
         self.value, self.error = posterior - without, error
+        self.places = place_numbers(known["place"])
         self.randomised = bool(rows["randomised"].iloc[0])
         self.attack = str(rows["attack"].iloc[0])
         self.explained = bool((rows["status"] == UNSTATED).mean() <= _UNEXPLAINED)
@@ -710,21 +694,15 @@ class _Gains:
             g.value.shape[1] for g in (self, other) if g.randomised or not self._any(other)
         )
         difference = self._first(number) - other._first(number)
-        by_release, by_person = difference.mean(axis=0), difference.mean(axis=1)
-        size = by_person.size
-        asked = 0.0
-        if share < 1.0:
-            asked = float(by_person.var(ddof=1)) / size * (1.0 - share) if size > 1 else np.inf
-        if self._any(other):
-            drawn = float(by_release.var(ddof=1)) / number if number > 1 else np.inf
-            freedom = number - 1.0
-        else:  # errors of chains alone, which those of one place share at most
-            square = [float(g.error.sum()) ** 2 for g in (self, other)]
-            drawn, freedom = sum(square) / size**2, np.inf
+        size = len(difference)
+        sample = Sample(self.places, number, share, self._any(other))
+        asked, drawn = sample.variances(difference, None)
+        if not self._any(other):  # errors of chains alone, which those of one place share at most
+            drawn = sum(float(g.error.sum()) ** 2 for g in (self, other)) / size**2, np.inf
         return {
             "attack": self.attack, "attack_against": other.attack, "targets": size,
-            "releases": number, "difference": float(difference.mean()), "drawn": drawn,
-            "asked": asked, "freedom": satterthwaite([(asked, size - 1.0), (drawn, freedom)]),
+            "releases": number, "difference": float(difference.mean()),
+            "drawn": drawn[0], "asked": asked[0], "freedom": satterthwaite([asked, drawn]),
             "randomised": self._any(other), "explained": self.explained and other.explained,
         }  # fmt: skip
 

@@ -36,6 +36,9 @@ def statements_about_members(
     numbers: there is one person fewer, and the household is one without this member, or none where
     the person lived alone.
 
+    There is a row for each adversary, each kind of person in each kind of household of a place, and
+    each value.  Laws are exact, and a place that is too large for that is refused.
+
     Parameters
     ----------
     mechanism : Mechanism
@@ -53,12 +56,6 @@ def statements_about_members(
         Of the households of each place, with known shares and a law of their number.
     rng : int
         Seed of the release.
-
-    Returns
-    -------
-    Statements
-        A row for each adversary, each kind of person in each kind of household of a place, and each
-        value.  Laws are exact, and a place that is too large for that is refused.
 
     Examples
     --------

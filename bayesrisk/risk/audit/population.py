@@ -31,7 +31,6 @@ from bayesrisk.risk.audit.adversaries import (
     audit_rng,
     drawn_targets,
     fit_place_concentration,
-    is_readable,
     known_others,
     sampled_places,
 )
@@ -44,6 +43,7 @@ from bayesrisk.risk.audit.attacks import (
     inference_methods,
     stated_values,
 )
+from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.mechanism.question import Drawing
 from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
@@ -156,10 +156,8 @@ _SIZES = 2  # times the size of the largest place is what a place may have
 _DRAWINGS, _FEW = 128, 2000  # drawings that are kept, of so few records
 _ERRORS = ("error", "withheld", "mean_squared_error")
 #: Errors of no table.
-NO_ERRORS = pd.DataFrame(
-    {"release": pd.Series(dtype="int64")}
-    | {n: pd.Series(dtype="str") for n in ("level", "table")}
-    | {n: pd.Series(dtype="float64") for n in _ERRORS}
+NO_ERRORS = empty_frame(
+    ["release", "level", "table", *_ERRORS], {"release": "int64", "level": "str", "table": "str"}
 )
 
 
@@ -219,17 +217,15 @@ class AuditedPopulation:
         self.cells = self.records.cells()
         self._order = np.argsort(self.place, kind="stable")
         self._starts = np.searchsorted(self.place[self._order], np.arange(self.codes.size + 1))
-        self._all = np.bincount(self.cells, minlength=schema.size)
+        #: Records in each cell of the schema.
+        self.composition = np.bincount(self.cells, minlength=schema.size)
         self._priors: dict[int, RecordPrior] = {}
         self._alike: dict[int, dict[int, int]] = {}
         self._drawings: dict[tuple[int, int | None], Drawing] = {}
         self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
-            self._all, self._row, self._place = (
-                around.composition,
-                around.first_row,
-                around.first_place,
-            )
+            self.composition = around.composition
+            self._row, self._place = around.first_row, around.first_place
 
     def rows_of(self, place: int) -> IntArray:
         """Return the rows of a place."""
@@ -260,10 +256,8 @@ class AuditedPopulation:
         given = self.question.concentration
         if given is not None:
             return float(given)
-        if self._public is not None:
-            return self._public.concentration
-        if self._around is not None:
-            return self._around.concentration
+        if (outside := self._public or self._around) is not None:
+            return outside.concentration
         if self.codes.size == 1:
             return float(self.question.workload.schema.size)
         return fit_place_concentration(self.values_at(sampled_places(self.seed, self.codes.size)))
@@ -271,22 +265,17 @@ class AuditedPopulation:
     def prior(self, place: int) -> RecordPrior:
         """Return the prior of a place: the composition of all others, or of public records."""
         if place not in self._priors:
-            here = np.bincount(self.cells[self.rows_of(place)], minlength=self._all.size)
+            here = np.bincount(self.cells[self.rows_of(place)], minlength=self.composition.size)
             public = self._public
             self._priors[place] = RecordPrior.composition(
                 self.question.workload.schema,
-                self._all - here if public is None else public.composition,
+                self.composition - here if public is None else public.composition,
                 concentration=self.concentration,
                 more=_MORE,
                 size=self._size,
                 name="composition of the other places" if public is None else "public records",
             )
         return self._priors[place]
-
-    @property
-    def composition(self) -> IntArray:
-        """Records in each cell of the schema."""
-        return self._all
 
     @property
     def largest(self) -> int:
@@ -364,17 +353,15 @@ class AuditedPopulation:
     ) -> Iterator[InferenceMethod]:
         """Yield the methods of inference from a release, and from those without a record."""
         squared: dict[tuple[str, str], float] = {}
-        if not all(map(is_readable, release.spec.tables.values())):  # else nobody needs them
+        if not all(law.closed for law in release.spec.tables.values()):  # else nobody needs them
             sums = self.error_sums(release)
             keys = zip(sums["level"].astype(str), sums["table"].astype(str), strict=True)
             mean = sums["squared"] / sums["seen"].clip(lower=1)
             squared = dict(zip(keys, mean.astype(float), strict=True))
-        cache: dict[int, Release] = {}
 
+        @functools.cache
         def release_without(row: int) -> Release:
-            if row not in cache:
-                cache[row] = self.release(stream, number, mechanism, without_row=row)
-            return cache[row]
+            return self.release(stream, number, mechanism, without_row=row)
 
         return inference_methods(self.question.methods, release, release_without, squared)
 

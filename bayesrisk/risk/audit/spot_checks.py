@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.risk.audit import adversaries
+from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.statements.claims import OPEN
 
@@ -202,7 +203,6 @@ def _part(
         return found
     if np.prod(top + 1.0) * (most + 1) > 2.0**62:
         return None
-    radix = np.concatenate([[1], np.cumprod(top + 1)])
     # A state is the sums so far and n, written as one number; equal states are put together.
     span = np.append(top, most) + 1
     radix = np.concatenate([[1], np.cumprod(span[:-1])])
@@ -240,10 +240,10 @@ SPOTS = [
     "protection", "attack", "adversary", "release", "target", "statement", "drawn", "belief",
     "stated", "error", "again",
 ]  # fmt: skip
-_KINDS = {"release": "int64", "drawn": "bool", "stated": "float64", "error": "float64"}
 #: Spot checks of nobody.
-NO_SPOTS = pd.DataFrame(
-    {name: pd.Series(dtype=(_KINDS | {"again": "float64"}).get(name, "str")) for name in SPOTS}
+NO_SPOTS = empty_frame(
+    SPOTS,
+    dict.fromkeys([*SPOTS[:6], "belief"], "str") | {"release": "int64", "drawn": "bool"},
 )
 
 
@@ -260,26 +260,11 @@ def spot_comparisons(
     Half of the targets are drawn; the others are those whose own records are said to tell most,
     where what leaked would show.  Whoever lives in a place that is not small is passed over.
 
-    Parameters
-    ----------
-    population : AuditedPopulation
-        Whose records they are.
-    statements : pandas.DataFrame
-        Statements about them under one release, in one reading.
-    reading : Reading
-        The release as the adversaries read it.
-    counterfactual : callable
-        Returns the reading of a release of the data without the record of a row: the mechanism is
-        run again, from the same random numbers.
-    targets : int, default 20
-        How many.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``protection, attack, adversary, release, target, statement``; whether the target was
-        ``drawn``; ``belief`` (prior, without or posterior), and its probability as ``stated``, with
-        its ``error``, and as found ``again``.
+    ``statements`` are about the population under one release, in one ``reading``;
+    ``counterfactual`` gives the reading of a release of the data without the record of a row: the
+    mechanism is run again, from the same random numbers.  Columns are those of ``SPOTS``: of every
+    statement whether the target was ``drawn``, which ``belief`` (prior, without or posterior), and
+    its probability as ``stated``, with its ``error``, and as found ``again``.
     """
     said = statements[~statements["status"].isin(OPEN)]
     by = dict(list(said.groupby(["target", "adversary"], sort=False)))

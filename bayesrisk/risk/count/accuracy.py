@@ -331,16 +331,13 @@ def decision_accuracy(
     what the release adds is the difference.  Source: Kazan and Reiter (arXiv:2204.04253), equations
     (3.5) and (3.6), for the decision and for ``found``.
 
+    The absolute error is at most 4e-13 (of the two halves 1e-13 relative).  How ties are decided
+    does not matter to the accuracy.
+
     Parameters
     ----------
     rho, prior, sensitivity, sigma2 : array_like
         As for :func:`marginal_risk`.
-
-    Returns
-    -------
-    DecisionAccuracy
-        Accuracy, baseline and the two halves, of the broadcast shape; absolute error at most
-        4e-13 (the halves: 1e-13 relative).  How ties are decided does not matter to the accuracy.
 
     Examples
     --------
@@ -434,22 +431,17 @@ def implied_epsilon(belief: Belief) -> float:
     semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
     Confidentiality 6(1).
 
+    The bound is in nats, and infinite if a posterior is 0 or 1.  A posterior rounded to a double
+    moves it by up to 2**-53 / (1 - posterior).
+
+    An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
+    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
+
     Parameters
     ----------
     belief : Belief
         Priors in (0, 1) and posteriors of the statement that the target is there, where all else
         is known: the two possible data sets must be neighbours.
-
-    Returns
-    -------
-    float
-        A lower bound on epsilon, in nats, >= 0; infinite if a posterior is 0 or 1.  A posterior
-        rounded to a double moves it by up to 2**-53 / (1 - posterior).
-
-    Notes
-    -----
-    An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
-    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
 
     Examples
     --------
@@ -475,6 +467,11 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
     statistical framework for differential privacy*, Theorem 2.4; P. Kairouz, S. Oh and P. Viswanath
     (2015), *The composition theorem for differential privacy*, Theorem 2.1.
 
+    The bound is in nats, and infinite where an outcome of probability above delta has none under
+    the other truth.
+
+    With estimated rates use the ends of their confidence intervals that make the bound small.
+
     Parameters
     ----------
     found : array_like
@@ -483,16 +480,6 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
         Probability of deciding "not there" if not, in [0, 1].
     delta : float, default 0.0
         delta of the promise, in [0, 1).
-
-    Returns
-    -------
-    float or ndarray
-        A lower bound on epsilon, in nats, >= 0; infinite where an outcome of probability above
-        delta has none under the other truth.
-
-    Notes
-    -----
-    With estimated rates use the ends of their confidence intervals that make the bound small.
 
     Examples
     --------

@@ -186,15 +186,12 @@ def marginal_posterior(
 
     Source: Kazan and Reiter (arXiv:2204.04253), equation (3.3).
 
+    The average is in [p, 1]; errors are as for :func:`marginal_risk`.
+
     Parameters
     ----------
     rho, prior, sensitivity, sigma2 : array_like
         As for :func:`marginal_risk`.
-
-    Returns
-    -------
-    float or ndarray
-        Probability in [p, 1]; errors as for :func:`marginal_risk`.
 
     Examples
     --------
@@ -221,16 +218,13 @@ def correct_decision_probability(
     :func:`decision_accuracy` counts both, beside what is right without a release.  Source: Kazan
     and Reiter (arXiv:2204.04253), equation (3.6).
 
+    The probability is exact to 1e-13 relative, and not monotone in rho: it drops wherever the
+    threshold does not move but the noise shrinks.
+
     Parameters
     ----------
     rho, prior, sensitivity, sigma2 : array_like
         As for :func:`marginal_risk`.
-
-    Returns
-    -------
-    float or ndarray
-        Probability in [0, 1], exact to 1e-13 relative.  It is not monotone in rho: it drops
-        wherever the threshold does not move but the noise shrinks.
 
     Examples
     --------
@@ -247,18 +241,14 @@ def compose_risk(*risks: ArrayLike) -> FloatAnswer:
     """Return the total risk ratio of releases that follow one another: their product.
 
     Each ratio must be that of its release given the earlier ones: the posterior after one is the
-    prior of the next.  Source: Kazan and Reiter (arXiv:2204.04253), supplement S5.
+    prior of the next, and the total is the last posterior over the first prior.  Source: Kazan and
+    Reiter (arXiv:2204.04253), supplement S5.
 
     Parameters
     ----------
     *risks : array_like
         Ratios of the releases, each >= 0, broadcast against each other; or one sequence of them,
         composed along its first axis.
-
-    Returns
-    -------
-    float or ndarray
-        Total ratio, the last posterior over the first prior.
 
     Examples
     --------
@@ -300,6 +290,9 @@ def marginal_count_posterior(
 
     .. math:: M_{ij} = \sum_y f(y - i)\, P(X = j \mid y), \quad i, j = 0, \dots, u
 
+    Row i is the average posterior given the truth k + i.  The absolute error is at most twice the
+    ``tail``, plus rounding; at most 2**24 releases are summed.
+
     Parameters
     ----------
     noise : NoiseLaw
@@ -308,12 +301,6 @@ def marginal_count_posterior(
         Prior of X = k, ..., k + u.
     tail : float, default 2**-60
         Probability of the releases left out on each side, in (0, 0.5).
-
-    Returns
-    -------
-    ndarray, shape (u + 1, u + 1)
-        Row i: average posterior given the truth k + i.  Absolute error at most ``2 * tail``
-        plus rounding.  At most 2**24 releases are summed.
 
     Examples
     --------

@@ -165,6 +165,9 @@ def misspecified_risk(
     the same.  The regret is the conditional Kullback-Leibler divergence (Cover and Thomas, Elements
     of Information Theory, section 2.5).
 
+    With too little noise in mind the adversary is too sure, with too much too timid.  The known
+    count cancels.
+
     Parameters
     ----------
     true_noise : NoiseLaw or Noise
@@ -182,11 +185,6 @@ def misspecified_risk(
         Releases with what is believed and what is true; expected risk, mean belief, error, regret
         and calibration.  Exact but for ``left_out`` and rounding; at most 2**22 releases are
         listed, all of which the believed law must hold possible.
-
-    Notes
-    -----
-    With too little noise in mind the adversary is too sure, with too much too timid.  The known
-    count cancels.
 
     Examples
     --------

@@ -233,18 +233,14 @@ def multilevel_decision_accuracy(
 
     Parameters
     ----------
-    noise : Noise or DiscreteGaussian, shape (..., levels)
-        Noise of each level: its zCDP budget, ``Noise(rho=[...])``, or its law.
-    prior : array_like, shape (...)
-        Probability p that the target is there, in (0, 1).
+    noise, prior
+        As for :func:`multilevel_marginal_posterior`; p is the probability that the target is there.
 
     Returns
     -------
     DecisionAccuracy
-        Of shape (...).  ``found`` is the probability of a correct decision if the target is there,
-        as :func:`correct_decision_probability` for one level; ``accuracy`` counts both cases,
-        and ``baseline`` is what is right without a release.  Absolute error at most 1e-12: the
-        evidence of each half of the levels is listed, at most 2**22 values.
+        Of shape (...).  Absolute error at most 1e-12: the evidence of each half of the levels is
+        listed, at most 2**22 values.
 
     Examples
     --------

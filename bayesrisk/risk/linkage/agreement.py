@@ -310,11 +310,6 @@ def left_out_columns(
         }
 
 
-def share_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of the shares of hits, from the sums of :func:`left_out_sums`."""
-    return moment_intervals(sums[:_MOMENTS], confidence=confidence)
-
-
 _SHARED = ("block", "sex", "race", "hisp")
 _KINDS = ("exact", "binned")
 
@@ -412,7 +407,7 @@ def agreement_rates(sums: AgreementSums, *, confidence: float) -> pd.DataFrame:
     people = table["population"].where(table["population"] > 0)
     for kind in _KINDS:
         moments = sums.moments[kind]
-        lower, upper = share_intervals(moments, confidence=confidence)
+        lower, upper = moment_intervals(moments[:_MOMENTS], confidence=confidence)
         table[f"{kind}_rate"] = table[kind] / people
         table[f"{kind}_lower"], table[f"{kind}_upper"] = lower, upper
         baseline, name = better_published(table, f"{kind}_rate", ["block_size"])
@@ -463,8 +458,7 @@ def compare_with_truth(
         (:meth:`Guesses.draw`), so that several tables have the same baseline.
     rng : Generator or int
         Source of the proportional guesses (the counts do not depend on other choices).
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Examples
     --------
@@ -602,7 +596,7 @@ class Rates(Tabular, ABC):
         counts = counts.copy()
         putative, confirmed = counts["putative"], counts["confirmed"]
         records = counts["attacker_records"]
-        lower, upper = share_intervals(moments, confidence=self.confidence)
+        lower, upper = moment_intervals(moments[:_MOMENTS], confidence=self.confidence)
         counts["precision"] = confirmed / putative.where(putative > 0)
         counts["precision_lower"], counts["precision_upper"] = lower, upper
         counts["recall_confirmed"] = confirmed / records.where(records > 0)

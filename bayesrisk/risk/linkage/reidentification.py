@@ -185,8 +185,7 @@ def reidentify(
         Source of the choices among equal records, and of the proportional guesses.
     zero_variability_blocks : sequence of str, optional
         Blocks of proved zero solution variability.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Examples
     --------
@@ -474,7 +473,6 @@ class MajorityInference(AttackResult, Tabular):
         A block whose true majority count is below the threshold (the paper: 5) has precision zero.
         Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
         """
-        check.integer(threshold, "threshold", lower=1)
         parts = []
         for release in self.releases:
             rows = self._kept(release, threshold)
@@ -491,7 +489,6 @@ class MajorityInference(AttackResult, Tabular):
         ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
         each precision P.
         """
-        check.integer(threshold, "threshold", lower=1)
         wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
         rows = []
         for release in self.releases:
@@ -519,7 +516,6 @@ class MajorityInference(AttackResult, Tabular):
         0 below the threshold), and of the error released minus true count ``mean_error``,
         ``sd_error`` and ``mean_absolute_error`` over blocks.
         """
-        check.integer(threshold, "threshold", lower=1)
         rows = []
         for release in self.releases:
             kept = self._kept(release, threshold)
@@ -545,6 +541,7 @@ class MajorityInference(AttackResult, Tabular):
         return self.blocks
 
     def _kept(self, release: str, threshold: int) -> pd.DataFrame:
+        check.integer(threshold, "threshold", lower=1)
         rows = self.blocks[self.blocks["release"] == release]
         return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
 

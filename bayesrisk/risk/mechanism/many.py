@@ -41,6 +41,7 @@ from bayesrisk.risk.mechanism.question import (
     hypothesis,
     read_options,
     target_rows,
+    unit_records,
 )
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
@@ -65,6 +66,9 @@ def mechanism_risk_of_many(
     Every row is that of :func:`mechanism_risk` for this target with the same seed: the streams are
     the same, and so are the releases of the truth, which are drawn once for all.
 
+    Columns are ``target`` (the row) and those of ``MechanismRisk.to_frame()``; rows are in the
+    order of ``targets``.
+
     Parameters
     ----------
     population, mechanism, question : Microdata or Records, Mechanism, MechanismQuestion
@@ -75,12 +79,6 @@ def mechanism_risk_of_many(
         Whose rows they are; one row each, a household without its persons.
     draws, rng, options : int, Generator or int, MechanismOptions
         As for :func:`mechanism_risk`; ``progress(done, targets)`` counts targets here.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``target`` (the row) and the columns of ``MechanismRisk.to_frame()``, in the order of
-        ``targets``.
 
     Notes
     -----
@@ -96,12 +94,10 @@ def mechanism_risk_of_many(
     >>> people = pd.DataFrame({"block": ["500010101001000"] * 3, "sex": [0, 1, 1],
     ...                        "age": [30, 4, 5], "race": [1, 3, 1], "hisp": 0})
     >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> noise = make_mechanism(
-    ...     "discrete-gaussian", budgets={"block": {"P1": "0.0992264"}}, sensitivity="add-remove"
-    ... )
+    >>> rounding = make_mechanism("rounding:base=3,method=random")
     >>> tables = Workload.named("sf1-block").select(tables=["P1"])
     >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
-    >>> found = mechanism_risk_of_many(records, noise, question, draws=100, rng=1)
+    >>> found = mechanism_risk_of_many(records, rounding, question, draws=100, rng=1)
     >>> found[["target", "prior"]].values.tolist()
     [[0.0, 0.2], [1.0, 0.2], [2.0, 0.2]]
     """
@@ -109,9 +105,7 @@ def mechanism_risk_of_many(
     check.instance(question, MechanismQuestion, "question")
     check.choice(unit, "unit", UNITS)
     data = read_microdata(population, "population")
-    records = getattr(data, unit)
-    if records is None:
-        raise ArgumentError(f"population must have {unit}, got none")
+    records = unit_records(data, unit)
     if targets is None:
         rows = np.arange(len(records), dtype=np.int64)
     else:
@@ -227,6 +221,8 @@ def compare_mechanisms(
 ) -> pd.DataFrame:
     """Return risk and utility of several protections for several targets, as one frame.
 
+    Columns are ``protection``, ``target``, then those of :meth:`MechanismRisk.to_frame`.
+
     Parameters
     ----------
     population : Microdata or Records
@@ -244,12 +240,6 @@ def compare_mechanisms(
         depend on which others there are.
     options : MechanismOptions, optional
         As for :func:`mechanism_risk`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each protection and target: columns ``protection``, ``target``, then those of
-        :meth:`MechanismRisk.to_frame`.
 
     Examples
     --------

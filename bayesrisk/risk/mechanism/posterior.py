@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,9 +61,7 @@ class AverageRisk(Tabular):
         Belief in the truth before the release: the baseline.
     marginal_posterior : Estimate
         Posterior of the truth averaged over releases, in [prior, 1].  Simulated, it is the middle
-        of two estimates whose biases have opposite signs: its standard error comes from leaving out
-        one in twenty of the draws at a time, and its interval runs from the lower estimate minus
-        its error to the upper plus its own.
+        of two estimates whose biases have opposite signs (:func:`simulated_marginal_posterior`).
     correct_decision_probability : Estimate
         Probability that the truth is found: how often it is the most probable hypothesis, given
         that it is the truth; ties are shared.  Releases whose decision the draws do not settle
@@ -244,13 +243,13 @@ def simulated_marginal_posterior(
         Belief in each hypothesis; sums to 1, and is positive for the truth.
     truth : int
         Which hypothesis is true.
-    confidence : float, default 0.95
-        Of the intervals, in (0, 1).
+    confidence : float in (0, 1), default 0.95
 
     Notes
     -----
-    The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
-    times its own (t of 19 degrees of freedom), cut to [prior, 1], in which m lies always.  Where
+    The interval runs from the lower estimate minus t times its jackknife error, by leaving out one
+    in twenty of the draws at a time, to the upper plus t times its own (t of 19 degrees of
+    freedom), cut to [prior, 1], in which m lies always.  Where
     few releases repeat it is wide: the draws cannot tell.  A prior below about 3 / draws keeps
     the upper end large, whatever the truth, because n draws do not exclude a probability of 3 / n.
 
@@ -440,18 +439,14 @@ def _drawn(
     method = "closed-form likelihood, sampled releases"
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
 
-    def average(values: FloatArray, least: float) -> Estimate:
+    def average(values: FloatArray, least: float, least_error: float = 0.0) -> Estimate:
         value, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws))
-        ends = np.array([value, value - quantile * error, value + quantile * error])
-        value, lower, upper = np.clip(ends, least, 1.0).tolist()
-        return Estimate(value, error, lower, upper, confidence, method)
+        reach = quantile * max(error, least_error)
+        ends = np.clip([value, value - reach, value + reach], least, 1.0).tolist()
+        return Estimate(ends[0], error, ends[1], ends[2], confidence, method)
 
-    found, error = float(right.mean()), float(right.std(ddof=1) / np.sqrt(draws))
     # Draws that are all right, or all wrong, leave one in ``draws`` open.
-    reach = quantile * max(error, 1.0 / draws)
-    correct = Estimate(
-        found, error, max(0.0, found - reach), min(1.0, found + reach), confidence, method
-    )
+    correct = average(right, 0.0, 1.0 / draws)
     p, most = float(prior[0]), float(prior.max())
     return AverageRisk(p, average(posterior, p), correct, average(best, most), most, draws=draws)
 
@@ -603,20 +598,13 @@ class Assessment:
         """
         streams = np.random.SeedSequence(self.seed).spawn(3)
         sampling, simulating = (np.random.default_rng(s) for s in streams[1:])
+        exactly = partial(
+            exact_average, draws=self.draws, rng=sampling, confidence=self.options.confidence
+        )
         known: list[AverageRisk | None] = []
         for question in questions:
             laws = self.laws(question)
-            known.append(
-                None
-                if laws is None
-                else exact_average(
-                    laws,
-                    question.prior,
-                    draws=self.draws,
-                    rng=sampling,
-                    confidence=self.options.confidence,
-                )
-            )
+            known.append(None if laws is None else exactly(laws, question.prior))
         unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
         others = iter(self._simulated(unknown, simulating, truth))
         found = []
@@ -703,6 +691,9 @@ def mechanism_risk(
 
     Source: Kazan and Reiter (arXiv:2204.04253), section 3.1, for any mechanism.
 
+    Several cells with known likelihoods: summed exactly while their releases number at most
+    2**20 together, else averaged over drawn releases with the exact posterior.
+
     Parameters
     ----------
     population : Microdata or Records
@@ -722,11 +713,6 @@ def mechanism_risk(
         Source of randomness; results do not depend on the executor.
     options : MechanismOptions, optional
         Method, confidence and other details.
-
-    Notes
-    -----
-    Several cells with known likelihoods: summed exactly while their releases number at most
-    2**20 together, else averaged over drawn releases with the exact posterior.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+from bayesrisk.tables.published import select_rows
 
 METHODS = ("auto", "closed-form", "simulated")
 #: Releases that are drawn in one go: the error of a mean of so many is a thousandth of one's.
@@ -202,7 +203,7 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
         raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
     key, value = next(iter(target.items()))
     if key in UNITS:
-        records = _unit(data, key)
+        records = unit_records(data, key)
         rows = check.count_array(value, f"target[{key!r}]", lower=0, upper=len(records) - 1)
         return {key: np.unique(rows.reshape(-1))}
     identity = check.integer(value, f"target[{key!r}]")
@@ -218,7 +219,8 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
     return {unit: rows for unit, rows in found.items() if rows.size}
 
 
-def _unit(data: Microdata, unit: str) -> Records:
+def unit_records(data: Microdata, unit: str) -> Records:
+    """Return the persons or households of a population, which must have them."""
     records: Records | None = getattr(data, unit)
     if records is None:
         raise ArgumentError(f"population must have {unit}, got none")
@@ -229,28 +231,25 @@ def hypothesis(
     data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
 ) -> Microdata:
     """Return the population in which the target is absent (None), or has other values."""
-    units: dict[str, Records | None] = {unit: getattr(data, unit) for unit in UNITS}
+    own = {unit: unit_records(data, unit) for unit in rows}
     if alternative is None:
-        for unit, index in rows.items():
-            keep = np.ones(len(_unit(data, unit)), dtype=bool)
-            keep[index] = False
-            units[unit] = _unit(data, unit).take(keep)
-        return Microdata(units["persons"], units["households"], data.blocks)
-    for name, value in alternative.items():
-        holders = [unit for unit in rows if name in _unit(data, unit).columns]
+        for unit, records in own.items():
+            own[unit] = records.take(np.delete(np.arange(len(records)), rows[unit]))
+    for name, value in (alternative or {}).items():
+        holders = [unit for unit, records in own.items() if name in records.columns]
         if not holders:
             raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
-            records = _unit(Microdata(units["persons"], units["households"]), unit)
-            schema = records.schema
+            schema = own[unit].schema
             code = value
             if isinstance(value, str) and name in schema.names:
                 code = schema.attribute(name).code(value)
-            column = records.table.column(name).to_pylist()
+            column = own[unit].table.column(name).to_pylist()
             for row in rows[unit].tolist():
                 column[row] = code
-            units[unit] = records.replace(**{name: column})
-    return Microdata(units["persons"], units["households"], data.blocks)
+            own[unit] = own[unit].replace(**{name: column})
+    persons, households = (own.get(unit, getattr(data, unit)) for unit in UNITS)
+    return Microdata(persons, households, data.blocks)
 
 
 def ask(
@@ -488,12 +487,8 @@ class TruthDraws:
             tables = self.drawing.draw(rng).tables
             workload = tables.workload
             part = Workload(workload.schema, {k: workload.tables[k] for k in self._keys})
-            self._kept[key] = PublishedTables(
-                part,
-                {level: tables.geoids[level] for level in part.levels},
-                {k: tables.counts[k] for k in self._keys},
-                {k: tables.suppressed[k] for k in self._keys if k in tables.suppressed},
-            )
+            whole = dict.fromkeys(part.levels, slice(None))
+            self._kept[key] = select_rows(tables, whole, part)
         return counts_of(self._kept[key], cells)
 
 

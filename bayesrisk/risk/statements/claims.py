@@ -60,7 +60,7 @@ def checked(statements: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
     found["people"] = _people(frame)
     for name in ("prior", "posterior", "without", "lower", "upper", "ratio"):
-        found[name] = _numbers(frame, name)
+        found[name] = numbers(frame, name)
     prior, posterior = np.asarray(found["prior"]), np.asarray(found["posterior"])
     for name in ("lower", "upper"):
         if name not in frame:
@@ -105,18 +105,19 @@ def _check_ranges(frame: pd.DataFrame) -> None:
     _refuse(frame, "ratio", has & ~nothing & ~same, "the posterior over the prior")
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> FloatArray:
+def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> FloatArray:
+    """Return a column of a frame as numbers, missing where there is no such column."""
     if name not in frame:
         return np.full(len(frame), np.nan)
     try:
         found: FloatArray = frame[name].to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"statements: column {name!r} must hold numbers: {error}") from error
+        raise DataError(f"{source}: column {name!r} must hold numbers: {error}") from error
     return found
 
 
 def _people(frame: pd.DataFrame) -> IntArray:
-    values = _numbers(frame, "people")
+    values = numbers(frame, "people")
     _refuse(frame, "people", ~((values == np.floor(values)) & (np.abs(values) < 2**53)), "whole")
     return values.astype(np.int64)
 
@@ -172,16 +173,13 @@ def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
 def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
     """Return the number of records of the truth that each claim describes.
 
+    These are the records of the claim's place that agree with it; the claim is true if they are as
+    many as its ``multiplicity``, or more where it is ``at_least``.
+
     Parameters
     ----------
     result, claims, truth : Claims, pandas.DataFrame, Records
         Where the claims are from, some of them, and confidential records.
-
-    Returns
-    -------
-    ndarray of int64
-        Records of the claim's place that agree with it; the claim is true if these are as many as
-        its ``multiplicity``, or more where it is ``at_least``.
 
     Examples
     --------
@@ -322,8 +320,7 @@ def claim_precision(
         Which claims are left out, as for :meth:`Claims.to_frame`; none by default.
     count : {"n_columns", "n_needed"}
         How columns are counted.
-    confidence : float, default 0.95
-        Confidence of the intervals, between 0 and 1.
+    confidence : float in (0, 1), default 0.95
 
     Returns
     -------
@@ -388,6 +385,9 @@ def records_identified(
 ) -> pd.DataFrame:
     """Return numbers of records that verified claims describe, in all and per place (Tables 2, 3).
 
+    Rows are ``total``, ``average`` (per place) and ``share`` (of all records); columns are ``n``
+    (all records) and one for each number of columns.
+
     Parameters
     ----------
     result : Claims
@@ -400,12 +400,6 @@ def records_identified(
         How columns are counted.
     readable : str, optional
         Which claims are left out, as for :meth:`Claims.to_frame`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Rows ``total``, ``average`` (per place) and ``share`` (of all records); columns ``n`` (all
-        records) and one for each number of columns.
 
     Examples
     --------

@@ -36,9 +36,16 @@ from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
 from bayesrisk.risk.occupancy import household_weights, occupancy_cells
-from bayesrisk.risk.statements.statements import Statements, attributes_asked, coarsened, in_words
-from bayesrisk.tables import Microdata, PublishedTables, Records
+from bayesrisk.risk.statements.statements import (
+    Statements,
+    attributes_asked,
+    coarsened,
+    in_words,
+    unanimous,
+)
+from bayesrisk.tables import Microdata, Records
 from bayesrisk.tables.microdata import OCCUPIED, read_microdata
+from bayesrisk.tables.published import select_rows
 
 # -----------------------------------------------------------------------------
 # Releases of the data without one record.
@@ -117,25 +124,21 @@ def tables_within(release: Release, level: str | None, code: str, cell: IntArray
     geography = schema.geography
     top = tables.workload.levels[0] if level is None else level
     levels = [one for one in tables.workload.levels if geography.rank(one) >= geography.rank(top)]
-    workload = tables.workload.select(levels=levels)
     finest = np.array([code])
-    kept, here, counts, hidden = {}, {}, {}, {}
+    kept = {}
     for one in levels:
         around = geography.ancestors(tables.geoids[one], top) == geography.ancestors(finest, top)
         kept[one] = np.flatnonzero(around | (level is None))
-        own = tables.geoids[one][kept[one]] == geography.ancestors(finest, one)
-        here[one] = sp.csr_array(own[:, None].astype(np.int64))
-    for key, table in workload.tables.items():
-        counts[key] = sp.csr_array(tables.counts[key][kept[key[0]]])
-        hidden[key] = sp.csr_array(tables.hidden(*key)[kept[key[0]]])
-        if cell is not None:
-            counts[key] = sp.csr_array(counts[key] - here[key[0]] @ table.incidence(schema, cell).T)
-    laws = {key: release.spec.likelihood(*key) for key in counts}
-    geoids = {one: tables.geoids[one][kept[one]] for one in levels}
-    return Release(
-        MechanismSpec(release.spec.mechanism, {}, laws),
-        PublishedTables(workload, geoids, counts, hidden),
-    )
+    part = select_rows(tables, kept)
+    if cell is not None:
+        counts = {}
+        for key, table in part.workload.tables.items():
+            own = part.geoids[key[0]] == geography.ancestors(finest, key[0])
+            here = sp.csr_array(own[:, None].astype(np.int64))
+            counts[key] = sp.csr_array(part.counts[key] - here @ table.incidence(schema, cell).T)
+        part = replace(part, counts=counts)
+    laws = {key: release.spec.likelihood(*key) for key in part.counts}
+    return Release(MechanismSpec(release.spec.mechanism, {}, laws), part)
 
 
 # -----------------------------------------------------------------------------
@@ -517,19 +520,14 @@ def result_statements(
     if truth is not None:
         other = Counterfactual(release, read_microdata(truth, "truth"), mechanism, rng)
         statement, record, holds = stated.about(other.records)
-        rows["correct"] = _unanimous(statement, holds, len(rows))
+        rows["correct"] = unanimous(
+            np.bincount(statement, minlength=len(rows)).astype(np.float64),
+            np.bincount(statement, holds, minlength=len(rows)).astype(np.float64),
+        )
         if without and other.possible:
             rows["without"] = _without(stated, other, statement, record)
     places = {"places": OCCUPIED} if release.spec.places == OCCUPIED else {}
     return Statements(rows.assign(**places))
-
-
-def _unanimous(statement: IntArray, holds: BoolArray, size: int) -> pd.Series:
-    """Return whether statements hold for everybody, or for nobody, whom they may be about."""
-    there = np.bincount(statement, minlength=size)
-    right = np.bincount(statement, holds, minlength=size)
-    said = pd.Series(right > 0, dtype="boolean")
-    return said.where((there > 0) & ((right == 0) | (right == there)))
 
 
 def _without(

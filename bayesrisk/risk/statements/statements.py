@@ -41,7 +41,7 @@ from bayesrisk.risk.intervals import (
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
-from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked
+from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked, ratio_of
 from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
@@ -102,9 +102,14 @@ def agreement(
     right = people.groupby(about).size().rename("right").reset_index()
     known = rows[about].merge(there, on=place, how="left").merge(right, on=about, how="left")
     everybody = known["there"].to_numpy(np.float64)
-    as_stated = known["right"].fillna(0.0).to_numpy(np.float64)
-    said = pd.Series(as_stated > 0, index=rows.index, dtype="boolean")
-    return said.where((as_stated == 0) & (everybody > 0) | (as_stated == everybody))
+    said = unanimous(everybody, known["right"].fillna(0.0).to_numpy(np.float64))
+    return said.set_axis(rows.index)
+
+
+def unanimous(everybody: FloatArray, right: FloatArray) -> pd.Series:
+    """Return whether statements hold for all of those they are about, or for none; else missing."""
+    said = pd.Series(right > 0, dtype="boolean")
+    return said.where((everybody > 0) & ((right == 0) | (right == everybody)))
 
 
 def in_words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
@@ -508,6 +513,10 @@ def statements_about_people(
       is proved, else ``believed``.
     - Where there is no such record the posterior is the prior: status ``unstated``, ratio 1.
 
+    There are ``block, sex, agebin, race, hisp`` and ``baseline``, and for each attack and
+    protection a row for each record of the truth, in its order, ``target`` its number from 1,
+    ``people`` 1.
+
     Parameters
     ----------
     statements : Statements
@@ -516,12 +525,6 @@ def statements_about_people(
         Confidential records ``block, sex, age, race, hisp``.
     prior_weight : float
         Number of records that the composition of the whole area counts for in the prior, >= 0.
-
-    Returns
-    -------
-    Statements
-        With ``block, sex, agebin, race, hisp`` and ``baseline``; for each attack and protection a
-        row for each record of the truth, in its order, ``target`` its number from 1, ``people`` 1.
 
     Examples
     --------
@@ -564,8 +567,7 @@ def statements_about_people(
         silent = part["records"].isna()
         belief = (part["stated"].fillna(0.0) / part["records"]).where(~silent, part["prior"])
         status = np.where(silent, "unstated", np.where(part["proved"] == 1, "proved", "believed"))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(silent, 1.0, belief.to_numpy() / part["prior"].to_numpy())
+        ratio = np.where(silent, 1.0, ratio_of(belief.to_numpy(), part["prior"].to_numpy()))
         about = {"attack": str(attack), "adversary": str(adversary), "protection": str(protection)}
         part["posterior"] = part["lower"] = part["upper"] = belief
         part["ratio"], part["status"] = ratio, status
@@ -609,8 +611,7 @@ def residual_risk(
     units : str, optional
         Column of both whose values stand and fall together, such as ``"block"``; by default every
         statement stands for itself.
-    confidence : float, default 0.95
-        Of the intervals, in (0, 1).
+    confidence : float in (0, 1), default 0.95
 
     Returns
     -------
