@@ -20,7 +20,6 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 # -----------------------------------------------------------------------------
@@ -138,12 +137,6 @@ class SimulatedPosterior:
         ``posterior / prior`` and its standard error; NaN where the prior is 0.
     seen : ndarray of int64, shape (hypotheses,)
         How many draws under each hypothesis gave this release.
-    draws : int
-        Draws under each hypothesis.
-    smoothing : float
-        Pseudo-count of the likelihood.
-    seed : int
-        Root of the random streams.
     """
 
     prior: FloatArray
@@ -152,9 +145,6 @@ class SimulatedPosterior:
     risk_ratio: FloatArray
     risk_ratio_error: FloatArray
     seen: IntArray
-    draws: int
-    smoothing: float
-    seed: int
 
 
 @displayed
@@ -185,8 +175,6 @@ class SimulatedLikelihood:
         ``"common"`` or ``"independent"``.
     seed : int
         Root of the streams; the same seed gives the same draws.
-    version : str
-        Version of bayesrisk.
     """
 
     values: IntArray
@@ -196,7 +184,6 @@ class SimulatedLikelihood:
     smoothing: float
     streams: str
     seed: int
-    version: str = __version__
 
     def probability(self, observation: ArrayLike) -> FloatArray:
         """Return the smoothed probability of one release under each hypothesis."""
@@ -235,9 +222,6 @@ class SimulatedLikelihood:
             risk_ratio=ratio,
             risk_ratio_error=ratio_error,
             seen=seen,
-            draws=self.draws,
-            smoothing=self.smoothing,
-            seed=self.seed,
         )
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:

@@ -365,19 +365,6 @@ def _tenure(
     return np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
 
 
-def _vacant(homes: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return block and status of vacant units.
-
-    Units are taken one after the other, each vacant with the nation's probability, until the
-    occupied ones are there: a negative binomial number of vacant ones.
-    """
-    vacant = sum(national.VACANT)
-    occupied = national.HOUSEHOLDS / (national.HOUSEHOLDS + vacant)
-    count = np.where(homes > 0, rng.negative_binomial(np.maximum(homes, 1), occupied), 0)
-    block = np.repeat(np.arange(homes.size), count)
-    return block, 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
-
-
 def _units(
     homes: Compositions,
     columns: Columns,
@@ -397,7 +384,12 @@ def _units(
         "bedrooms": bedrooms,
         "subsidised": subsidised.astype(np.int64),
     }
-    block, status = _vacant(occupied, rng)
+    # Units are taken one after the other, each vacant with the nation's probability, until the
+    # occupied ones are there: a negative binomial number of vacant ones.
+    share = national.HOUSEHOLDS / (national.HOUSEHOLDS + sum(national.VACANT))
+    vacant = rng.negative_binomial(np.maximum(occupied, 1), share)
+    block = np.repeat(np.arange(occupied.size), np.where(occupied > 0, vacant, 0))
+    status = 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
     absent = np.zeros_like(block)
     units = {
         name: np.concatenate([values, status if name == "vacancy" else absent])

@@ -40,9 +40,6 @@ CLASS_UNIQUE = (81.7, 50.3, 26.9, 12.2, 3.4, 0.8, 0.2)
 CLASS_MODAL = (94.1, 86.3, 79.0, 74.1, 70.9, 66.3, 60.6)
 CLASS_PROPORTIONAL = (91.6, 78.9, 68.9, 62.9, 59.0, 53.6, 47.9)
 
-#: Age classes of the published block tables: single years to 21, then wider (first ages).
-AGE_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-
 PEOPLE = 308_745_538
 HOUSEHOLD_PEOPLE = 300_758_215
 HOUSEHOLDS = 116_716_292
@@ -644,12 +641,6 @@ def draw_bedrooms(
     return pick(law * np.where(breach, weight, 1.0), np.arange(people.size), generator(rng)) + 1
 
 
-def _attributes(race: IntArray, hispanic: IntArray, children: IntArray) -> NDArray[np.bool_]:
-    """Return the flags that the figures of properties count: groups of householders, children."""
-    others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
-    return np.column_stack([*others, hispanic == 2, children > 0])
-
-
 def selection_weight(block: IntArray, flags: NDArray[np.bool_]) -> FloatArray:
     """Return the log of the heuristic likelihood: the profile's over the frequency in the block."""
     profile = np.array(SUBSIDISED_PROFILE)
@@ -693,7 +684,10 @@ def subsidise(
     weight plus Gumbel noise); bedrooms from a mix of the property's own.
     """
     inside = np.flatnonzero(wanted[block] > 0)
-    flags = _attributes(*(columns[name][inside] for name in ("race", "hispanic", "children")))
+    race, hispanic, children = (columns[n][inside] for n in ("race", "hispanic", "children"))
+    # What the figures of properties count: groups of householders, and children.
+    others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
+    flags = np.column_stack([*others, hispanic == 2, children > 0])
     score = selection_weight(block[inside], flags) + rng.gumbel(size=inside.size)
     chosen = np.zeros(block.size, dtype=bool)
     chosen[inside] = largest_in_block(block[inside], score, wanted)

@@ -11,17 +11,16 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.population import spec as national
 from bayesrisk.population.spec import occupancy_violation
 from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 
 
@@ -60,8 +59,6 @@ class PopulationSummary(Tabular):
         Subsidised households.
     violations : int
         Subsidised households that violate the occupancy limit.
-    version : str
-        Version of bayesrisk.
     """
 
     blocks: IntArray
@@ -76,7 +73,6 @@ class PopulationSummary(Tabular):
     household_size: float
     subsidised: int
     violations: int
-    version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each class of block population, in per cent."""
@@ -102,11 +98,6 @@ class PopulationSummary(Tabular):
                 "published_proportional": np.array(national.CLASS_PROPORTIONAL),
             }
         )
-
-
-def age_class(age: IntArray) -> IntArray:
-    """Return the class of each age, of the 38 that block tables tell apart."""
-    return np.asarray(np.searchsorted(_STARTS, age, side="right") - 1, dtype=np.int64)
 
 
 def _repeats(*columns: IntArray) -> IntArray:
@@ -155,13 +146,14 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     size = np.bincount(block)
     class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
     of_person = class_of_block[block]
+    age_class = np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1
     alike = _repeats(block, group)
     largest = np.zeros(size.size, dtype=np.int64)
     np.maximum.at(largest, block, alike)
     by_class = {
         "blocks": np.bincount(class_of_block, minlength=_LOWS.size),
         "people": np.bincount(of_person, minlength=_LOWS.size),
-        "unique": _sum_by(_repeats(block, sex, age_class(age)) == 1, of_person),
+        "unique": _sum_by(_repeats(block, sex, age_class) == 1, of_person),
         "modal": _sum_by(largest[block] / size[block], of_person),
         "proportional": _sum_by(alike / size[block], of_person),
     }

@@ -111,7 +111,10 @@ class PopulationChange:
         }
         for name in ("staying", "dying"):
             rates = check.real_array(getattr(self, name), name, lower=0.0, upper=1.0)
-            found[name] = self._by_age(rates, name)
+            size = 1 if self.age is None else schema.attribute(self.age).size
+            if rates.shape not in ((), (size,)):
+                raise ShapeError(f"{name} must be one number or one for each of {size} ages")
+            found[name] = np.broadcast_to(rates, (size,))
         arrivals = check.real_array(self.arrivals, "arrivals", lower=0.0)
         if arrivals.shape not in ((), (schema.size,)):
             raise ShapeError(f"arrivals must be one number or {schema.size}, got {arrivals.shape}")
@@ -136,12 +139,6 @@ class PopulationChange:
         if any(a >= b for a, b in pairwise(starts)):
             raise ArgumentError(f"starts must increase, got {shown(list(starts))}")
         return starts
-
-    def _by_age(self, rates: FloatArray, name: str) -> FloatArray:
-        size = 1 if self.age is None else self.schema.attribute(self.age).size
-        if rates.shape not in ((), (size,)):
-            raise ShapeError(f"{name} must be one number or one for each of {size} ages")
-        return np.broadcast_to(rates, (size,))
 
     def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
         size = self.schema.attribute(name).size
@@ -297,10 +294,8 @@ class PopulationChange:
             both: FloatArray = self.stay[first] * self.ageing[first, later]
             return np.where((first >= 0) & (later >= 0), both, 0.0)
         size = self.schema.attribute(name).size
-        chance: FloatArray = np.asarray(self.changes.get(name, np.eye(size)), np.float64)[
-            first, later
-        ]
-        return chance
+        chances = np.asarray(self.changes.get(name, np.eye(size)), np.float64)
+        return np.asarray(chances[first, later])
 
     def _one_year(self, name: str, *, later: bool) -> FloatArray:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
@@ -308,10 +303,11 @@ class PopulationChange:
         if name != self.presence:
             same: FloatArray = np.where(first == second, 1.0, 0.0)
             return same
-        chance: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
-        if later:
-            chance = np.where(first < 0, 1.0, 0.0)
-        return chance
+        return (
+            np.where(first < 0, 1.0, 0.0)
+            if later
+            else np.where(second < 0, 1.0 - self.stay[first], 0.0)
+        )
 
     def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
         """Return the counts of one year, times the chances, at their pairs."""

@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
@@ -198,18 +198,18 @@ class HouseholdLink:
             raise DataError(f"households: column {key!r} must name each once")
         home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
         elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
-        _refuse(elsewhere, f"persons: column {key!r} must be a household of the place", own)
+        check.refuse_row(elsewhere, own, "persons", key, "be a household of the place")
         # Members of each kind of every household: the bytes of a row name its composition.
         flat = home * self.persons.size + persons.cells()
         counts = np.bincount(flat, minlength=len(households) * self.persons.size)
         known = {composition.tobytes(): at for at, composition in enumerate(self.members)}
         found = counts.reshape(len(households), -1).astype(np.int64)
         code = np.array([known.get(one.tobytes(), -1) for one in found], np.int64)
-        _refuse(code < 0, f"households: column {key!r} must be of members that are linked", listed)
+        check.refuse_row(code < 0, listed, "households", key, "be of members that are linked")
         for name, codes in self.derived.items():
             said = households.codes(name)
             wrong = said != codes[code]
-            _refuse(wrong, f"households: column {name!r} must follow from the members", said)
+            check.refuse_row(wrong, said, "households", name, "follow from the members")
         kept = [name for name in households.columns if name not in self.derived]
         table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
         return Records(self.schema, table, source="linked records")
@@ -264,10 +264,3 @@ class HouseholdLink:
             raise ArgumentError("persons and sizes must leave a household possible")
         shares: FloatArray = made / made.sum()
         return shares
-
-
-def _refuse(bad: BoolArray, must: str, values: IntArray) -> None:
-    """Refuse the first bad value of a column."""
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(f"{must}, got {values[row]!s} in row {row + 1}")

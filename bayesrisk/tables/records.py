@@ -382,19 +382,14 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     [2, 1]
     """
     check.instance(schema, Schema, "schema")
-    file = _record_file(path)
+    file = check.path(path, "path")
+    if file.suffix.lower() not in (".parquet", ".csv"):
+        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
-
-
-def _record_file(path: str | Path) -> Path:
-    file = check.path(path, "path")
-    if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
-    return file
 
 
 def _column(values: object, name: str) -> Any:
@@ -491,6 +486,8 @@ def _places(
 
 #: Masks of races in the order of the redistricting file: one race, then two, three, ...
 CENRACE = np.array([sum(1 << i for i in c) for k in range(1, 7) for c in combinations(range(6), k)])
+#: The position there of each bit mask.
+CENRACE_OF_MASK = np.append(-1, np.argsort(CENRACE))
 _ADULT = 18
 
 
@@ -516,13 +513,11 @@ def recoded(records: Records, target: Schema) -> Records:
 
 
 def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:
-    rank = np.empty(64, dtype=np.int64)
-    rank[CENRACE] = np.arange(63)
     return records, {
         "hhgq": _further_column(records, "gq", 0, 7),
         "votingage": (records.codes("age") >= _ADULT).astype(np.int64),
         "hispanic": records.codes("hisp"),
-        "cenrace": rank[records.codes("race")],
+        "cenrace": CENRACE_OF_MASK[records.codes("race")],
     }
 
 

@@ -323,16 +323,11 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, for JSON."""
-        attributes = []
-        for a in self.attributes:
-            entry: dict[str, Any] = {"name": a.name, "size": a.size}
-            if a.first:
-                entry["first"] = a.first
-            if a.labels:
-                entry["labels"] = list(a.labels)
-            if a.cuts:
-                entry["cuts"] = list(a.cuts)
-            attributes.append(entry)
+        entries = (
+            {**vars(a), "labels": list(a.labels), "cuts": list(a.cuts)} for a in self.attributes
+        )
+        # What is as by default, 0 or empty, is left out.
+        attributes = [{k: value for k, value in entry.items() if value} for entry in entries]
         place = self.geography
         names = {"names": dict(place.names)} if place.names else {}
         return {
@@ -539,6 +534,9 @@ def _built_in(name: str, geography: str | None) -> Schema:
 # Structural rules of household records: which combinations of the ten columns can exist.
 
 
+#: First ages of the 38 groups that the block tables of the 2010 Summary File 1 tell apart (Abowd et
+#: al. 2023, Table S3): single years to 21, then those of table P12.
+AGE_BIN_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.
 TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}

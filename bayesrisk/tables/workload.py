@@ -424,8 +424,6 @@ class Workload:
                 check.choice(name, f"margins[{i}]", about.names)
             tables.append(_documents.completed({"cross": list(names)}))
         places = [about.geography.finest] if levels is None else check.texts(levels, "levels")
-        for level in places:
-            about.geography.rank(level)
         return cls.from_dict({"schema": about.to_dict(), "levels": places, "tables": tables})
 
     @classmethod

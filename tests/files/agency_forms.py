@@ -199,7 +199,7 @@ def _write_archive(path, members):
 def _header(product, state, order):
     for number, (geoid, _, level, _) in enumerate(order, 1):
         fields = {
-            "FILEID": product.file_id,
+            "FILEID": f"{product.ending.upper()}ST",
             "STUSAB": state.upper(),
             "SUMLEV": product.summary_levels[level],
             "GEOVAR": "00",
@@ -244,7 +244,13 @@ def _segment(product, state, records, tables, number):
         if product.has_total(table):
             columns[here, first] = values.sum(axis=1)
     for (record, _, _), values in zip(lines, columns[:, 5:].tolist(), strict=True):
-        front = (product.file_id, state.upper(), "000", f"{number:02d}", f"{record:07d}")
+        front = (
+            f"{product.ending.upper()}ST",
+            state.upper(),
+            "000",
+            f"{number:02d}",
+            f"{record:07d}",
+        )
         counts = (blank if v < 0 else str(v) for v in values)
         yield product.delimiter.join((*front, *counts)) + "\n"
 

@@ -16,6 +16,7 @@ from bayesrisk._numba import kernel
 from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.discrete_gaussian import BERNOULLI
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
@@ -31,10 +32,7 @@ from bayesrisk.inference.count.posterior import bayes_rule
 
 
 # B_2k / (2 k)!, k = 1..8: the coefficients of the Euler-Maclaurin formula (DLMF 24.2, 2.10.1).
-_BERNOULLI = np.array([
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160,
-    -691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000,
-])  # fmt: skip
+_BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BERNOULLI[:8], 1)])
 
 
 @kernel

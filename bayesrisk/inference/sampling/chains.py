@@ -73,8 +73,6 @@ class Samples(Tabular):
         Entropy and spawn key of the generators' seed.
     versions : mapping
         Versions of bayesrisk and NumPy: the draws are the same where both are.
-    status : str
-        Always ``"sampled"``: subject to Monte Carlo error.
     releases : tuple of str
         Name of each noisy count that was published: of a level or node that is kept, or
         ``"siblings"``, the total of the other blocks.
@@ -96,7 +94,6 @@ class Samples(Tabular):
             {"bayesrisk": __version__, "numpy": np.__version__}
         )
     )
-    status: str = "sampled"
     releases: tuple[str, ...] = ()
     observed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     constants: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -448,8 +445,6 @@ class Diagnosis(Tabular):
         What the verdict does not cover, such as constant variables.
     chains, draws : int
         What was diagnosed.
-    arviz_version : str
-        Version of ArviZ that computed the numbers.
     """
 
     variables: tuple[str, ...]
@@ -464,7 +459,6 @@ class Diagnosis(Tabular):
     notes: tuple[str, ...]
     chains: int
     draws: int
-    arviz_version: str
 
     def _answer(self) -> list[str]:
         """Say the verdict, and the numbers of each variable, those worth least first."""
@@ -641,5 +635,4 @@ def diagnose(
         notes=tuple(notes),
         chains=samples.chains,
         draws=samples.draws,
-        arviz_version=str(_arviz().__version__),
     )

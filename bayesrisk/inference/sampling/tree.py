@@ -259,7 +259,12 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
     largest = max(ends, default=0)
 
     def weigh() -> _Weights:
-        made = _tabulate(different, largest)
+        if largest * max(len(different), 1) > _MAX_TABLE:
+            raise ArgumentError(
+                f"leaf_prior needs {len(different)} tables of {largest} counts: more than "
+                f"{_MAX_TABLE}"
+            )
+        made = {key: _log_table(prior, largest) for key, prior in different.items()}
         tables = {v: made[id(p)] for v, p in priors.items() if id(p) in made}
         for v, table in known.items():
             tables[v] = table.times(tables.get(v, FLAT))
@@ -281,14 +286,6 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
         if not _reach(tree, start, cost, endless) > largest or not cost > lost:
             return weights
         lost = 2.0 * cost
-
-
-def _tabulate(priors: Mapping[int, OneLeafPrior], largest: int) -> dict[int, LogTable]:
-    if largest * max(len(priors), 1) > _MAX_TABLE:
-        raise ArgumentError(
-            f"leaf_prior needs {len(priors)} tables of {largest} counts: more than {_MAX_TABLE}"
-        )
-    return {key: _log_table(prior, largest) for key, prior in priors.items()}
 
 
 def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:

@@ -13,7 +13,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.inference.tree import _sum_product as engine
@@ -56,8 +55,6 @@ class TreePosterior(Tabular):
         ``lowest``, ``lowest + 1``, ...
     probabilities : ndarray of float64
         The pmfs, one after the other; nodes that have the same count share one.
-    version : str
-        Version of bayesrisk.
     """
 
     tree: Tree
@@ -74,7 +71,6 @@ class TreePosterior(Tabular):
     offset: IntArray
     size: IntArray
     probabilities: FloatArray
-    version: str = __version__
 
     def _answer(self) -> list[str]:
         return [
@@ -253,8 +249,6 @@ class TargetPosteriors(Tabular):
         Prior of the other leaves.
     status : str
         ``"exact"``, or ``"bound above tail"``.
-    version : str
-        Version of bayesrisk.
     """
 
     names: pd.Index
@@ -265,7 +259,6 @@ class TargetPosteriors(Tabular):
     truncation_bound: FloatArray
     leaf_prior: str
     status: str
-    version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per target."""

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray, Number
-from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH
@@ -168,8 +167,6 @@ class HierarchicalPosterior(Tabular):
         Probability that the target has the characteristics, after the releases.
     block_probability : ndarray
         The same given the block's count alone: what the hierarchy is compared with.
-    version : str
-        Version of bayesrisk.
     """
 
     settings: TwoLevelSettings
@@ -178,7 +175,6 @@ class HierarchicalPosterior(Tabular):
     siblings: IntArray
     target_probability: FloatArray
     block_probability: FloatArray
-    version: str = __version__
 
     @property
     def prior(self) -> FloatArray:

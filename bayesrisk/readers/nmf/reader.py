@@ -546,7 +546,12 @@ def rows_between(
                 )
             values, noise, sign = some.values(shape), np.empty(0), ""
             if kind == "Constraint":
-                sign = _one_sign(some)
+                signs = some.text("sign")
+                first = signs[0]
+                wanted = ", ".join(SIGNS) if first not in SIGNS else f"{first!r} as above"
+                good = np.isin(signs, SIGNS) & (signs == first)
+                some.check("sign", good, f"be one of {wanted}", signs)
+                sign = str(first)
                 # A bound below 0 is one on a count that none meets, or every one.
                 least = values.min(axis=1)
                 some.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
@@ -557,14 +562,6 @@ def rows_between(
                 noise = some.sigma2(scales[name])
             last.append(QueryRows(name, shape, answers, codes, values, noise, sign))
     return {name: _joined(found, f"{nmf.folder}: {level} {kind}") for name, found in parts.items()}
-
-
-def _one_sign(rows: Rows) -> str:
-    """Return the sign of a constraint's rows, which must be the same in all."""
-    signs = rows.text("sign")
-    wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
-    rows.check("sign", np.isin(signs, SIGNS) & (signs == signs[0]), f"be one of {wanted}", signs)
-    return str(signs[0])
 
 
 def _joined(parts: list[QueryRows], where: str) -> QueryRows:

@@ -15,7 +15,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
@@ -79,8 +78,6 @@ class Claims(AttackResult, Tabular):
         Codes of the records that claims are about; empty for all.
     schema : Schema
         What the records have.
-    version : str
-        Version of bayesrisk.
     taken_as_true : bool
         Whether counts of a release were taken as true that need not be: what is ``verified`` holds
         if they were.
@@ -94,7 +91,6 @@ class Claims(AttackResult, Tabular):
     grouped: Mapping[str, tuple[tuple[int, ...], ...]]
     among: Mapping[str, tuple[int, ...]]
     schema: Schema
-    version: str = __version__
     taken_as_true: bool = False
 
     def _answer(self) -> list[str]:

@@ -20,7 +20,6 @@ from bayesrisk import _validation as check
 from bayesrisk._files.text import shown
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
@@ -106,8 +105,6 @@ class OccupancyDetection(AttackResult, Tabular):
         (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
     conflict : tuple of str
         For ``infeasible`` blocks the tables that contradict each other; else empty.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: NDArray[np.str_]
@@ -115,7 +112,6 @@ class OccupancyDetection(AttackResult, Tabular):
     status: tuple[str, ...]
     way: tuple[str, ...]
     conflict: tuple[str, ...]
-    version: str = __version__
 
     @property
     def violation(self) -> NDArray[np.bool_]:
@@ -408,8 +404,6 @@ class OccupancyVariability(Tabular):
     lower, upper : ndarray of int64
         Bounds of the largest L1 distance between the histograms of the reconstruction and of
         other feasible ones, in 0, 2, ..., 2 * households.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: NDArray[np.str_]
@@ -418,7 +412,6 @@ class OccupancyVariability(Tabular):
     households: IntArray
     lower: IntArray
     upper: IntArray
-    version: str = __version__
 
     @property
     def share(self) -> NDArray[np.float64]:
@@ -606,8 +599,8 @@ def _overlap(
         [
             sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
             sp.hstack([here, -eye, -eye, 0 * eye]),
-            sp.hstack([0 * here, 0 * eye, eye, -_diagonal(beyond)]),
-            sp.hstack([0 * here, eye, 0 * eye, -_diagonal(star)]),
+            sp.hstack([0 * here, 0 * eye, eye, -sp.diags_array(beyond)]),
+            sp.hstack([0 * here, eye, 0 * eye, -sp.diags_array(star)]),
         ],
         format="csr",
     )
@@ -622,8 +615,3 @@ def _overlap(
     objective = np.zeros(n + 3 * k, np.int64)
     objective[n : n + k] = -1
     return whole, objective
-
-
-def _diagonal(values: IntArray) -> sp.csr_array:
-    at = np.arange(values.size)
-    return sp.csr_array((values, (at, at)), shape=(values.size, values.size))

@@ -16,7 +16,6 @@ from bayesrisk._files.text import shown
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.occupancy.statistics import (
     UNIT,
@@ -64,8 +63,6 @@ class OccupancyReconstruction(Tabular):
     misfit : tuple of ndarray of int64
         For each block the total error of its solutions: distances to what was published (for
         rounded numbers to the interval of counts behind them); 0 but for noisy tables.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: NDArray[np.str_]
@@ -82,7 +79,6 @@ class OccupancyReconstruction(Tabular):
     households: IntArray
     log_likelihood: tuple[FloatArray, ...]
     misfit: tuple[IntArray, ...]
-    version: str = __version__
 
     @property
     def violation(self) -> NDArray[np.bool_]:
@@ -351,12 +347,9 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
     if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
         nobody = program.model.high.copy()
         nobody[: program.kinds.size + 3 * program.n_classes] = 0
-        return (
-            Best(Status.PROVED, [nobody])
-            if program.model.holds(nobody)
-            else Best(Status.INFEASIBLE, [])
-        )
-    if program.kinds.size == 0:
+        if program.model.holds(nobody):
+            return Best(Status.PROVED, [nobody])
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
         return Best(Status.INFEASIBLE, [])
     found = solver.solve(program.model, program.objective, limits=limits)
     return Best(found.status, [] if found.values is None else [found.values])

@@ -127,15 +127,12 @@ class OccupancyStatistics(Tabular):
                     f"{values[wrong[0]].tolist()}, got {most[wrong[0]].tolist()}"
                 )
         if self.most is not None:
-            self._check_most(check.instance(self.most, OccupancyStatistics, "most"))
-
-    def _check_most(self, most: OccupancyStatistics) -> None:
-        """Refuse largest counts of other blocks, or below the smallest ones."""
-        if not np.array_equal(most.geoids, self.geoids):
-            raise ArgumentError("most must be of the same blocks")
-        for name in TABLES:
-            if np.any(getattr(most, name) < getattr(self, name)):
-                raise ArgumentError(f"most must be at least the smallest counts, {name} is not")
+            largest = check.instance(self.most, OccupancyStatistics, "most")
+            if not np.array_equal(largest.geoids, self.geoids):
+                raise ArgumentError("most must be of the same blocks")
+            for name in TABLES:
+                if np.any(getattr(largest, name) < getattr(self, name)):
+                    raise ArgumentError(f"most must be at least the smallest counts, {name} is not")
 
     def __len__(self) -> int:
         return int(self.geoids.size)
@@ -643,11 +640,8 @@ def statistic_rows(
         largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
         hud_people = min(hud_people, int(largest))
     low = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
-    low += [
-        *blocks.hud_race[block],
-        int(blocks.hud_children[block, 0]),
-        *blocks.hud_bedrooms[block],
-    ]
+    low += [*blocks.hud_race[block], int(blocks.hud_children[block, 0])]
+    low += [*blocks.hud_bedrooms[block]]
     high = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
     high += [*np.asarray(blocks.hud_race_most)[block], int(blocks.hud_children[block, 1])]
     high += [*np.asarray(blocks.hud_bedrooms_most)[block]]
