@@ -579,16 +579,14 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     A violation is a household of more than 2 people in at most 1 bedroom, or of more than 4 in 2
     bedrooms; 3 bedrooms or more, and an unknown number, are none.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
+
     Parameters
     ----------
     size : array_like of int
         People in the household, at least 1.
     bedrooms : array_like of int
         0 not known, 1 at most one, 2 two, 3 three or more.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
 
     Examples
     --------
@@ -610,6 +608,8 @@ def draw_bedrooms(
     :math:`p_b \alpha^{v(b)}`, where :math:`v(b)` is 1 if that violates the limit, else 0.  Where
     all shares of the property violate it, so does the household, whatever ``alpha``.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
+
     Parameters
     ----------
     size : array_like of int, shape (n,)
@@ -620,10 +620,6 @@ def draw_bedrooms(
         Weight of a violation, in (0, 1]; 1 ignores the limit.
     rng : int, Generator or SeedSequence
         Seed or generator.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
     Examples
     --------

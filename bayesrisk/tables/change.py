@@ -249,17 +249,10 @@ class PopulationChange:
     # ---- the law, tables and conditions of trajectories
 
     def trajectories(self, counts: ArrayLike) -> FloatArray:
-        """Return the expected number of every trajectory.
+        """Return the expected number of every trajectory: who stay, leave, arrive and are born.
 
-        Parameters
-        ----------
-        counts : array_like of float, shape (cells of the schema,)
-            Expected number of records of every cell in the first year, >= 0, not all 0.
-
-        Returns
-        -------
-        ndarray of float, shape (cells of ``schema_of_both``,)
-            Those who stay, leave, arrive and are born.
+        ``counts``, of shape (cells of the schema,), are the expected numbers of records of the
+        first year, >= 0 and not all 0; what is returned has shape (cells of ``schema_of_both``,).
         """
         first = check.real_array(counts, "counts", lower=0.0)
         if first.shape != (self.schema.size,):

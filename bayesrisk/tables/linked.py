@@ -173,20 +173,10 @@ class HouseholdLink:
         return Table(table.name, table.cells, factors)
 
     def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
-        """Return a linked record for each household, in their order.
+        """Return a linked record for each household, in their order; ``key`` joins the persons.
 
-        Parameters
-        ----------
-        persons, households : Records
-            All persons of the households, and these; everybody lives in one of them.
-        key : str, default "household"
-            The column of both that joins them.
-
-        Raises
-        ------
-        DataError
-            If the members of a household are none of the link, or do not have its derived
-            attributes; if a person lives in none of the households, or in another place.
+        A household is refused whose members are none of the link, or do not have its derived
+        attributes, and a person who lives in none of the households, or in another place.
         """
         if persons.schema != self.persons or households.schema != self.households:
             raise ArgumentError("persons and households must be of the schemas of the link")

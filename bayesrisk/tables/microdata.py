@@ -83,13 +83,8 @@ class Microdata:
     def with_places(self, places: ArrayLike) -> "Microdata":
         """Return the same records with ``blocks`` of a list of places.
 
-        Coordinates are kept where all of them are known.
-
-        Parameters
-        ----------
-        places : array_like of str
-            Codes of places, all of one level, that hold every record; ``"occupied"`` lists those
-            where a record is, which depends on who lives where.
+        They are codes of one level that hold every record; ``"occupied"`` lists those where a
+        record is, which depends on who lives where.  Coordinates are kept where all are known.
 
         Examples
         --------

@@ -356,12 +356,8 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of data frames as an agency publishes them, long or wide.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame or sequence of them
-            Tables with labels, and counts, ranges or marks as numbers or text.
-        **assumptions : object
-            As for :meth:`read`.
+        They have labels, and counts, ranges or marks as numbers or text; ``assumptions`` are as for
+        :meth:`read`.
 
         Examples
         --------

@@ -233,14 +233,8 @@ class Records(Tabular):
     def read(cls, path: str | Path, *, schema: Schema) -> "Records":
         """Return the records of a CSV or Parquet file, all in memory.
 
-        Parameters
-        ----------
-        path : path-like
-            A ``.csv`` or ``.parquet`` file, of which 4 GiB at most can be held (19 bytes for the
-            block of a person and 2 or 4 for each attribute); of larger ones :func:`iter_records`
-            yields pieces.
-        schema : Schema
-            What the columns mean.
+        At most 4 GiB can be held (19 bytes for the block of a person and 2 or 4 for each
+        attribute); of larger files :func:`iter_records` yields pieces.
         """
         found = all_of(
             (records.table for records in iter_records(path, schema=schema)),

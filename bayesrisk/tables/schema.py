@@ -172,11 +172,6 @@ class Geography:
         """Return the number of digits of a code at a level."""
         return self.widths[self.rank(level)]
 
-    def parent(self, level: str) -> str | None:
-        """Return the next coarser level, or None at the top."""
-        rank = self.rank(level)
-        return self.levels[rank - 1] if rank else None
-
     def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
         """Return the place at a coarser level (or the same) that each place lies in."""
         codes = check.text_array(geoids, "geoids")
@@ -295,11 +290,8 @@ class Schema:
     def labelled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a data frame with labels instead of codes, where there are labels.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            Codes, in columns named after attributes: ``to_frame()`` of records, of a reconstruction
-            or of claims.  Other columns, attributes without labels and missing values are kept.
+        The columns are named after attributes, as in ``to_frame()`` of records, of a reconstruction
+        or of claims.  Other columns, attributes without labels and missing values are kept.
 
         Examples
         --------
@@ -479,14 +471,10 @@ class Schema:
 
     @classmethod
     def named(cls, name: str, *, geography: str | None = None) -> Schema:
-        """Return a built-in schema.
+        """Return a built-in schema, one of :meth:`available`.
 
-        Parameters
-        ----------
-        name : str
-            One of :meth:`available`.
-        geography : str, optional
-            ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
+        ``geography`` is ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual
+        one.
 
         Examples
         --------

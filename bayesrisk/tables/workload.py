@@ -491,16 +491,10 @@ class Workload:
     def named(
         cls, name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
     ) -> "Workload":
-        """Return a built-in workload.
+        """Return a built-in workload, one of :meth:`available`.
 
-        Parameters
-        ----------
-        name : str
-            One of :meth:`available`.
-        levels : sequence of str, optional
-            Levels at which every table is published, instead of the usual ones.
-        geography : str, optional
-            Geography instead of the usual one; see :meth:`Schema.named`.
+        ``levels`` are those at which every table is published, instead of the usual ones, and
+        ``geography`` is as for :meth:`Schema.named`.
 
         Examples
         --------

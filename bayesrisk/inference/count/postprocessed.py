@@ -208,6 +208,8 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     The projection minimises ``(a - y)**2 + (c - S)**2`` subject to ``a + c = N``; halves are
     rounded up.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
+
     Parameters
     ----------
     block : array_like of int
@@ -221,10 +223,6 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     -------
     int or ndarray of int64
         Count in [0, N], of the broadcast shape, exact; the siblings' count is N less it.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
 
     Examples
     --------
@@ -276,6 +274,8 @@ def postprocessed_posterior(
         P(D \ge 2(N - x) - 1) & a = N
         \end{cases}
 
+    Source: Kazan and Reiter, supplement, equation (S6.7).
+
     Parameters
     ----------
     released : array_like of int
@@ -304,10 +304,6 @@ def postprocessed_posterior(
     -----
     Log-likelihoods are compared relative to one exponent, so that releases far out lose nothing.
     For ``sigma2 >= 4`` the two laws of the siblings' noise are the same to 1e-17.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.7).
 
     Examples
     --------

@@ -571,6 +571,9 @@ def diagnose(
     split :math:`\hat R \le 1.01`, bulk and tail ESS are at least 100 for each chain, and no
     chain stands still where the others move.
 
+    Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2),
+    667-718.
+
     Parameters
     ----------
     samples : Samples
@@ -585,10 +588,6 @@ def diagnose(
     A variable whose draws are all equal has no R-hat: its law may be a point, or nothing ever
     moved.  It is noted and left out of the verdict, unless every variable is so.  One chain alone
     is never called converged.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2), 667-718.
 
     Examples
     --------

@@ -364,6 +364,8 @@ class Tree:
         One level above the block gives two levels: the coherent posterior of
         :func:`hierarchical_posterior`.
 
+        Source: Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
+
         Parameters
         ----------
         noisy_counts : array_like of int, shape (levels,)
@@ -398,10 +400,6 @@ class Tree:
             Nodes ``level_0`` (the block, with the target), ``level_1``, ... and, for the other
             children beside level l, ``siblings_l``.  Levels at the top about which nothing is known
             are left out; a level between others keeps its count without a release.
-
-        References
-        ----------
-        Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
 
         Examples
         --------

@@ -284,6 +284,8 @@ def hierarchical_posterior(
 
     The event itself says nothing of x, because P(N) does not depend on it.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
+
     Parameters
     ----------
     block : array_like of int
@@ -331,10 +333,6 @@ def hierarchical_posterior(
     With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
     speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it is
     not, because N - x has another law for x = k than for x = k + 1.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
 
     Examples
     --------

@@ -325,15 +325,9 @@ class NoisyMeasurements:
 
     @classmethod
     def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
-        """Open a product's folder.
+        """Open a product's folder, such as ``US_Person_PL_PROD``: it holds ``<Level>.parquet``.
 
-        Parameters
-        ----------
-        folder : path-like
-            Folder with ``<Level>.parquet`` folders in it, such as ``US_Person_PL_PROD``.
-        budget : pandas.DataFrame, optional
-            Table with columns ``level`` (coarse to fine), ``query`` and ``rho``, such as
-            ``census_2020_budget("pl94")``; the noise has sigma2 = 1 / rho.
+        The levels of a ``budget``, such as ``census_2020_budget("pl94")``, are coarse to fine.
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
@@ -440,10 +434,9 @@ def _pieces(
     nmf: NoisyMeasurements, level: str, kind: str, columns: tuple[str, ...], low: str, high: str
 ) -> Iterator[tuple[str | None, Rows]]:
     """Yield rows of units in a range, with the state of their folder."""
-    axes = tuple(nmf.universe.axes)
-    rows = (
-        max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST))) if "value" in columns else _NAMES
-    )
+    axes, rows = tuple(nmf.universe.axes), _NAMES
+    if "value" in columns:
+        rows = max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST)))
     for file, state in files_of(nmf.folder, level, kind):
         shared = min(len(state or ""), len(low))
         if state is not None and not low[:shared] <= state[:shared] <= high[:shared]:

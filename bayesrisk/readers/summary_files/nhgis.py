@@ -331,15 +331,9 @@ def iter_nhgis(
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
     on_error : str, optional
-        What becomes of a count that cannot be, as for :func:`iter_sf1`.
+        What becomes of a count that cannot be, with a warning as by :func:`iter_sf1`.
     chunk : int, optional
         Places in memory at a time.
-
-    Warns
-    -----
-    DataWarning
-        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
-        column and reason.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = forms.Faults(on_error)

@@ -115,7 +115,7 @@ class Claims(AttackResult, Tabular):
     def to_frame(
         self, *, status: str | None = Status.VERIFIED, readable: str | None = None
     ) -> pd.DataFrame:
-        """Return claims, a row each.
+        """Return claims, a row each, with the columns of ``claims``.
 
         Parameters
         ----------
@@ -125,11 +125,6 @@ class Claims(AttackResult, Tabular):
             Leave out what a table states itself: ``"table"`` for claims that are sums of cells of
             a table, ``"here"`` for those that are once ruled out cells are dropped; by default
             nothing is left out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns as in ``claims``.
         """
         keep = np.ones(len(self.claims), np.bool_)
         if status is not None:
@@ -151,6 +146,8 @@ class Claims(AttackResult, Tabular):
     ) -> pd.DataFrame:
         """Return the number of records that verified claims describe, by number of columns.
 
+        A row for each place and number of columns has ``records``, ``covered`` and ``claims``.
+
         Parameters
         ----------
         rows : pandas.DataFrame, optional
@@ -161,11 +158,6 @@ class Claims(AttackResult, Tabular):
             ``"n_columns"`` as the paper counts, ``"n_needed"`` without implied columns.
         readable : str, optional
             What is left out, as for :meth:`to_frame`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each place and number of columns: ``records``, ``covered``, ``claims``.
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
         check.flag(singletons, "singletons")
@@ -397,22 +389,20 @@ class ClaimOptions:
     rng: int = 0
 
     def __post_init__(self) -> None:
-        found: dict[str, Any] = {
-            "structural_rules": check.flag(self.structural_rules, "structural_rules"),
-            "refuted": check.flag(self.refuted, "refuted"),
-            "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
-            "known_rule": check.flag(self.known_rule, "known_rule"),
+        flags = ("structural_rules", "refuted", "taken_as_true", "known_rule")
+        found: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
+        found |= {
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
+            "time_limit": check.optional_scalar(
+                self.time_limit, "time_limit", lower=0.0, bounds="(]"
+            ),
         }
         check.choice(self.tenure, "tenure", TENURES)
         if self.columns is not None:
             found["columns"] = check.texts(self.columns, "columns")
         if self.max_columns is not None:
             found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
-        if self.time_limit is not None:
-            limit = check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
-            found["time_limit"] = limit
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
@@ -530,11 +520,6 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
-    Returns
-    -------
-    Claims
-        Claims with status, and a status of every place.
-
     Notes
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
@@ -586,7 +571,7 @@ def generate_claims(tables: SeveralTables, **options: object) -> Claims:
 def verify_claims(
     tables: SeveralTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
-    """Return a decision on each of some claims.
+    """Return some claims, place after place, with a decision on each.
 
     Parameters
     ----------
@@ -597,11 +582,6 @@ def verify_claims(
         be 0; perhaps ``at_least``, whether it is about so many records or more.
     **options : object
         Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
-
-    Returns
-    -------
-    Claims
-        The same claims, place after place, with their status.
 
     Examples
     --------

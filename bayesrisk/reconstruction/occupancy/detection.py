@@ -273,7 +273,9 @@ def detect_occupancy(
     size and children satisfy the statistics (sums over all households, sizes, people and children
     at least as published, likewise people and bedrooms of the subsidised ones, and those with
     children exactly) with :math:`n_{gxc} = 0` for more than 2 people in at most 1 bedroom and for
-    more than 4 in 2.
+    more than 4 in 2.  A block without any reconstruction is ``infeasible``, never a violation.
+
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Parameters
     ----------
@@ -288,16 +290,6 @@ def detect_occupancy(
         For blocks that the relaxation does not decide; see :func:`make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for one program; none by default.
-
-    Returns
-    -------
-    OccupancyDetection
-        A status for each block.  A block without any reconstruction is ``infeasible``, never a
-        violation.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Examples
     --------
@@ -444,6 +436,8 @@ def occupancy_variability(
     :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
     statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
+
     Parameters
     ----------
     blocks : OccupancyStatistics
@@ -457,10 +451,6 @@ def occupancy_variability(
         size, white and not Hispanic or not, children or not, subsidy and bedrooms.
     solver, time_limit
         As for :func:`reconstruct_occupancy`.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
 
     Examples
     --------
@@ -599,8 +589,8 @@ def _overlap(
         [
             sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
             sp.hstack([here, -eye, -eye, 0 * eye]),
-            sp.hstack([0 * here, 0 * eye, eye, -sp.diags_array(beyond)]),
-            sp.hstack([0 * here, eye, 0 * eye, -sp.diags_array(star)]),
+            sp.hstack([0 * here, 0 * eye, eye, -sp.diags_array(beyond, dtype=np.int64)]),
+            sp.hstack([0 * here, eye, 0 * eye, -sp.diags_array(star, dtype=np.int64)]),
         ],
         format="csr",
     )

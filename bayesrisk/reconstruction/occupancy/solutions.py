@@ -143,6 +143,10 @@ def reconstruct_occupancy(
     (Eq. 8).  The sample says nothing of subsidies and bedrooms: among the assignments that HUD's
     statistics allow one is taken at random.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L.
+    Lawler, "A procedure for computing the K best solutions to discrete optimization problems",
+    Management Science 18 (1972).
+
     Parameters
     ----------
     blocks : OccupancyStatistics
@@ -179,12 +183,6 @@ def reconstruct_occupancy(
 
     The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
     interval of counts behind it: exact statistics have a solution without error.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L. Lawler, "A
-    procedure for computing the K best solutions to discrete optimization problems", Management
-    Science 18 (1972).
 
     Examples
     --------

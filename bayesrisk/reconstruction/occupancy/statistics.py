@@ -175,12 +175,8 @@ class OccupancyStatistics(Tabular):
         """
         frame = check.frame(frame, source, ["block"])
         blocks = frame["block"]
-        twice = np.flatnonzero(blocks.duplicated() | blocks.isna())
-        if twice.size:
-            raise DataError(
-                f"{source}: row {twice[0] + 1}, column block: must be a different block, got "
-                f"{blocks.iloc[twice[0]]!r}"
-            )
+        again = blocks.duplicated() | blocks.isna()
+        check.refuse_row(again, blocks, source, "block", "be a different block")
         fields = {}
         for name, names in _columns().items():
             if name in _MOST and not any(column in frame for column in names):
@@ -229,12 +225,7 @@ def _whole_column(frame: pd.DataFrame, column: str, source: str) -> IntArray:
     values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(invalid="ignore"):
         good = (values >= 0) & (values <= MAX_COUNT) & (values == np.rint(values))
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise DataError(
-            f"{source}: row {bad[0] + 1}, column {column}: must be a whole number in [0, 2**31), "
-            f"got {shown(frame[column].iloc[bad[0]])}"
-        )
+    check.refuse_row(~good, frame[column], source, column, "be a whole number in [0, 2**31)")
     return values.astype(np.int64)
 
 
@@ -247,6 +238,8 @@ def occupancy_statistics(
     known_rule: bool = True,
 ) -> OccupancyStatistics:
     """Return the statistics of blocks that the occupancy attack uses.
+
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.
 
     Parameters
     ----------
@@ -265,10 +258,6 @@ def occupancy_statistics(
         read as all counts that it allows (attribute ``most``), and noisy ones are refused.
     known_rule : bool, default True
         Whether the rule by which counts are withheld is known and used.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.
 
     Examples
     --------
@@ -433,6 +422,8 @@ class HouseholdLaw:
         :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
         the sample are used only in blocks that the others cannot explain, and flagged there.
 
+        Source: Steed, Qing and Wu (2024), Eq. 2.
+
         Parameters
         ----------
         sample : pandas.DataFrame
@@ -442,10 +433,6 @@ class HouseholdLaw:
             Households of every kind that are added to the sample, > 0.
         adults : int, default 1
             People of a household that are not children, at the least; 0 or 1.
-
-        References
-        ----------
-        Steed, Qing and Wu (2024), Eq. 2.
 
         Examples
         --------
