@@ -401,18 +401,10 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SumApproximation:
-    """A sum of discrete Gaussians, approximated and exact, and what separates the two.
+    """A sum of discrete Gaussians: the one whose scale is the sum of theirs, and the convolution.
 
-    Attributes
-    ----------
-    approximate : DiscreteGaussian
-        The discrete Gaussian whose scale is the sum of the scales.
-    exact : CountLaw
-        The convolution.
-    total_variation : float
-        Distance between the two, in [0, 1].
-    error_bound : float
-        Bound on the error of that distance.
+    ``total_variation`` is the distance between the two, in [0, 1], and ``error_bound`` bounds its
+    error.
     """
 
     approximate: DiscreteGaussian

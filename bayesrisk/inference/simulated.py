@@ -125,18 +125,9 @@ SUPPRESSED = -(2**63)
 class SimulatedPosterior:
     """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
-    Attributes
-    ----------
-    prior : ndarray, shape (hypotheses,)
-        Belief before the release: the baseline.
-    posterior : ndarray, shape (hypotheses,)
-        Belief after it.
-    error : ndarray, shape (hypotheses,)
-        Standard error of ``posterior``.
-    risk_ratio, risk_ratio_error : ndarray, shape (hypotheses,)
-        ``posterior / prior`` and its standard error; NaN where the prior is 0.
-    seen : ndarray of int64, shape (hypotheses,)
-        How many draws under each hypothesis gave this release.
+    All have shape (hypotheses,): the belief before the release and after it, the standard
+    ``error`` of the latter, ``risk_ratio = posterior / prior`` and its standard error (NaN where
+    the prior is 0), and how many draws gave this release (``seen``).
     """
 
     prior: FloatArray
@@ -159,22 +150,11 @@ class SimulatedLikelihood:
     hypothesis pulls each ratio of likelihoods towards 1, so each posterior towards its prior: an
     unseen value is no evidence, and n draws never give a ratio above :math:`(n + \alpha)/\alpha`.
 
-    Attributes
-    ----------
-    values : ndarray of int64, shape (V, cells)
-        Distinct releases, sorted; ``SUPPRESSED`` marks a cell that is not published.
-    counts : ndarray of int64, shape (hypotheses, V)
-        How often each was drawn.
-    codes : ndarray of int64, shape (hypotheses, draws)
-        Which value each draw gave.  Draws in one column share their random stream.
-    draws : int
-        Draws n under each hypothesis.
-    smoothing : float
-        Pseudo-count alpha.
-    streams : str
-        ``"common"`` or ``"independent"``.
-    seed : int
-        Root of the streams; the same seed gives the same draws.
+    ``values``, shape (V, cells), are the distinct releases, sorted (``SUPPRESSED`` marks a cell
+    that is not published), ``counts``, (hypotheses, V), how often each was drawn, and ``codes``,
+    (hypotheses, draws), which of them each draw gave: draws in one column share their random
+    stream.  ``draws`` is n, ``smoothing`` alpha; ``streams`` are ``"common"`` or
+    ``"independent"``, and the same ``seed``, their root, gives the same draws.
     """
 
     values: IntArray

@@ -31,34 +31,17 @@ class PopulationSummary(Tabular):
 
     Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99,
     100-249, 250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN
-    in a class without any.
+    in a class without any.  ``blocks`` are those with people; ``unique`` is the share of people
+    alone in their block with their sex and age class (38 classes), ``modal`` that of people with
+    the race and ethnicity that is the most frequent in their block (what the best guess from the
+    block's mix gets right at most), and ``proportional`` the same for a guess at random from the
+    mix: the mean over people of the sum of squared shares in the block.
 
-    Attributes
-    ----------
-    blocks, people : ndarray of int64
-        Blocks with people, and people, in each class.
-    unique : ndarray
-        Share of people alone in their block with their sex and age class (38 classes).
-    modal : ndarray
-        Share of people with the race and ethnicity that is the most frequent in their block: what
-        the best guess from the block's mix gets right at most.
-    proportional : ndarray
-        The same for a guess at random from the block's mix: the mean over people of the sum of
-        squared shares in the block.
-    all_blocks : int
-        Blocks, those without people included.
-    unique_exact : float
-        Share of people alone in their block with their sex and age in years.
-    quarters : float
-        Share of people in group quarters; NaN if not known.
-    vacant : float
-        Share of vacant housing units; NaN if units are not known.
-    household_size : float
-        Mean people in an occupied unit; NaN if units are not known.
-    subsidised : int
-        Subsidised households.
-    violations : int
-        Subsidised households that violate the occupancy limit.
+    Of the whole, ``all_blocks`` include those without people, ``unique_exact`` is the share of
+    people alone in their block with their sex and age in years, ``quarters`` that in group
+    quarters, ``vacant`` that of housing units; ``household_size`` is the mean of occupied units,
+    all NaN where they are not known.  ``subsidised`` are households, ``violations`` those of them
+    above the occupancy limit.
     """
 
     blocks: IntArray

@@ -121,14 +121,8 @@ _Rows = IntArray | None
 class Matching:
     """Pairs of records of two files, each record in at most one pair.
 
-    Attributes
-    ----------
-    left, right : ndarray of int64
-        Positions of the records of each pair, in the order of the passes.
-    match_pass : ndarray of int8
-        The pass (0 for the first key) that found the pair.
-    keys : tuple of tuple of str
-        The columns compared in each pass.
+    ``left`` and ``right`` are positions of the records of each pair, in the order of the passes,
+    and ``match_pass`` the pass that found it, 0 for that of the first of the ``keys``.
     """
 
     left: IntArray
@@ -497,15 +491,8 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
 class Guesses:
     """Answers of both guessers who start from one source of records, drawn once for all tables.
 
-    Attributes
-    ----------
-    source : str
-        Name of the records that the guessers started from.
-    records : Persons
-        These records.
-    modal, proportional : Persons
-        The same blocks, sexes and ages with the race and ethnicity that each guesser says
-        (:func:`modal_guess`, :func:`proportional_guess`).
+    ``modal`` and ``proportional`` are the same blocks, sexes and ages with the race and ethnicity
+    that each guesser says (:func:`modal_guess`, :func:`proportional_guess`).
     """
 
     source: str

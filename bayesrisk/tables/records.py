@@ -508,7 +508,7 @@ def recoded(records: Records, target: Schema) -> Records:
 
 def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return records, {
-        "hhgq": _further_column(records, "gq", 0, 7),
+        "hhgq": _further_column(records, "gq", 7),
         "votingage": (records.codes("age") >= _ADULT).astype(np.int64),
         "hispanic": records.codes("hisp"),
         "cenrace": CENRACE_OF_MASK[records.codes("race")],
@@ -520,9 +520,9 @@ def _occupancy(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return occupied, {
         "size": occupied.codes("size"),
         "race_ethnicity": occupied.codes("race") - 1 + 7 * (occupied.codes("hispanic") == 2),
-        "children": np.minimum(_further_column(occupied, "children", 0, None), 6),
-        "bedrooms": _further_column(occupied, "bedrooms", 0, 3),
-        "subsidised": _further_column(occupied, "subsidised", 0, 1),
+        "children": np.minimum(_further_column(occupied, "children", None), 6),
+        "bedrooms": _further_column(occupied, "bedrooms", 3),
+        "subsidised": _further_column(occupied, "subsidised", 1),
     }
 
 
@@ -530,15 +530,15 @@ def _units(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return records, {"h1": (records.codes("vacancy") == 0).astype(np.int64)}
 
 
-def _further_column(records: Records, name: str, low: int, high: int | None) -> IntArray:
-    """Return a further column as whole numbers within bounds."""
+def _further_column(records: Records, name: str, high: int | None) -> IntArray:
+    """Return a further column as whole numbers from 0, to ``high`` where there is one."""
     if name not in records.columns:
         raise DataError(f"records: must have a column {name!r} to be recoded, got none")
     column = records.table.column(name)
     if not pa.types.is_integer(column.type) or column.null_count:
         raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")
     values: IntArray = column.to_numpy().astype(np.int64)
-    bad = (values < low) | (False if high is None else values > high)
-    bounds = f"be >= {low}" if high is None else f"be in [{low}, {high}]"
+    bad = (values < 0) | (False if high is None else values > high)
+    bounds = "be >= 0" if high is None else f"be in [0, {high}]"
     check.refuse_row(bad, values, "records", name, bounds)
     return values

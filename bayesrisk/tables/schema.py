@@ -460,13 +460,7 @@ class Schema:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in schemas, sorted.
-
-        Examples
-        --------
-        >>> Schema.available()[:3]
-        ['census-1940', 'household-dhc', 'household-occupancy']
-        """
+        """Return the names of the built-in schemas, sorted."""
         return definition_names()
 
     @classmethod

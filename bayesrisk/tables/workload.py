@@ -478,13 +478,7 @@ class Workload:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in workloads, sorted.
-
-        Examples
-        --------
-        >>> Workload.available()[-2:]
-        ['sf1-tract', 'sf1-tract-tables']
-        """
+        """Return the names of the built-in workloads, sorted."""
         return sorted(_homes())
 
     @classmethod

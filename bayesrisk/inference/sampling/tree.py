@@ -527,19 +527,11 @@ def sample_two_levels(
     Both conditionals are drawn without approximation: x has two values, so N given x is one of
     two tables, inverted.
     """
-    y, n, s = (
-        check.integer(value, name)
-        for value, name in zip(release, ("block", "group", "siblings"), strict=True)
-    )
-    m, k = (check.integer(getattr(known, name), name) for name in ("n_siblings", "known_count"))
+    counts_of = dict(zip(("block", "group", "siblings"), release, strict=True))
+    counts_of |= {name: getattr(known, name) for name in ("n_siblings", "known_count")}
+    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in counts_of.items()}
+    y, n, s, _, k = spec.values()
     numbers = ("rho_block", "rho_group", "prior", "sensitivity")
-    spec: dict[str, object] = {
-        "block": y,
-        "group": n,
-        "siblings": s,
-        "n_siblings": m,
-        "known_count": k,
-    }
     spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
     spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked

@@ -388,11 +388,8 @@ class Tree:
         known_totals : sequence of int or None, length levels - 1, optional
             Counts of groups that are published without noise, each above ``known_count`` and never
             below that of a level further down: events that hold with and without the target.
-        sensitivity : float, default 1.0
-            L2 sensitivity that the budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
-        sibling_noise : {"approximate", "exact"}, default "approximate"
-            Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the
-            convolution.
+        sensitivity, sibling_noise
+            As for :func:`hierarchical_posterior`.
 
         Returns
         -------

@@ -157,16 +157,10 @@ class HierarchicalPosterior(Tabular):
 
     Exact but for the truncation stated; arrays have one common shape.
 
-    Attributes
-    ----------
-    settings : TwoLevelSettings
-        What was known before the releases: budgets, priors, number of siblings.
-    block, group, siblings : ndarray of int64
-        The releases: noisy count of the block, of the group, and total over the other blocks.
-    target_probability : ndarray
-        Probability that the target has the characteristics, after the releases.
-    block_probability : ndarray
-        The same given the block's count alone: what the hierarchy is compared with.
+    ``settings`` are what was known before the releases (budgets, priors, number of siblings), and
+    these the noisy count of the ``block``, of the ``group``, and the total over the other blocks.
+    ``target_probability`` is that the target has the characteristics, after the releases;
+    ``block_probability`` the same given the block's count alone, to compare the hierarchy with.
     """
 
     settings: TwoLevelSettings
@@ -385,19 +379,10 @@ def posterior_given(
 class ApproximationCost(Tabular):
     """Change of the posteriors by the approximate law of the siblings' noise, by release.
 
-    Attributes
-    ----------
-    approximate, exact : HierarchicalPosterior
-        Posteriors with either law of the noise.
-    target_difference : ndarray
-        Approximate minus exact probability of the target.
-    group_total_variation : ndarray
-        Total-variation distance between the two posteriors of the group count.
-    noise_total_variation : float
-        Total-variation distance between the two laws of the noise; NaN where it is not one law or
-        its table would be too long.
-    noise_error_bound : float
-        Bound on the error of that distance.
+    ``target_difference`` is approximate minus exact probability of the target, and
+    ``group_total_variation`` the distance between the two posteriors of the group count.
+    ``noise_total_variation`` is that between the two laws of the noise, with a bound on its error;
+    NaN where it is not one law or its table would be too long.
     """
 
     approximate: HierarchicalPosterior

@@ -550,18 +550,7 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
 def generate_claims(tables: SeveralTables, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
-    Tables and options are as for :func:`find_claims`.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate(records, Workload.named("sf1-block"))
-    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
-    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
-    {'verified': 6}
+    Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
     """
     problem = claim_problem(tables, ClaimOptions.given(options))
     problem = replace(problem, verify=False, refuted=False)

@@ -273,7 +273,7 @@ def occupancy_statistics(
     check.instance(tables, PublishedTables, "tables")
     check.choice(hud, "hud", _READINGS)
     keys = [(check.text(level, "level"), table) for table in TABLES.values()]
-    assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
+    assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     check.flag(known_rule, "known_rule")
     if not taken_as_true and any(_has_ranges(tables, key) for key in keys):
         if hud != "counts":
