@@ -541,14 +541,8 @@ class Nation:
 
     Blocks have the sizes of the published table of the nation's blocks; the counties are all of
     one size but the last.  What a county holds depends on the seed, the settings, the number of
-    counties and its own number, on nothing else.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks, those without people included.
-    spec : PopulationSpec
-        Settings; its ``n_blocks`` and ``state`` are not used.
+    counties and its own number, on nothing else.  ``blocks`` include those without people;
+    ``n_blocks`` and ``state`` of the settings are not used.
 
     Examples
     --------

@@ -610,16 +610,9 @@ def draw_bedrooms(
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
-    Parameters
-    ----------
-    size : array_like of int, shape (n,)
-        People in each household, at least 1.
-    shares : array_like, shape (3,) or (n, 3)
-        Shares of the units with at most 1, with 2, and with 3 bedrooms or more; each row sums to 1.
-    alpha : float
-        Weight of a violation, in (0, 1]; 1 ignores the limit.
-    rng : int, Generator or SeedSequence
-        Seed or generator.
+    There are n households, of at least 1 person; ``shares``, shape (3,) or (n, 3), are those of the
+    units with at most 1, with 2, and with 3 bedrooms or more, each row of sum 1; ``alpha`` is in
+    (0, 1], where 1 ignores the limit.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
-from bayesrisk.tables.records import CENRACE, CENRACE_OF_MASK
+from bayesrisk.tables.records import CENRACE, CENRACE_OF_MASK, whole_column
 
 # Columns of the vintages and their codes.  The internal unit file has the names of the public one
 # without the leading T of six of them, and neither HH_STATUS nor TENSHORT.
@@ -264,7 +264,7 @@ def _persons(piece: forms.Piece, names: Names, state: str | None) -> Columns:
 
 
 def _person_rows(records: Records) -> Columns:
-    quarters = forms.extra_column(records, "gq", 7)
+    quarters = whole_column(records, "gq", 7)
     age, race = records.codes("age"), records.codes("race")
     return {
         "EPNUM": np.arange(1, len(records) + 1),

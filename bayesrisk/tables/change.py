@@ -348,14 +348,9 @@ class PopulationChange:
     ) -> dict[str, list[int]]:
         """Return a condition on trajectories, for questions and for what is known.
 
-        Parameters
-        ----------
-        first, later : mapping of str to iterable of int, optional
-            Codes that a record may have in either year; whoever is asked about is there then.
-        changed : iterable of str
-            Attributes that have another value in the later year than in the first.
-        present : {"both", "left", "arrived"}, optional
-            Whether the record is there in both years, or in one alone.
+        ``first`` and ``later`` are codes that a record may have in either year: whoever is asked
+        about is there then.  Attributes that are ``changed`` have another value in the later year;
+        a record is ``present`` in ``"both"`` years, or ``"left"`` or ``"arrived"``.
         """
         kept: dict[str, BoolArray] = {
             n: np.ones(len(self.pairs[n]), np.bool_) for n in self.schema_of_both.names
@@ -396,15 +391,9 @@ class PopulationChange:
         """Return the trajectories of the records of two years, which a column of both links.
 
         Whoever is in another place in the later year, or has values that the law excludes, is one
-        who left and one who arrived; somebody whom the law excludes even so is refused.
-
-        Parameters
-        ----------
-        first, later : Records
-            Records of the schema of the law of change, each with a column of whole numbers that
-            identifies a person, each number once.
-        person : str, default "person"
-            The column, which the trajectories have, too: one record for each person of a place.
+        who left and one who arrived; somebody whom the law excludes even so is refused.  The
+        records are of the schema of the law, and ``person`` is a column of whole numbers, each
+        once; so have the trajectories: one record for each person of a place.
 
         Examples
         --------

@@ -504,7 +504,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     def write_part() -> None:
         table = pa.concat_tables(waiting or [ROWS.empty_table()])
         name = f"part-{len(parts):05d}.parquet"
-        digest = _parquet(table, folder / name)
+        digest = write_parquet(table, folder / name)
         parts.append({"file": name, "rows": table.num_rows, "sha256": digest})
         waiting.clear()
 
@@ -519,7 +519,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
         pa.table([pa.repeat(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
         for level, g in tables.geoids.items()
     ]
-    digest = _parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
+    digest = write_parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
     manifest = {
         "format": FORMAT,
         "geographies": digest,
@@ -552,9 +552,8 @@ def refuse_others(folder: Path, names: set[str], held: str) -> None:
         )
 
 
-def _parquet(table: pa.Table, target: Path) -> str:
+def write_parquet(table: pa.Table, target: Path) -> str:
     """Write a file, and return its digest."""
-    plain = table.replace_schema_metadata(None)
     with _files.whole_file(target, tidy=False) as stream:
-        pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+        pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
     return _files.digest(target)

@@ -85,16 +85,10 @@ class HouseholdLink:
     ) -> Self:
         """Return the link of all households of 1 to ``most`` members.
 
-        Parameters
-        ----------
-        persons, households : Schema
-            What persons and households are.  Kinds of persons should be few: k kinds make up
-            C(most + k, k) - 1 households, and that number times k is at most 2**24.
-        most : int
-            Members of the largest household, at least 1.
-        derived : mapping of str to callable
-            For each attribute of households that follows from the members, a function of
-            ``members`` (compositions, cells of ``persons``) that returns its codes.
+        Kinds of persons should be few: k kinds make up C(most + k, k) - 1 households, and that
+        number times k is at most 2**24.  ``derived`` has for each attribute of households that
+        follows from the members a function of ``members`` (compositions, cells of ``persons``)
+        that returns its codes.
 
         Examples
         --------

@@ -508,7 +508,7 @@ def recoded(records: Records, target: Schema) -> Records:
 
 def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return records, {
-        "hhgq": _further_column(records, "gq", 7),
+        "hhgq": whole_column(records, "gq", 7),
         "votingage": (records.codes("age") >= _ADULT).astype(np.int64),
         "hispanic": records.codes("hisp"),
         "cenrace": CENRACE_OF_MASK[records.codes("race")],
@@ -520,9 +520,9 @@ def _occupancy(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return occupied, {
         "size": occupied.codes("size"),
         "race_ethnicity": occupied.codes("race") - 1 + 7 * (occupied.codes("hispanic") == 2),
-        "children": np.minimum(_further_column(occupied, "children", None), 6),
-        "bedrooms": _further_column(occupied, "bedrooms", 3),
-        "subsidised": _further_column(occupied, "subsidised", 1),
+        "children": np.minimum(whole_column(occupied, "children", None), 6),
+        "bedrooms": whole_column(occupied, "bedrooms", 3),
+        "subsidised": whole_column(occupied, "subsidised", 1),
     }
 
 
@@ -530,10 +530,10 @@ def _units(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return records, {"h1": (records.codes("vacancy") == 0).astype(np.int64)}
 
 
-def _further_column(records: Records, name: str, high: int | None) -> IntArray:
-    """Return a further column as whole numbers from 0, to ``high`` where there is one."""
+def whole_column(records: Records, name: str, high: int | None) -> IntArray:
+    """Return a column that is no attribute: whole numbers from 0, to ``high`` if there is one."""
     if name not in records.columns:
-        raise DataError(f"records: must have a column {name!r} to be recoded, got none")
+        raise DataError(f"records: must have a column {name!r}, got none")
     column = records.table.column(name)
     if not pa.types.is_integer(column.type) or column.null_count:
         raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")

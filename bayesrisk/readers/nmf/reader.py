@@ -75,16 +75,11 @@ def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
-    r"""Return the scale parameter of the discrete Gaussian that has a given variance.
+    r"""Return the scale parameter of the discrete Gaussian that has a variance in (0, 1e30].
 
     The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
     :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`, a smooth
     curve that falls everywhere, with slopes between -4.4 and -0.79 and -1 at the far end.
-
-    Parameters
-    ----------
-    variance : array_like
-        Variances, in (0, 1e30].
 
     Examples
     --------

@@ -421,18 +421,11 @@ class HouseholdLaw:
         The probability of a kind that ``c`` of ``n`` households have is
         :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
         the sample are used only in blocks that the others cannot explain, and flagged there.
+        Columns of the sample are ``size``, ``race_ethnicity`` and ``children`` in codes of
+        ``household-occupancy``, and perhaps ``weight``, whole households that a row stands for;
+        ``adults``, 0 or 1, are people of a household that are not children, at the least.
 
         Source: Steed, Qing and Wu (2024), Eq. 2.
-
-        Parameters
-        ----------
-        sample : pandas.DataFrame
-            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
-            optionally ``weight``, whole households that a row stands for.
-        smoothing : float
-            Households of every kind that are added to the sample, > 0.
-        adults : int, default 1
-            People of a household that are not children, at the least; 0 or 1.
 
         Examples
         --------
