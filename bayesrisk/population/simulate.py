@@ -349,22 +349,6 @@ class Arrays(NamedTuple):
     units: Columns
 
 
-def _tenure(
-    block: IntArray,
-    age_class: IntArray,
-    n_blocks: int,
-    spec: national.PopulationSpec,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return tenure 1..4 given age, alike in a block through a shared Gaussian score."""
-    shared = rng.standard_normal(n_blocks)[block]
-    own = rng.standard_normal(block.size)
-    r = spec.tenure_correlation
-    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
-    cumulative = np.cumsum(national.tenure_law(), axis=1)[age_class]
-    return np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
-
-
 def _units(
     homes: Compositions,
     columns: Columns,
@@ -374,7 +358,13 @@ def _units(
 ) -> Columns:
     """Return the columns of all housing units, occupied ones in front of vacant ones by block."""
     occupied = np.bincount(homes.block, minlength=quarters.size)
-    tenure = _tenure(homes.block, homes.age_class, quarters.size, spec, rng)
+    # Tenure given age, alike in a block through a shared Gaussian score.
+    shared = rng.standard_normal(quarters.size)[homes.block]
+    own = rng.standard_normal(homes.block.size)
+    r = spec.tenure_correlation
+    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
+    cumulative = np.cumsum(national.tenure_law(), axis=1)[homes.age_class]
+    tenure = np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
     wanted = national.property_sizes(occupied, quarters > 0, spec, rng)
     subsidised, bedrooms = national.subsidise(homes.block, columns, wanted, spec, rng)
     filled = {

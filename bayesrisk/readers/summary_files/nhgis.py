@@ -330,10 +330,8 @@ def iter_nhgis(
         Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
-    on_error : str, optional
-        What becomes of a count that cannot be, with a warning as by :func:`iter_sf1`.
-    chunk : int, optional
-        Places in memory at a time.
+    on_error, chunk
+        As for :func:`iter_sf1`, its warning too.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = forms.Faults(on_error)

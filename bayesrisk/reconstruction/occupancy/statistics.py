@@ -17,7 +17,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.published import Key, PublishedTables, assumed_true
+from bayesrisk.tables.published import PublishedTables, assumed_true
 
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
@@ -251,13 +251,10 @@ def occupancy_statistics(
         How HUD's tables are read.  HUD publishes whole percentages of the households with
         children, of each race and of each number of bedrooms; with ``percentages`` counts are
         known only as far as those tell: between the least and the largest number that rounds so.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them, or because :func:`reconstruct_occupancy` is told of
-        their error.  Without it a count that was rounded, stands for a range or is withheld is
-        read as all counts that it allows (attribute ``most``), and noisy ones are refused.
-    known_rule : bool, default True
-        Whether the rule by which counts are withheld is known and used.
+    taken_as_true, known_rule
+        As for :class:`ClaimOptions`: otherwise attribute ``most`` has the largest counts that
+        published ones allow.  Noisy counts are also taken as true because
+        :func:`reconstruct_occupancy` is told of their error.
 
     Examples
     --------
@@ -275,7 +272,9 @@ def occupancy_statistics(
     keys = [(check.text(level, "level"), table) for table in TABLES.values()]
     assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     check.flag(known_rule, "known_rule")
-    if not taken_as_true and any(_has_ranges(tables, key) for key in keys):
+    several = any(not tables.laws[key].exact for key in keys if key in tables.laws)
+    several |= any(tables.suppressed[key].nnz for key in keys if key in tables.suppressed)
+    if several and not taken_as_true:
         if hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' where tables allow several counts of a cell, "
@@ -295,13 +294,6 @@ def occupancy_statistics(
     else:
         counts["hud_children"] = np.repeat(counts["hud_children"][:, None], 2, axis=1)
     return OccupancyStatistics(np.asarray(tables.geoids[level]), **counts)
-
-
-def _has_ranges(tables: PublishedTables, key: Key) -> bool:
-    """Return whether a table has cells that allow several counts."""
-    law = tables.laws.get(key)
-    hidden = tables.suppressed.get(key)
-    return bool((law is not None and not law.exact) or (hidden is not None and hidden.nnz))
 
 
 def _smallest_and_largest(
