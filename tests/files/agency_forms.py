@@ -18,11 +18,11 @@ from bayesrisk.readers.summary_files import nhgis, segments
 from bayesrisk.readers.text import (
     STATES,
     digit_matrix,
-    extra_column,
     new_file,
     pieces_of,
     write_table,
 )
+from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
 
@@ -73,7 +73,7 @@ def write_ipums_1940(records, path, *, ddi=None):
 
 
 def _variables(records):
-    kept = {name: extra_column(records, name, largest) for name, largest in _NEEDED.items()}
+    kept = {name: whole_column(records, name, largest) for name, largest in _NEEDED.items()}
     points = np.ascontiguousarray(records.geoids, dtype="U13").view(np.uint32).reshape(-1, 13)
     digits = points.astype(np.int64) - 48
     place = [digits[:, a:b] @ 10 ** np.arange(b - a - 1, -1, -1) for a, b in _CUTS]
