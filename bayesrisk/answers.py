@@ -191,9 +191,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return frame.assign(confidence=self.confidence, method=self.method)
 
     def over(self, baseline: float) -> Estimate:
-        """Return the number, its error and its interval as multiples of a baseline > 0.
-
-        A baseline is such as a prior.
+        """Return it, its error and its interval as multiples of a baseline > 0, such as a prior.
 
         Examples
         --------
