@@ -582,6 +582,9 @@ def verify_claims(
     >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
     >>> verify_claims(tables, one).claims["status"].tolist()
     ['verified', 'refuted']
+    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
+    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
+    {'verified': 6}
     """
     frame = candidates.claims if isinstance(candidates, Claims) else candidates
     frame = check.frame(frame, "candidates")
