@@ -169,14 +169,8 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
     ) -> Estimate:
         """Return an average of draws with the interval of the normal law.
 
-        ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95.
-
-        Parameters
-        ----------
-        value, error, confidence, method
-            As the attributes; the standard error is at most 1e300.
-        limits : tuple of float, default (-inf, inf)
-            What the number cannot be below or above: the interval is cut there.
+        ``value`` plus and minus a multiple of ``error``, 1.96 of them at 0.95; the standard error
+        is at most 1e300.  The number cannot be beyond its ``limits``: the interval is cut there.
         """
         level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         middle = check.real_array(value, "value")
@@ -196,12 +190,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return frame.assign(confidence=self.confidence, method=self.method)
 
     def over(self, baseline: float) -> Estimate:
-        """Return the same number, its error and its interval divided by a baseline.
-
-        Parameters
-        ----------
-        baseline : float
-            What it is a multiple of, > 0, such as a prior.
+        """Return it, its error and its interval as multiples of a baseline > 0, such as a prior.
 
         Examples
         --------

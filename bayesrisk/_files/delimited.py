@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -163,7 +162,7 @@ def check_ratio(name: str, size: int, packed: int) -> None:
         )
 
 
-class TextStream(io.BufferedIOBase):
+class TextStream:
     r"""Bytes whose lines end in ``\n``, where the file has ``\r\n``, ``\r`` or ``\n``.
 
     ``packed`` is how many bytes the compressed form has, if it is one.
@@ -175,10 +174,6 @@ class TextStream(io.BufferedIOBase):
         self._run = self._size = 0  # bytes of the line that is going on, and of all
         self._after_return = False
         self.last = b""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
     def _next(self, size: int) -> bytes:
         """Return the next bytes, at most ``size``; none at the end."""
@@ -204,9 +199,9 @@ class TextStream(io.BufferedIOBase):
         if max(longest, self._run) > MAX_LINE:
             raise DataError(f"{self._name}: lines must be at most {MAX_LINE} bytes long, got more")
 
-    def read(self, size: int | None = -1) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         """Return at most ``size`` bytes, all by default."""
-        if size is None or size < 0:
+        if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
         if self._at == len(self._held):
             return self._next(size) if size else b""
@@ -214,11 +209,7 @@ class TextStream(io.BufferedIOBase):
         self._at += len(data)
         return data
 
-    def read1(self, size: int = -1) -> bytes:
-        """Return some bytes."""
-        return self.read(_PIECE if size < 0 else size)
-
-    def readline(self, size: int | None = -1) -> bytes:
+    def readline(self) -> bytes:
         """Return the next line with its end."""
         while (cut := self._held.find(b"\n", self._at) + 1) == 0:
             more = self._next(_PIECE)
@@ -237,18 +228,14 @@ class TextStream(io.BufferedIOBase):
             )
 
 
-class WithoutComments(io.BufferedIOBase):
+class WithoutComments:
     """Bytes of a text without the lines that begin with a mark, which is one byte long."""
 
     def __init__(self, stream: TextStream, mark: bytes) -> None:
         self._stream, self._mark = stream, mark
         self._fresh, self._within = True, False  # at a line's beginning; in a comment
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         """Return at most ``size`` bytes, all by default; none at the end."""
         while data := self._stream.read(size):
             if kept := self._kept(data):

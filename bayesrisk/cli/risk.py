@@ -246,7 +246,7 @@ def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
         ],
         "truncation_bound": float(result.truncation_bound),
         "status": result.status,
-        "version": result.version,
+        "version": __version__,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import factorial
 from typing import Self
 
 import numpy as np
@@ -21,30 +22,14 @@ _FLAT = 0.5
 # Within these, squares stay doubles and draws 64-bit integers.
 _MIN_SIGMA2, _MAX_SIGMA2 = 1e-100, 1e30
 
-# B_2k(1/2) / (2k)!, the coefficients of the midpoint Euler-Maclaurin formula, k = 1..9:
-# B_2k(1/2) = -(1 - 2**(1 - 2k)) B_2k, DLMF 24.4.27 and 24.2.
-_BERNOULLI = [
-    Fraction(1, 6),
-    Fraction(-1, 30),
-    Fraction(1, 42),
-    Fraction(-1, 30),
-    Fraction(5, 66),
-    Fraction(-691, 2730),
-    Fraction(7, 6),
-    Fraction(-3617, 510),
-    Fraction(43867, 798),
+#: Bernoulli numbers B_2, B_4, ..., B_18 (DLMF 24.2).
+_NUMBERS = "1/6 -1/30 1/42 -1/30 5/66 -691/2730 7/6 -3617/510 43867/798"
+BERNOULLI = tuple(map(Fraction, _NUMBERS.split()))
+#: B_2k(1/2) / (2k)!, the coefficients of the midpoint Euler-Maclaurin formula, k = 1..9:
+#: B_2k(1/2) = -(1 - 2**(1 - 2k)) B_2k, DLMF 24.4.27.
+MIDPOINT = [
+    float(-(1 - Fraction(2, 4**k)) * b / factorial(2 * k)) for k, b in enumerate(BERNOULLI, 1)
 ]
-
-
-def _midpoint_coefficients() -> list[float]:
-    factorial, coefficients = 1, []
-    for k, bernoulli in enumerate(_BERNOULLI, start=1):
-        factorial *= (2 * k - 1) * 2 * k
-        coefficients.append(float(-(1 - Fraction(2, 4**k)) * bernoulli / factorial))
-    return coefficients
-
-
-MIDPOINT = _midpoint_coefficients()
 
 
 def _series(sigma2: FloatArray) -> tuple[FloatArray, FloatArray]:

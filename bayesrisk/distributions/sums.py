@@ -252,17 +252,14 @@ _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp
 def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
     """Return a law as a table of probabilities, cut where each tail weighs less than ``tail``.
 
+    The ``error_bound`` of the table holds the mass cut off, and rounding.
+
     Parameters
     ----------
     law : CountLaw
         A single law (scalar parameters).
     tail : float, default 1e-30
         Mass that may be cut on each side, in (0, 0.5).
-
-    Returns
-    -------
-    FiniteLaw
-        Its ``error_bound`` holds the mass cut off, and rounding.
 
     Examples
     --------
@@ -289,7 +286,8 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     Two discrete Gaussians whose ``1 / (1 / s1 + 1 / s2)`` is at least 2 add up to the discrete
     Gaussian of scale ``s1 + s2`` within a relative 2 exp(-4 pi**2) = 1.4e-17 at every point,
     tails included (Poisson summation), so these stay in closed form.  Everything else is
-    convolved as a table.
+    convolved as a table: a ``FiniteLaw`` whose ``error_bound`` bounds the total-variation distance
+    to the exact law.
 
     Parameters
     ----------
@@ -297,12 +295,6 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
         At least one single law.
     tail : float, default 1e-30
         Mass that may be cut off each side of a law before it is tabulated.
-
-    Returns
-    -------
-    CountLaw
-        A ``DiscreteGaussian`` where the closed form holds, else a ``FiniteLaw`` whose
-        ``error_bound`` bounds the total-variation distance to the exact law.
 
     Notes
     -----
@@ -408,18 +400,10 @@ def total_variation(p: CountLaw, q: CountLaw) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SumApproximation:
-    """A sum of discrete Gaussians, approximated and exact, and what separates the two.
+    """A sum of discrete Gaussians: the one whose scale is the sum of theirs, and the convolution.
 
-    Attributes
-    ----------
-    approximate : DiscreteGaussian
-        The discrete Gaussian whose scale is the sum of the scales.
-    exact : CountLaw
-        The convolution.
-    total_variation : float
-        Distance between the two, in [0, 1].
-    error_bound : float
-        Bound on the error of that distance.
+    ``total_variation`` is the distance between the two, in [0, 1], and ``error_bound`` bounds its
+    error.
     """
 
     approximate: DiscreteGaussian
@@ -429,7 +413,7 @@ class SumApproximation:
 
 
 def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
-    """Compare the sum of ``n`` discrete Gaussians with the discrete Gaussian of n times the scale.
+    """Return the sum of ``n`` discrete Gaussians beside the discrete Gaussian of n times the scale.
 
     Parameters
     ----------
@@ -437,11 +421,6 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
         A single law.
     n : int
         Number of independent terms, in [1, 10**6].
-
-    Returns
-    -------
-    SumApproximation
-        Both laws and their total-variation distance with its error bound.
 
     Notes
     -----

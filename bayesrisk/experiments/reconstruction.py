@@ -403,9 +403,7 @@ class ReconstructionStudy(TableStudy):
             node_limit=nodes,
             nearest=bool(self.nearest),
             shards=len(source.starts(unit, fields["blocks_per_shard"])),
-            taken_as_true=assumed_true(
-                source.laws, keys, taken_as_true=self.taken_as_true, ranges=True
-            ),
+            taken_as_true=assumed_true(source.laws, keys, taken_as_true=self.taken_as_true),
         )
 
     @property
@@ -499,7 +497,7 @@ class BoundsStudy(TableStudy):
         scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        assumed_true(source.laws, keys, taken_as_true=False, ranges=True)
+        assumed_true(source.laws, keys, taken_as_true=False)
         return self.configuration(
             **fields,
             scope=scope,

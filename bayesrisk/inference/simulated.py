@@ -19,7 +19,6 @@ from bayesrisk import _validation as check
 from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
 
 # -----------------------------------------------------------------------------
@@ -125,24 +124,9 @@ SUPPRESSED = -(2**63)
 class SimulatedPosterior:
     """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
-    Attributes
-    ----------
-    prior : ndarray, shape (hypotheses,)
-        Belief before the release: the baseline.
-    posterior : ndarray, shape (hypotheses,)
-        Belief after it.
-    error : ndarray, shape (hypotheses,)
-        Standard error of ``posterior``.
-    risk_ratio, risk_ratio_error : ndarray, shape (hypotheses,)
-        ``posterior / prior`` and its standard error; NaN where the prior is 0.
-    seen : ndarray of int64, shape (hypotheses,)
-        How many draws under each hypothesis gave this release.
-    draws : int
-        Draws under each hypothesis.
-    smoothing : float
-        Pseudo-count of the likelihood.
-    seed : int
-        Root of the random streams.
+    All have shape (hypotheses,): the belief before the release and after it, the standard
+    ``error`` of the latter, ``risk_ratio = posterior / prior`` and its standard error (NaN where
+    the prior is 0), and how many draws gave this release (``seen``).
     """
 
     prior: FloatArray
@@ -151,9 +135,6 @@ class SimulatedPosterior:
     risk_ratio: FloatArray
     risk_ratio_error: FloatArray
     seen: IntArray
-    draws: int
-    smoothing: float
-    seed: int
 
 
 @displayed
@@ -168,24 +149,11 @@ class SimulatedLikelihood:
     hypothesis pulls each ratio of likelihoods towards 1, so each posterior towards its prior: an
     unseen value is no evidence, and n draws never give a ratio above :math:`(n + \alpha)/\alpha`.
 
-    Attributes
-    ----------
-    values : ndarray of int64, shape (V, cells)
-        Distinct releases, sorted; ``SUPPRESSED`` marks a cell that is not published.
-    counts : ndarray of int64, shape (hypotheses, V)
-        How often each was drawn.
-    codes : ndarray of int64, shape (hypotheses, draws)
-        Which value each draw gave.  Draws in one column share their random stream.
-    draws : int
-        Draws n under each hypothesis.
-    smoothing : float
-        Pseudo-count alpha.
-    streams : str
-        ``"common"`` or ``"independent"``.
-    seed : int
-        Root of the streams; the same seed gives the same draws.
-    version : str
-        Version of bayesrisk.
+    ``values``, shape (V, cells), are the distinct releases, sorted (``SUPPRESSED`` marks a cell
+    that is not published), ``counts``, (hypotheses, V), how often each was drawn, and ``codes``,
+    (hypotheses, draws), which of them each draw gave: draws in one column share their random
+    stream.  ``draws`` is n, ``smoothing`` alpha; ``streams`` are ``"common"`` or
+    ``"independent"``, and the same ``seed``, their root, gives the same draws.
     """
 
     values: IntArray
@@ -195,7 +163,6 @@ class SimulatedLikelihood:
     smoothing: float
     streams: str
     seed: int
-    version: str = __version__
 
     def probability(self, observation: ArrayLike) -> FloatArray:
         """Return the smoothed probability of one release under each hypothesis."""
@@ -234,9 +201,6 @@ class SimulatedLikelihood:
             risk_ratio=ratio,
             risk_ratio_error=ratio_error,
             seen=seen,
-            draws=self.draws,
-            smoothing=self.smoothing,
-            seed=self.seed,
         )
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:

@@ -348,35 +348,6 @@ class Arrays(NamedTuple):
     units: Columns
 
 
-def _tenure(
-    block: IntArray,
-    age_class: IntArray,
-    n_blocks: int,
-    spec: national.PopulationSpec,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return tenure 1..4 given age, alike in a block through a shared Gaussian score."""
-    shared = rng.standard_normal(n_blocks)[block]
-    own = rng.standard_normal(block.size)
-    r = spec.tenure_correlation
-    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
-    cumulative = np.cumsum(national.tenure_law(), axis=1)[age_class]
-    return np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
-
-
-def _vacant(homes: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return block and status of vacant units.
-
-    Units are taken one after the other, each vacant with the nation's probability, until the
-    occupied ones are there: a negative binomial number of vacant ones.
-    """
-    vacant = sum(national.VACANT)
-    occupied = national.HOUSEHOLDS / (national.HOUSEHOLDS + vacant)
-    count = np.where(homes > 0, rng.negative_binomial(np.maximum(homes, 1), occupied), 0)
-    block = np.repeat(np.arange(homes.size), count)
-    return block, 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
-
-
 def _units(
     homes: Compositions,
     columns: Columns,
@@ -386,7 +357,13 @@ def _units(
 ) -> Columns:
     """Return the columns of all housing units, occupied ones in front of vacant ones by block."""
     occupied = np.bincount(homes.block, minlength=quarters.size)
-    tenure = _tenure(homes.block, homes.age_class, quarters.size, spec, rng)
+    # Tenure given age, alike in a block through a shared Gaussian score.
+    shared = rng.standard_normal(quarters.size)[homes.block]
+    own = rng.standard_normal(homes.block.size)
+    r = spec.tenure_correlation
+    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
+    cumulative = np.cumsum(national.tenure_law(), axis=1)[homes.age_class]
+    tenure = np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
     wanted = national.property_sizes(occupied, quarters > 0, spec, rng)
     subsidised, bedrooms = national.subsidise(homes.block, columns, wanted, spec, rng)
     filled = {
@@ -396,7 +373,12 @@ def _units(
         "bedrooms": bedrooms,
         "subsidised": subsidised.astype(np.int64),
     }
-    block, status = _vacant(occupied, rng)
+    # Units are taken one after the other, each vacant with the nation's probability, until the
+    # occupied ones are there: a negative binomial number of vacant ones.
+    share = national.HOUSEHOLDS / (national.HOUSEHOLDS + sum(national.VACANT))
+    vacant = rng.negative_binomial(np.maximum(occupied, 1), share)
+    block = np.repeat(np.arange(occupied.size), np.where(occupied > 0, vacant, 0))
+    status = 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
     absent = np.zeros_like(block)
     units = {
         name: np.concatenate([values, status if name == "vacancy" else absent])
@@ -548,14 +530,8 @@ class Nation:
 
     Blocks have the sizes of the published table of the nation's blocks; the counties are all of
     one size but the last.  What a county holds depends on the seed, the settings, the number of
-    counties and its own number, on nothing else.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks, those without people included.
-    spec : PopulationSpec
-        Settings; its ``n_blocks`` and ``state`` are not used.
+    counties and its own number, on nothing else.  ``blocks`` include those without people;
+    ``n_blocks`` and ``state`` of the settings are not used.
 
     Examples
     --------

@@ -39,9 +39,6 @@ CLASS_UNIQUE = (81.7, 50.3, 26.9, 12.2, 3.4, 0.8, 0.2)
 CLASS_MODAL = (94.1, 86.3, 79.0, 74.1, 70.9, 66.3, 60.6)
 CLASS_PROPORTIONAL = (91.6, 78.9, 68.9, 62.9, 59.0, 53.6, 47.9)
 
-#: Age classes of the published block tables: single years to 21, then wider (first ages).
-AGE_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-
 PEOPLE = 308_745_538
 HOUSEHOLD_PEOPLE = 300_758_215
 HOUSEHOLDS = 116_716_292
@@ -581,16 +578,14 @@ def occupancy_violation(size: ArrayLike, bedrooms: ArrayLike) -> NDArray[np.bool
     A violation is a household of more than 2 people in at most 1 bedroom, or of more than 4 in 2
     bedrooms; 3 bedrooms or more, and an unknown number, are none.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
+
     Parameters
     ----------
     size : array_like of int
         People in the household, at least 1.
     bedrooms : array_like of int
         0 not known, 1 at most one, 2 two, 3 three or more.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), section 2 and appendix E.
 
     Examples
     --------
@@ -612,20 +607,11 @@ def draw_bedrooms(
     :math:`p_b \alpha^{v(b)}`, where :math:`v(b)` is 1 if that violates the limit, else 0.  Where
     all shares of the property violate it, so does the household, whatever ``alpha``.
 
-    Parameters
-    ----------
-    size : array_like of int, shape (n,)
-        People in each household, at least 1.
-    shares : array_like, shape (3,) or (n, 3)
-        Shares of the units with at most 1, with 2, and with 3 bedrooms or more; each row sums to 1.
-    alpha : float
-        Weight of a violation, in (0, 1]; 1 ignores the limit.
-    rng : int, Generator or SeedSequence
-        Seed or generator.
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
 
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix B; the paper's ``alpha`` is 1e-4.
+    There are n households, of at least 1 person; ``shares``, shape (3,) or (n, 3), are those of the
+    units with at most 1, with 2, and with 3 bedrooms or more, each row of sum 1; ``alpha`` is in
+    (0, 1], where 1 ignores the limit.
 
     Examples
     --------
@@ -641,12 +627,6 @@ def draw_bedrooms(
         )
     breach = occupancy_violation(people[:, None], np.array([1, 2, 3]))
     return pick(law * np.where(breach, weight, 1.0), np.arange(people.size), generator(rng)) + 1
-
-
-def _attributes(race: IntArray, hispanic: IntArray, children: IntArray) -> NDArray[np.bool_]:
-    """Return the flags that the figures of properties count: groups of householders, children."""
-    others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
-    return np.column_stack([*others, hispanic == 2, children > 0])
 
 
 def selection_weight(block: IntArray, flags: NDArray[np.bool_]) -> FloatArray:
@@ -692,7 +672,10 @@ def subsidise(
     weight plus Gumbel noise); bedrooms from a mix of the property's own.
     """
     inside = np.flatnonzero(wanted[block] > 0)
-    flags = _attributes(*(columns[name][inside] for name in ("race", "hispanic", "children")))
+    race, hispanic, children = (columns[n][inside] for n in ("race", "hispanic", "children"))
+    # What the figures of properties count: groups of householders, and children.
+    others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
+    flags = np.column_stack([*others, hispanic == 2, children > 0])
     score = selection_weight(block[inside], flags) + rng.gumbel(size=inside.size)
     chosen = np.zeros(block.size, dtype=bool)
     chosen[inside] = largest_in_block(block[inside], score, wanted)

@@ -11,17 +11,16 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import DataError
 from bayesrisk.population import spec as national
 from bayesrisk.population.spec import occupancy_violation
 from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_STARTS = np.array(national.AGE_STARTS)
 _LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
 
 
@@ -32,36 +31,17 @@ class PopulationSummary(Tabular):
 
     Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99,
     100-249, 250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN
-    in a class without any.
+    in a class without any.  ``blocks`` are those with people; ``unique`` is the share of people
+    alone in their block with their sex and age class (38 classes), ``modal`` that of people with
+    the race and ethnicity that is the most frequent in their block (what the best guess from the
+    block's mix gets right at most), and ``proportional`` the same for a guess at random from the
+    mix: the mean over people of the sum of squared shares in the block.
 
-    Attributes
-    ----------
-    blocks, people : ndarray of int64
-        Blocks with people, and people, in each class.
-    unique : ndarray
-        Share of people alone in their block with their sex and age class (38 classes).
-    modal : ndarray
-        Share of people with the race and ethnicity that is the most frequent in their block: what
-        the best guess from the block's mix gets right at most.
-    proportional : ndarray
-        The same for a guess at random from the block's mix: the mean over people of the sum of
-        squared shares in the block.
-    all_blocks : int
-        Blocks, those without people included.
-    unique_exact : float
-        Share of people alone in their block with their sex and age in years.
-    quarters : float
-        Share of people in group quarters; NaN if not known.
-    vacant : float
-        Share of vacant housing units; NaN if units are not known.
-    household_size : float
-        Mean people in an occupied unit; NaN if units are not known.
-    subsidised : int
-        Subsidised households.
-    violations : int
-        Subsidised households that violate the occupancy limit.
-    version : str
-        Version of bayesrisk.
+    Of the whole, ``all_blocks`` include those without people, ``unique_exact`` is the share of
+    people alone in their block with their sex and age in years, ``quarters`` that in group
+    quarters, ``vacant`` that of housing units; ``household_size`` is the mean of occupied units,
+    all NaN where they are not known.  ``subsidised`` are households, ``violations`` those of them
+    above the occupancy limit.
     """
 
     blocks: IntArray
@@ -76,7 +56,6 @@ class PopulationSummary(Tabular):
     household_size: float
     subsidised: int
     violations: int
-    version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each class of block population, in per cent."""
@@ -102,11 +81,6 @@ class PopulationSummary(Tabular):
                 "published_proportional": np.array(national.CLASS_PROPORTIONAL),
             }
         )
-
-
-def age_class(age: IntArray) -> IntArray:
-    """Return the class of each age, of the 38 that block tables tell apart."""
-    return np.asarray(np.searchsorted(_STARTS, age, side="right") - 1, dtype=np.int64)
 
 
 def _repeats(*columns: IntArray) -> IntArray:
@@ -155,13 +129,14 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     size = np.bincount(block)
     class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
     of_person = class_of_block[block]
+    age_class = np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1
     alike = _repeats(block, group)
     largest = np.zeros(size.size, dtype=np.int64)
     np.maximum.at(largest, block, alike)
     by_class = {
         "blocks": np.bincount(class_of_block, minlength=_LOWS.size),
         "people": np.bincount(of_person, minlength=_LOWS.size),
-        "unique": _sum_by(_repeats(block, sex, age_class(age)) == 1, of_person),
+        "unique": _sum_by(_repeats(block, sex, age_class) == 1, of_person),
         "modal": _sum_by(largest[block] / size[block], of_person),
         "proportional": _sum_by(alike / size[block], of_person),
     }

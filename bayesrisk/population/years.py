@@ -20,18 +20,16 @@ _BIRTHS = 3.9 / 309.0
 _MOVES, _YOUNG_MOVES = 0.05, 0.15  # a year: of all, and of people of 18 to 29
 
 
-def stylised_change(years: int, *, staying: float | None = None) -> PopulationChange:
+def stylised_change(years: int) -> PopulationChange:
     """Return a stylised law of change of people of schema ``sf1-person``.
 
-    Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.
+    Sex, race and ethnicity do not change; ``dataclasses.replace`` gives a law in which they do.  In
+    a year 5 % move, and 15 % of those who are 18 to 29 at first.
 
     Parameters
     ----------
     years : int
         Years between, in [1, 50].
-    staying : float, optional
-        Probability to be in the same block still, if alive, at any age; by default 5 % move a
-        year, and 15 % of those who are 18 to 29 at first.
 
     Examples
     --------
@@ -42,11 +40,7 @@ def stylised_change(years: int, *, staying: float | None = None) -> PopulationCh
     check.integer(years, "years", lower=1, upper=50)
     schema = Schema.named("sf1-person")
     ages = np.arange(schema.attribute("age").size)
-    if staying is None:
-        moves = np.where((ages >= 18) & (ages < 30), _YOUNG_MOVES, _MOVES)
-        rates: FloatArray = (1.0 - moves) ** years
-    else:
-        rates = np.full(ages.size, check.scalar(staying, "staying", lower=0.0, upper=1.0))
+    rates = (1.0 - np.where((ages >= 18) & (ages < 30), _YOUNG_MOVES, _MOVES)) ** years
     yearly = np.minimum(_DEATH * np.exp(_DEATH_RISE * (ages[:, None] + np.arange(years))), 1.0)
     dying = 1.0 - np.prod(1.0 - yearly, axis=1)
     leavers = float(1.0 - rates.mean())

@@ -2,7 +2,6 @@
 
 from .geocodes import block_geoid as block_geoid
 from .geocodes import is_tribal as is_tribal
-from .geocodes import spine_ancestor as spine_ancestor
 from .hud import iter_hud as iter_hud
 from .hud import read_hud as read_hud
 from .ipums import iter_ipums_1940 as iter_ipums_1940

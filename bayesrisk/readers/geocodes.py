@@ -8,7 +8,7 @@ geography: state 2, county 3, tract 6, block group 1, block 4.  The published 15
 out the block group, which is the first digit of the block.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -169,44 +169,6 @@ def block_geocode(
     pairs = zip(groups.tolist(), numbers.tolist(), strict=True)
     joined = [group + number[:11] + number[11] + number[11:] for group, number in pairs]
     return _codes(np.array(joined, dtype=f"U{_BLOCK}"), "geocodes", "Block")
-
-
-def spine_ancestor(
-    geocodes: Sequence[str] | NDArray[np.str_],
-    level: str,
-    *,
-    widths: Mapping[str, int] = SPINE_WIDTHS,
-) -> NDArray[np.str_]:
-    """Return the unit of a coarser level that holds each unit of the spine.
-
-    Parameters
-    ----------
-    geocodes : array_like of str, shape (n,)
-        Geocodes of any level of the spine.
-    level : str
-        Level wanted, one of ``widths`` below the nation, not finer than theirs.
-    widths : mapping of str to int, default SPINE_WIDTHS
-        Characters of a geocode by level; ``NoisyMeasurements.widths`` has those of a file.
-
-    Examples
-    --------
-    >>> spine_ancestor(["057100011000101"], "County").tolist()
-    ['057100011']
-    """
-    for name, size in check.mapping(widths, "widths").items():
-        check.integer(size, f"widths[{check.text(name, 'widths')!r}]", lower=0)
-    below = tuple(name for name in widths if name != "US")
-    called = "level" if widths is SPINE_WIDTHS else "level, of those in widths,"
-    width = widths[check.choice(level, called, below)]
-    codes = _codes(geocodes, "geocodes", "any")
-    short = np.char.str_len(codes) < width
-    if short.any():
-        place = int(short.argmax())
-        raise DataError(
-            f"geocodes: row {place + 1}: must have {width} characters or more for level {level}, "
-            f"got {shown(str(codes[place]))}"
-        )
-    return codes.astype(f"U{width}")
 
 
 def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:

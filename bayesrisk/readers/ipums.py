@@ -376,7 +376,11 @@ def iter_ipums_1940(
         book = read_ddi(ddi)
         if book.hierarchical:
             raise DataError(f"{ddi}: must describe a rectangular file; ask for such an extract")
-        yield from _from_fixed(source, book.variables, str(ddi), rows)
+        _check_variables(book.variables, str(ddi))
+        fields = {name: (book.variables[name].start, book.variables[name].stop) for name in EXTRACT}
+        width = max(variable.stop for variable in book.variables.values()) + 1
+        for lines in forms.line_pieces(source, min(rows * width, _BYTES)):
+            yield _from_columns(lines.piece(fields), {name: name for name in fields})
     else:
         yield from _from_hierarchy(source, rows)
 
@@ -431,16 +435,6 @@ def _check_variables(names: Iterable[str], source: str) -> None:
     for name in EXTRACT:
         if name not in names:
             raise DataError(f"{source}: must have a variable {name}; has {', '.join(names)}")
-
-
-def _from_fixed(
-    source: forms.Source, variables: dict[str, Variable], ddi: str, chunk: int
-) -> Iterator[Records]:
-    _check_variables(variables, ddi)
-    fields = {name: (variables[name].start, variables[name].stop) for name in EXTRACT}
-    width = max(v.stop for v in variables.values()) + 1
-    for lines in forms.line_pieces(source, min(chunk * width, _BYTES)):
-        yield _from_columns(lines.piece(fields), {name: name for name in fields})
 
 
 class _Households:

@@ -15,7 +15,7 @@ from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
-from bayesrisk.tables.records import CENRACE
+from bayesrisk.tables.records import CENRACE, CENRACE_OF_MASK, whole_column
 
 # Columns of the vintages and their codes.  The internal unit file has the names of the public one
 # without the leading T of six of them, and neither HH_STATUS nor TENSHORT.
@@ -55,9 +55,6 @@ QUARTERS = (
 )
 FIRST_QUARTERS = np.array(["000", "101", "201", "301", "401", "501", "601", "701"])
 TWO_DIGITS = np.array([f"{i:02d}" for i in range(64)])
-#: Code of CENRACE, from 0, of each bit mask of races.
-RACE_INDEX = np.full(64, -1, dtype=np.int64)
-RACE_INDEX[CENRACE] = np.arange(63)
 
 #: Columns of household records: the file's name and largest code.
 HOUSEHOLD = MappingProxyType(
@@ -266,7 +263,7 @@ def _persons(piece: forms.Piece, names: Names, state: str | None) -> Columns:
 
 
 def _person_rows(records: Records) -> Columns:
-    quarters = forms.extra_column(records, "gq", 7)
+    quarters = whole_column(records, "gq", 7)
     age, race = records.codes("age"), records.codes("race")
     return {
         "EPNUM": np.arange(1, len(records) + 1),
@@ -275,7 +272,7 @@ def _person_rows(records: Records) -> Columns:
         "QSEX": records.codes("sex") + 1,
         "QAGE": age,
         "CENHISP": records.codes("hisp") + 1,
-        "CENRACE": TWO_DIGITS[RACE_INDEX[race] + 1],
+        "CENRACE": TWO_DIGITS[CENRACE_OF_MASK[race] + 1],
         "NUMRACE": np.bitwise_count(race.astype(np.uint8)).astype(np.int64),
         "GQTYPE_PL": quarters,
         "VOTING_AGE": 1 + (age >= 18),
@@ -505,10 +502,8 @@ def write_ppmf_units(
     records : Records or iterable of Records
         Schema ``pl94-units`` for ``2010-demonstration`` and ``mdf-pl94``; ``household-dhc`` for
         ``2020`` and ``mdf-dhc``.
-    path : path-like
-        File to be made; it must not exist.
-    vintage : str
-        One of these four.  Columns that the records do not hold are left empty.
+    path, vintage
+        As for :func:`write_ppmf`; the vintage is one of these four.
 
     Examples
     --------

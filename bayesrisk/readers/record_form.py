@@ -25,6 +25,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 # Codings of records of persons: what a file writes for male and female, and for yes and no.
 #
@@ -240,8 +241,6 @@ def race_mask(piece: forms.Piece, dialect: Dialect, names: Mapping[str, str]) ->
 
 
 _ORDER = ("block", "geoid_tract", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
-# First ages of the 38 groups of the block tables: single years to 21, then those of table P12.
-_AGE_GROUPS = np.array([*range(22), 22, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 90, 5)])
 _MOST_AGE = 110
 
 
@@ -378,7 +377,7 @@ def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
 
 def age_group(age: IntArray) -> IntArray:
     """Return the age group, 0 to 37, of ages."""
-    return np.asarray(np.searchsorted(_AGE_GROUPS, age, side="right") - 1)
+    return np.asarray(np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1)
 
 
 def _records(
@@ -395,7 +394,7 @@ def _records(
     if "geoid_tract" in names:
         _check_tract(piece, names["geoid_tract"], columns["block"])
     if "agebin" in names:
-        group = piece.whole(names["agebin"], 0, len(_AGE_GROUPS) - 1)
+        group = piece.whole(names["agebin"], 0, len(AGE_BIN_STARTS) - 1)
         piece.check(names["agebin"], group == age_group(columns["age"]), "the group of the age")
         columns["agebin"] = group
     kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}

@@ -639,16 +639,6 @@ def joined(pieces: Iterable[Records], path: str | Path) -> Records:
     return Records(held[0].schema, pa.concat_tables([piece.table for piece in held]))
 
 
-def extra_column(records: Records, name: str, largest: int) -> IntArray:
-    """Return a column of whole numbers, 0 to ``largest``, that the schema does not ask for."""
-    if name not in records.table.column_names:
-        raise ArgumentError(f"records must have a column {name!r} (0 to {largest}), got none")
-    values = records.table.column(name).to_numpy()
-    if not len(values):
-        return np.zeros(0, dtype=np.int64)
-    return check.count_array(values, name, lower=0, upper=largest)
-
-
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
 
 Key = tuple[str, str]

@@ -21,6 +21,7 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.tables.schema import AGE_BIN_STARTS as AGE_BIN_STARTS
 
 # -----------------------------------------------------------------------------
 # Kernels of matching: a stable radix sort, and the walk over two sorted lists of keys.
@@ -119,24 +120,14 @@ _Rows = IntArray | None
 class Matching:
     """Pairs of records of two files, each record in at most one pair.
 
-    Attributes
-    ----------
-    left, right : ndarray of int64
-        Positions of the records of each pair, in the order of the passes.
-    match_pass : ndarray of int8
-        The pass (0 for the first key) that found the pair.
-    keys : tuple of tuple of str
-        The columns compared in each pass.
-    n_left, n_right : int
-        Records in the two files.
+    ``left`` and ``right`` are positions of the records of each pair, in the order of the passes,
+    and ``match_pass`` the pass that found it, 0 for that of the first of the ``keys``.
     """
 
     left: IntArray
     right: IntArray
     match_pass: NDArray[np.int8]
     keys: tuple[tuple[str, ...], ...]
-    n_left: int
-    n_right: int
 
     def counts(self) -> IntArray:
         """Return the number of pairs of each pass."""
@@ -181,7 +172,8 @@ def match_records(
         table if isinstance(table, Mapping) else check.frame(table, side)
         for table, side in ((left, "left"), (right, "right"))
     )
-    n_left, n_right = _length(left, passes, "left"), _length(right, passes, "right")
+    for table, side in ((left, "left"), (right, "right")):
+        _check_columns(table, passes, side)
     # Positions of what is still unmatched; None stands for everything, and saves a copy.
     rest: list[_Rows] = [None, None]
     found = []
@@ -195,7 +187,7 @@ def match_records(
     matched_left, matched_right, match_pass = (
         np.concatenate(parts) for parts in zip(*found, strict=True)
     )
-    return Matching(matched_left, matched_right, match_pass, passes, n_left, n_right)
+    return Matching(matched_left, matched_right, match_pass, passes)
 
 
 def _match(
@@ -213,8 +205,8 @@ def _match(
     return out[0, :n], out[1, :n]
 
 
-def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> int:
-    """Return the number of records, after checking that the columns of every pass are there."""
+def _check_columns(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> None:
+    """Refuse a file without the columns of every pass, or with columns of several lengths."""
     wanted = sorted({name for key in passes for name in key})
     missing = [name for name in wanted if name not in table]
     if missing:
@@ -222,7 +214,6 @@ def _length(table: Columns, passes: tuple[tuple[str, ...], ...], side: str) -> i
     lengths = {name: len(table[name]) for name in wanted}
     if len(set(lengths.values())) > 1:
         raise ShapeError(f"columns of {side} must have one length, got {lengths}")
-    return lengths[wanted[0]]
 
 
 def _encode(
@@ -284,18 +275,11 @@ def _numbers(columns: list[Any], name: str, rest: list[_Rows]) -> list[NDArray[A
 
 
 # -----------------------------------------------------------------------------
-# The 38 age bins that the block tables of the 2010 Summary File 1 can tell apart.
-
-
-#: First age of every bin (Abowd et al. 2023, Table S3): single years to 21, then those of P12.
-AGE_BIN_STARTS = (
-    *range(23),
-    *(25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85),
-)
+# Person records as attackers and auditors exchange them: one checked frame.
 
 
 def age_bin(age: ArrayLike) -> IntArray:
-    """Return the bin, 0 to 37, of each age.
+    """Return the bin, 0 to 37, of each age, of those in ``tables.schema.AGE_BIN_STARTS``.
 
     Parameters
     ----------
@@ -309,10 +293,6 @@ def age_bin(age: ArrayLike) -> IntArray:
     """
     ages = check.count_array(age, "age", lower=0, upper=110)
     return np.searchsorted(AGE_BIN_STARTS, ages, side="right") - 1
-
-
-# -----------------------------------------------------------------------------
-# Person records as attackers and auditors exchange them: one checked frame.
 
 
 #: Race (63 combinations) by Hispanic origin.
@@ -396,12 +376,7 @@ def _checked(column: pd.Series, name: str, source: str) -> pd.Series | IntArray:
     values = column.to_numpy(dtype=np.int64)
     lowest, highest = _RANGES[name]
     bad = (values < lowest) | (values > highest)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"{source}: row {row + 1}, column {name!r}: must be from {lowest} to {highest}, "
-            f"got {values[row]}"
-        )
+    check.refuse_row(bad, values, source, name, f"be from {lowest} to {highest}")
     return values
 
 
@@ -515,15 +490,8 @@ def proportional_guess(records: pd.DataFrame | Persons, *, rng: Seed) -> pd.Data
 class Guesses:
     """Answers of both guessers who start from one source of records, drawn once for all tables.
 
-    Attributes
-    ----------
-    source : str
-        Name of the records that the guessers started from.
-    records : Persons
-        These records.
-    modal, proportional : Persons
-        The same blocks, sexes and ages with the race and ethnicity that each guesser says
-        (:func:`modal_guess`, :func:`proportional_guess`).
+    ``modal`` and ``proportional`` are the same blocks, sexes and ages with the race and ethnicity
+    that each guesser says (:func:`modal_guess`, :func:`proportional_guess`).
     """
 
     source: str

@@ -222,7 +222,11 @@ def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> di
     if not isinstance(column.dtype, pd.CategoricalDtype):
         labels.sort()
     labels += [label for label in missing if label not in labels]
-    _few(len(labels), name)
+    if len(labels) > _MOST_CODES:
+        raise DataError(
+            f"frame: column {name!r}: must have at most {_MOST_CODES} codes, got {len(labels)}; "
+            "leave it out with columns=, or group its values"
+        )
     if problem := ambiguous(labels, 0):
         raise DataError(
             f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}; "
@@ -276,14 +280,6 @@ def _group_labels(cuts: Sequence[float], *, whole: bool) -> list[str]:
     else:
         between = [f"{a} to under {b}" for a, b in pairwise(texts)]
     return [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
-
-
-def _few(size: int, name: str) -> None:
-    if size > _MOST_CODES:
-        raise DataError(
-            f"frame: column {name!r}: must have at most {_MOST_CODES} codes, got {size}; leave it "
-            "out with columns=, or group its values"
-        )
 
 
 def completed(entry: Mapping[str, Any]) -> dict[str, Any]:

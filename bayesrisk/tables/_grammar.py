@@ -430,13 +430,31 @@ Key = tuple[str, str]
 def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
     """Return the schema and the tables by level and name."""
     try:
-        return _parsed(values)
+        schema = Schema.from_dict(values["schema"])
+        recodes = values.get("recodes", {})
+        tables: dict[Key, Table] = {}
+        weights = 0
+        for entry in values["tables"]:
+            for table in _expanded(entry, schema, recodes, values.get("iterations", {})):
+                weights += sum(factor.size for factor in table.factors.values())
+                if weights > MOST_WEIGHTS:
+                    raise ArgumentError(
+                        f"tables must have at most {MOST_WEIGHTS} weights of codes in cells, "
+                        f"got more at {shown(table.name)}"
+                    )
+                for level in entry.get("levels", values.get("levels", ())):
+                    if (level, table.name) in tables:
+                        raise ArgumentError(
+                            f"table {table.name!r} must be defined once at {level!r}"
+                        )
+                    tables[level, table.name] = table
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(
             f"workload, or measurements, must follow the grammar of tables: {error!r}"
         ) from error
+    return schema, tables
 
 
 def distinct_tables(tables: Mapping[Key, Table]) -> list[tuple[Table, list[str]]]:
@@ -462,26 +480,6 @@ def described(schema: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any
         grammars = [part_to_dict(part, schema) for part in parts]
         entries.append({"name": table.name, "levels": levels, "parts": grammars})
     return entries
-
-
-def _parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
-    schema = Schema.from_dict(values["schema"])
-    recodes = values.get("recodes", {})
-    tables: dict[Key, Table] = {}
-    weights = 0
-    for entry in values["tables"]:
-        for table in _expanded(entry, schema, recodes, values.get("iterations", {})):
-            weights += sum(factor.size for factor in table.factors.values())
-            if weights > MOST_WEIGHTS:
-                raise ArgumentError(
-                    f"tables must have at most {MOST_WEIGHTS} weights of codes in cells, "
-                    f"got more at {shown(table.name)}"
-                )
-            for level in entry.get("levels", values.get("levels", ())):
-                if (level, table.name) in tables:
-                    raise ArgumentError(f"table {table.name!r} must be defined once at {level!r}")
-                tables[level, table.name] = table
-    return schema, tables
 
 
 def _expanded(

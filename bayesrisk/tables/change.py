@@ -110,7 +110,10 @@ class PopulationChange:
         }
         for name in ("staying", "dying"):
             rates = check.real_array(getattr(self, name), name, lower=0.0, upper=1.0)
-            found[name] = self._by_age(rates, name)
+            size = 1 if self.age is None else schema.attribute(self.age).size
+            if rates.shape not in ((), (size,)):
+                raise ShapeError(f"{name} must be one number or one for each of {size} ages")
+            found[name] = np.broadcast_to(rates, (size,))
         arrivals = check.real_array(self.arrivals, "arrivals", lower=0.0)
         if arrivals.shape not in ((), (schema.size,)):
             raise ShapeError(f"arrivals must be one number or {schema.size}, got {arrivals.shape}")
@@ -135,12 +138,6 @@ class PopulationChange:
         if any(a >= b for a, b in pairwise(starts)):
             raise ArgumentError(f"starts must increase, got {shown(list(starts))}")
         return starts
-
-    def _by_age(self, rates: FloatArray, name: str) -> FloatArray:
-        size = 1 if self.age is None else self.schema.attribute(self.age).size
-        if rates.shape not in ((), (size,)):
-            raise ShapeError(f"{name} must be one number or one for each of {size} ages")
-        return np.broadcast_to(rates, (size,))
 
     def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
         size = self.schema.attribute(name).size
@@ -251,17 +248,10 @@ class PopulationChange:
     # ---- the law, tables and conditions of trajectories
 
     def trajectories(self, counts: ArrayLike) -> FloatArray:
-        """Return the expected number of every trajectory.
+        """Return the expected number of every trajectory: who stay, leave, arrive and are born.
 
-        Parameters
-        ----------
-        counts : array_like of float, shape (cells of the schema,)
-            Expected number of records of every cell in the first year, >= 0, not all 0.
-
-        Returns
-        -------
-        ndarray of float, shape (cells of ``schema_of_both``,)
-            Those who stay, leave, arrive and are born.
+        ``counts``, of shape (cells of the schema,), are the expected numbers of records of the
+        first year, >= 0 and not all 0; what is returned has shape (cells of ``schema_of_both``,).
         """
         first = check.real_array(counts, "counts", lower=0.0)
         if first.shape != (self.schema.size,):
@@ -296,10 +286,8 @@ class PopulationChange:
             both: FloatArray = self.stay[first] * self.ageing[first, later]
             return np.where((first >= 0) & (later >= 0), both, 0.0)
         size = self.schema.attribute(name).size
-        chance: FloatArray = np.asarray(self.changes.get(name, np.eye(size)), np.float64)[
-            first, later
-        ]
-        return chance
+        chances = np.asarray(self.changes.get(name, np.eye(size)), np.float64)
+        return np.asarray(chances[first, later])
 
     def _one_year(self, name: str, *, later: bool) -> FloatArray:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
@@ -307,10 +295,11 @@ class PopulationChange:
         if name != self.presence:
             same: FloatArray = np.where(first == second, 1.0, 0.0)
             return same
-        chance: FloatArray = np.where(second < 0, 1.0 - self.stay[first], 0.0)
-        if later:
-            chance = np.where(first < 0, 1.0, 0.0)
-        return chance
+        return (
+            np.where(first < 0, 1.0, 0.0)
+            if later
+            else np.where(second < 0, 1.0 - self.stay[first], 0.0)
+        )
 
     def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
         """Return the counts of one year, times the chances, at their pairs."""
@@ -358,14 +347,9 @@ class PopulationChange:
     ) -> dict[str, list[int]]:
         """Return a condition on trajectories, for questions and for what is known.
 
-        Parameters
-        ----------
-        first, later : mapping of str to iterable of int, optional
-            Codes that a record may have in either year; whoever is asked about is there then.
-        changed : iterable of str
-            Attributes that have another value in the later year than in the first.
-        present : {"both", "left", "arrived"}, optional
-            Whether the record is there in both years, or in one alone.
+        ``first`` and ``later`` are codes that a record may have in either year: whoever is asked
+        about is there then.  Attributes that are ``changed`` have another value in the later year;
+        a record is ``present`` in ``"both"`` years, or ``"left"`` or ``"arrived"``.
         """
         kept: dict[str, BoolArray] = {
             n: np.ones(len(self.pairs[n]), np.bool_) for n in self.schema_of_both.names
@@ -406,15 +390,9 @@ class PopulationChange:
         """Return the trajectories of the records of two years, which a column of both links.
 
         Whoever is in another place in the later year, or has values that the law excludes, is one
-        who left and one who arrived; somebody whom the law excludes even so is refused.
-
-        Parameters
-        ----------
-        first, later : Records
-            Records of the schema of the law of change, each with a column of whole numbers that
-            identifies a person, each number once.
-        person : str, default "person"
-            The column, which the trajectories have, too: one record for each person of a place.
+        who left and one who arrived; somebody whom the law excludes even so is refused.  The
+        records are of the schema of the law, and ``person`` is a column of whole numbers, each
+        once; so have the trajectories: one record for each person of a place.
 
         Examples
         --------

@@ -357,21 +357,16 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
         stop = start + sizes[level]
         width = workload.schema.geography.width(level)
         part = geoids[start:stop]
-        digits = np.strings.isdigit(part) if width else np.ones(len(part), dtype=bool)
-        order = np.ones(len(part), dtype=bool)
-        order[1:] = part[1:] > part[:-1]
-        checks = {
-            "level": (levels[start:stop] != level, f"be {level!r}"),
-            "geoid": (
-                (np.strings.str_len(part) != width) | ~digits,
-                f"be a place of {width} digits",
-            ),
-            "geoid ": (~order, "be sorted, each place once"),
-        }
-        for name, (bad, must) in checks.items():
-            wrong = np.pad(bad, (start, 0))
-            values = levels if name == "level" else geoids
-            check.refuse_row(wrong, values, file, name.strip(), must)
+        other = np.strings.str_len(part) != width
+        if width:
+            other |= ~np.strings.isdigit(part)
+        again = np.concatenate([np.zeros(min(len(part), 1), np.bool_), part[1:] <= part[:-1]])
+        for bad, values, column, must in (
+            (levels[start:stop] != level, levels, "level", f"be {level!r}"),
+            (other, geoids, "geoid", f"be a place of {width} digits"),
+            (again, geoids, "geoid", "be sorted, each place once"),
+        ):
+            check.refuse_row(np.pad(bad, (start, 0)), values, file, column, must)
         found[level] = part
         start = stop
     return found
@@ -460,11 +455,6 @@ _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
 
 
-def _repeated(text: str, count: int) -> pa.Array:
-    codes = pa.array(np.zeros(count, dtype=np.int32))
-    return pa.DictionaryArray.from_arrays(codes, pa.array([text])).cast(pa.string())
-
-
 def rows_of(tables: Content, key: Key) -> pa.Table:
     """Return the rows of a table, places first."""
     pieces = list(_slices(tables, key))
@@ -485,9 +475,9 @@ def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
         count = len(part)
         yield pa.table(
             [
-                _repeated(key[0], count),
+                pa.repeat(key[0], count),
                 places.take(pa.array(rows[part])),
-                _repeated(key[1], count),
+                pa.repeat(key[1], count),
                 names.take(pa.array(cells[part])),
                 pa.array(values[part], mask=missing[part]),
             ],
@@ -513,7 +503,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     def write_part() -> None:
         table = pa.concat_tables(waiting or [ROWS.empty_table()])
         name = f"part-{len(parts):05d}.parquet"
-        digest = _parquet(table, folder / name)
+        digest = write_parquet(table, folder / name)
         parts.append({"file": name, "rows": table.num_rows, "sha256": digest})
         waiting.clear()
 
@@ -525,10 +515,10 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     if waiting or not parts:
         write_part()
     places = [
-        pa.table([_repeated(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
+        pa.table([pa.repeat(level, len(g)), pa.array(g.tolist(), pa.string())], schema=PLACES)
         for level, g in tables.geoids.items()
     ]
-    digest = _parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
+    digest = write_parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
     manifest = {
         "format": FORMAT,
         "geographies": digest,
@@ -561,9 +551,8 @@ def refuse_others(folder: Path, names: set[str], held: str) -> None:
         )
 
 
-def _parquet(table: pa.Table, target: Path) -> str:
+def write_parquet(table: pa.Table, target: Path) -> str:
     """Write a file, and return its digest."""
-    plain = table.replace_schema_metadata(None)
     with _files.whole_file(target, tidy=False) as stream:
-        pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
+        pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
     return _files.digest(target)

@@ -350,9 +350,9 @@ class RangeSpec(Likelihood):
     step: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("edges", 0), ("values", 0)):
+        for name in ("edges", "values"):
             given = check.items(getattr(self, name), name)
-            numbers = check.count_array(given, name, lower=least, upper=_MAX_BASE)
+            numbers = check.count_array(given, name, lower=0, upper=_MAX_BASE)
             if not numbers.size or np.any(np.diff(numbers) <= 0):
                 raise ArgumentError(f"{name} must be increasing numbers, got {shown(given)}")
             object.__setattr__(self, name, tuple(numbers.tolist()))
@@ -549,19 +549,8 @@ def _row_shares(text: str, count: int) -> Shares:
     return tuple(sorted(shares.items()))
 
 
-#: Every kind that ``_release.json`` can hold.
-KINDS: dict[str, type[Likelihood]] = {
-    made.kind: made
-    for made in (
-        TrueCounts,
-        NoiseSpec,
-        RoundingSpec,
-        RangeSpec,
-        CellKeySpec,
-        SuppressedCounts,
-        SimulationOnly,
-    )
-}
+#: Every kind that ``_release.json`` can hold: the classes above.
+KINDS: dict[str, type[Likelihood]] = {made.kind: made for made in Likelihood.__subclasses__()}
 
 
 def read_likelihood(document: object, source: str) -> Likelihood:

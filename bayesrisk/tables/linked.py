@@ -23,7 +23,7 @@ from scipy.special import gammaln
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
@@ -84,16 +84,10 @@ class HouseholdLink:
     ) -> Self:
         """Return the link of all households of 1 to ``most`` members.
 
-        Parameters
-        ----------
-        persons, households : Schema
-            What persons and households are.  Kinds of persons should be few: k kinds make up
-            C(most + k, k) - 1 households, and that number times k is at most 2**24.
-        most : int
-            Members of the largest household, at least 1.
-        derived : mapping of str to callable
-            For each attribute of households that follows from the members, a function of
-            ``members`` (compositions, cells of ``persons``) that returns its codes.
+        Kinds of persons should be few: k kinds make up C(most + k, k) - 1 households, and that
+        number times k is at most 2**24.  ``derived`` has for each attribute of households that
+        follows from the members a function of ``members`` (compositions, cells of ``persons``)
+        that returns its codes.
 
         Examples
         --------
@@ -172,20 +166,10 @@ class HouseholdLink:
         return Table(table.name, table.cells, factors)
 
     def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
-        """Return a linked record for each household, in their order.
+        """Return a linked record for each household, in their order; ``key`` joins the persons.
 
-        Parameters
-        ----------
-        persons, households : Records
-            All persons of the households, and these; everybody lives in one of them.
-        key : str, default "household"
-            The column of both that joins them.
-
-        Raises
-        ------
-        DataError
-            If the members of a household are none of the link, or do not have its derived
-            attributes; if a person lives in none of the households, or in another place.
+        A household is refused whose members are none of the link, or do not have its derived
+        attributes, and a person who lives in none of the households, or in another place.
         """
         if persons.schema != self.persons or households.schema != self.households:
             raise ArgumentError("persons and households must be of the schemas of the link")
@@ -197,18 +181,18 @@ class HouseholdLink:
             raise DataError(f"households: column {key!r} must name each once")
         home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
         elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
-        _refuse(elsewhere, f"persons: column {key!r} must be a household of the place", own)
+        check.refuse_row(elsewhere, own, "persons", key, "be a household of the place")
         # Members of each kind of every household: the bytes of a row name its composition.
         flat = home * self.persons.size + persons.cells()
         counts = np.bincount(flat, minlength=len(households) * self.persons.size)
         known = {composition.tobytes(): at for at, composition in enumerate(self.members)}
         found = counts.reshape(len(households), -1).astype(np.int64)
         code = np.array([known.get(one.tobytes(), -1) for one in found], np.int64)
-        _refuse(code < 0, f"households: column {key!r} must be of members that are linked", listed)
+        check.refuse_row(code < 0, listed, "households", key, "be of members that are linked")
         for name, codes in self.derived.items():
             said = households.codes(name)
             wrong = said != codes[code]
-            _refuse(wrong, f"households: column {name!r} must follow from the members", said)
+            check.refuse_row(wrong, said, "households", name, "follow from the members")
         kept = [name for name in households.columns if name not in self.derived]
         table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
         return Records(self.schema, table, source="linked records")
@@ -263,10 +247,3 @@ class HouseholdLink:
             raise ArgumentError("persons and sizes must leave a household possible")
         shares: FloatArray = made / made.sum()
         return shares
-
-
-def _refuse(bad: BoolArray, must: str, values: IntArray) -> None:
-    """Refuse the first bad value of a column."""
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(f"{must}, got {values[row]!s} in row {row + 1}")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from bayesrisk import _files
@@ -17,7 +16,7 @@ from bayesrisk._files.text import all_of, json_document, named
 from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, shown
-from bayesrisk.tables.exchange import Partitions, refuse_others
+from bayesrisk.tables.exchange import Partitions, refuse_others, write_parquet
 from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
 
@@ -83,13 +82,8 @@ class Microdata:
     def with_places(self, places: ArrayLike) -> "Microdata":
         """Return the same records with ``blocks`` of a list of places.
 
-        Coordinates are kept where all of them are known.
-
-        Parameters
-        ----------
-        places : array_like of str
-            Codes of places, all of one level, that hold every record; ``"occupied"`` lists those
-            where a record is, which depends on who lives where.
+        They are codes of one level that hold every record; ``"occupied"`` lists those where a
+        record is, which depends on who lives where.  Coordinates are kept where all are known.
 
         Examples
         --------
@@ -150,9 +144,7 @@ class Microdata:
             listed = {}
             for name, table in self._tables().items():
                 file = target / f"{name}.parquet"
-                with _files.whole_file(file, tidy=False) as stream:
-                    pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
-                listed[file.name] = {"rows": table.num_rows, "sha256": _files.digest(file)}
+                listed[file.name] = {"rows": table.num_rows, "sha256": write_parquet(table, file)}
             manifest = _files.sealed({"format": _FORMAT, "files": listed})
             _files.write_bytes(target / MANIFEST, manifest)
 

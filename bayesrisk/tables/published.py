@@ -355,12 +355,8 @@ class PublishedTables(Tabular):
     ) -> PublishedTables:
         """Return the tables of data frames as an agency publishes them, long or wide.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame or sequence of them
-            Tables with labels, and counts, ranges or marks as numbers or text.
-        **assumptions : object
-            As for :meth:`read`.
+        They have labels, and counts, ranges or marks as numbers or text; ``assumptions`` are as for
+        :meth:`read`.
 
         Examples
         --------
@@ -539,8 +535,7 @@ def read_tables(
     top = finest if scope is None else level_and_kind(scope, levels, kinds, name)[0]
     read = (top,) if alone else (finest, *larger[levels.index(top) :])
     keys = [key for key in tables.workload.tables if key[0] in read]
-    assumed = assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
-    return tables, read, assumed
+    return tables, read, assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
 
 
 def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
@@ -672,18 +667,17 @@ def assumed_true(
     keys: Iterable[Key],
     *,
     taken_as_true: bool,
-    ranges: bool = False,
 ) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
     ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.  Counts that limit
-    the true ones need not be taken for them where the reader understands ``ranges``.
+    the true ones need not be taken for them: the reader understands ranges.
     """
     told = check.flag(taken_as_true, "taken_as_true")
     found = [key for key in keys if key in laws and not laws[key].exact]
     if told or not found:
         return bool(found)
-    refused = next((key for key in found if not (ranges and laws[key].limiting)), None)
+    refused = next((key for key in found if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(

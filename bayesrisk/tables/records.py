@@ -233,14 +233,8 @@ class Records(Tabular):
     def read(cls, path: str | Path, *, schema: Schema) -> "Records":
         """Return the records of a CSV or Parquet file, all in memory.
 
-        Parameters
-        ----------
-        path : path-like
-            A ``.csv`` or ``.parquet`` file, of which 4 GiB at most can be held (19 bytes for the
-            block of a person and 2 or 4 for each attribute); of larger ones :func:`iter_records`
-            yields pieces.
-        schema : Schema
-            What the columns mean.
+        At most 4 GiB can be held (19 bytes for the block of a person and 2 or 4 for each
+        attribute); of larger files :func:`iter_records` yields pieces.
         """
         found = all_of(
             (records.table for records in iter_records(path, schema=schema)),
@@ -382,19 +376,14 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     [2, 1]
     """
     check.instance(schema, Schema, "schema")
-    file = _record_file(path)
+    file = check.path(path, "path")
+    if file.suffix.lower() not in (".parquet", ".csv"):
+        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
-
-
-def _record_file(path: str | Path) -> Path:
-    file = check.path(path, "path")
-    if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
-    return file
 
 
 def _column(values: object, name: str) -> Any:
@@ -491,6 +480,8 @@ def _places(
 
 #: Masks of races in the order of the redistricting file: one race, then two, three, ...
 CENRACE = np.array([sum(1 << i for i in c) for k in range(1, 7) for c in combinations(range(6), k)])
+#: The position there of each bit mask.
+CENRACE_OF_MASK = np.append(-1, np.argsort(CENRACE))
 _ADULT = 18
 
 
@@ -516,13 +507,11 @@ def recoded(records: Records, target: Schema) -> Records:
 
 
 def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:
-    rank = np.empty(64, dtype=np.int64)
-    rank[CENRACE] = np.arange(63)
     return records, {
-        "hhgq": _further_column(records, "gq", 0, 7),
+        "hhgq": whole_column(records, "gq", 7),
         "votingage": (records.codes("age") >= _ADULT).astype(np.int64),
         "hispanic": records.codes("hisp"),
-        "cenrace": rank[records.codes("race")],
+        "cenrace": CENRACE_OF_MASK[records.codes("race")],
     }
 
 
@@ -531,9 +520,9 @@ def _occupancy(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return occupied, {
         "size": occupied.codes("size"),
         "race_ethnicity": occupied.codes("race") - 1 + 7 * (occupied.codes("hispanic") == 2),
-        "children": np.minimum(_further_column(occupied, "children", 0, None), 6),
-        "bedrooms": _further_column(occupied, "bedrooms", 0, 3),
-        "subsidised": _further_column(occupied, "subsidised", 0, 1),
+        "children": np.minimum(whole_column(occupied, "children", None), 6),
+        "bedrooms": whole_column(occupied, "bedrooms", 3),
+        "subsidised": whole_column(occupied, "subsidised", 1),
     }
 
 
@@ -541,15 +530,15 @@ def _units(records: Records) -> tuple[Records, dict[str, IntArray]]:
     return records, {"h1": (records.codes("vacancy") == 0).astype(np.int64)}
 
 
-def _further_column(records: Records, name: str, low: int, high: int | None) -> IntArray:
-    """Return a further column as whole numbers within bounds."""
+def whole_column(records: Records, name: str, high: int | None) -> IntArray:
+    """Return a column that is no attribute: whole numbers from 0, to ``high`` if there is one."""
     if name not in records.columns:
-        raise DataError(f"records: must have a column {name!r} to be recoded, got none")
+        raise DataError(f"records: must have a column {name!r}, got none")
     column = records.table.column(name)
     if not pa.types.is_integer(column.type) or column.null_count:
         raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")
     values: IntArray = column.to_numpy().astype(np.int64)
-    bad = (values < low) | (False if high is None else values > high)
-    bounds = f"be >= {low}" if high is None else f"be in [{low}, {high}]"
+    bad = (values < 0) | (False if high is None else values > high)
+    bounds = "be >= 0" if high is None else f"be in [0, {high}]"
     check.refuse_row(bad, values, "records", name, bounds)
     return values

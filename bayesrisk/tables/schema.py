@@ -171,11 +171,6 @@ class Geography:
         """Return the number of digits of a code at a level."""
         return self.widths[self.rank(level)]
 
-    def parent(self, level: str) -> str | None:
-        """Return the next coarser level, or None at the top."""
-        rank = self.rank(level)
-        return self.levels[rank - 1] if rank else None
-
     def ancestors(self, geoids: ArrayLike, level: str) -> TextArray:
         """Return the place at a coarser level (or the same) that each place lies in."""
         codes = check.text_array(geoids, "geoids")
@@ -294,11 +289,8 @@ class Schema:
     def labelled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a data frame with labels instead of codes, where there are labels.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            Codes, in columns named after attributes: ``to_frame()`` of records, of a reconstruction
-            or of claims.  Other columns, attributes without labels and missing values are kept.
+        The columns are named after attributes, as in ``to_frame()`` of records, of a reconstruction
+        or of claims.  Other columns, attributes without labels and missing values are kept.
 
         Examples
         --------
@@ -322,16 +314,11 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, for JSON."""
-        attributes = []
-        for a in self.attributes:
-            entry: dict[str, Any] = {"name": a.name, "size": a.size}
-            if a.first:
-                entry["first"] = a.first
-            if a.labels:
-                entry["labels"] = list(a.labels)
-            if a.cuts:
-                entry["cuts"] = list(a.cuts)
-            attributes.append(entry)
+        entries = (
+            {**vars(a), "labels": list(a.labels), "cuts": list(a.cuts)} for a in self.attributes
+        )
+        # What is as by default, 0 or empty, is left out.
+        attributes = [{k: value for k, value in entry.items() if value} for entry in entries]
         place = self.geography
         names = {"names": dict(place.names)} if place.names else {}
         return {
@@ -472,25 +459,15 @@ class Schema:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in schemas, sorted.
-
-        Examples
-        --------
-        >>> Schema.available()[:3]
-        ['census-1940', 'household-dhc', 'household-occupancy']
-        """
+        """Return the names of the built-in schemas, sorted."""
         return definition_names()
 
     @classmethod
     def named(cls, name: str, *, geography: str | None = None) -> Schema:
-        """Return a built-in schema.
+        """Return a built-in schema, one of :meth:`available`.
 
-        Parameters
-        ----------
-        name : str
-            One of :meth:`available`.
-        geography : str, optional
-            ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual one.
+        ``geography`` is ``census``, ``spine-2020`` or ``enumeration-1940``, instead of the usual
+        one.
 
         Examples
         --------
@@ -538,6 +515,9 @@ def _built_in(name: str, geography: str | None) -> Schema:
 # Structural rules of household records: which combinations of the ten columns can exist.
 
 
+#: First ages of the 38 groups that the block tables of the 2010 Summary File 1 tell apart (Abowd et
+#: al. 2023, Table S3): single years to 21, then those of table P12.
+AGE_BIN_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
 #: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
 #: children, or living together with relatives, are families.
 TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}

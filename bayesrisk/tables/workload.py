@@ -423,8 +423,6 @@ class Workload:
                 check.choice(name, f"margins[{i}]", about.names)
             tables.append(_documents.completed({"cross": list(names)}))
         places = [about.geography.finest] if levels is None else check.texts(levels, "levels")
-        for level in places:
-            about.geography.rank(level)
         return cls.from_dict({"schema": about.to_dict(), "levels": places, "tables": tables})
 
     @classmethod
@@ -479,29 +477,17 @@ class Workload:
 
     @staticmethod
     def available() -> list[str]:
-        """Return the names of the built-in workloads, sorted.
-
-        Examples
-        --------
-        >>> Workload.available()[-2:]
-        ['sf1-tract', 'sf1-tract-tables']
-        """
+        """Return the names of the built-in workloads, sorted."""
         return sorted(_homes())
 
     @classmethod
     def named(
         cls, name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
     ) -> "Workload":
-        """Return a built-in workload.
+        """Return a built-in workload, one of :meth:`available`.
 
-        Parameters
-        ----------
-        name : str
-            One of :meth:`available`.
-        levels : sequence of str, optional
-            Levels at which every table is published, instead of the usual ones.
-        geography : str, optional
-            Geography instead of the usual one; see :meth:`Schema.named`.
+        ``levels`` are those at which every table is published, instead of the usual ones, and
+        ``geography`` is as for :meth:`Schema.named`.
 
         Examples
         --------

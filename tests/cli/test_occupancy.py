@@ -117,7 +117,7 @@ def test_refusals(tmp_path, homes):
     file = tmp_path / "blocks.parquet"
     words = [file, "-o", tmp_path / "out"]
     frame.assign(sizes_3=-1).to_parquet(file)
-    assert "row 1, column sizes_3: must be a whole number" in told(attack(*words))
+    assert "row 1, column 'sizes_3': must be a whole number" in told(attack(*words))
     frame.to_parquet(file)
     assert "--hud must be 'counts'" in told(attack(*words, "--hud", "percentages"))
     assert "--error must be one of" in told(attack(*words, "--error", "big"))

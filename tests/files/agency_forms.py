@@ -18,11 +18,11 @@ from bayesrisk.readers.summary_files import nhgis, segments
 from bayesrisk.readers.text import (
     STATES,
     digit_matrix,
-    extra_column,
     new_file,
     pieces_of,
     write_table,
 )
+from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
 
@@ -73,7 +73,7 @@ def write_ipums_1940(records, path, *, ddi=None):
 
 
 def _variables(records):
-    kept = {name: extra_column(records, name, largest) for name, largest in _NEEDED.items()}
+    kept = {name: whole_column(records, name, largest) for name, largest in _NEEDED.items()}
     points = np.ascontiguousarray(records.geoids, dtype="U13").view(np.uint32).reshape(-1, 13)
     digits = points.astype(np.int64) - 48
     place = [digits[:, a:b] @ 10 ** np.arange(b - a - 1, -1, -1) for a, b in _CUTS]
@@ -199,7 +199,7 @@ def _write_archive(path, members):
 def _header(product, state, order):
     for number, (geoid, _, level, _) in enumerate(order, 1):
         fields = {
-            "FILEID": product.file_id,
+            "FILEID": f"{product.ending.upper()}ST",
             "STUSAB": state.upper(),
             "SUMLEV": product.summary_levels[level],
             "GEOVAR": "00",
@@ -244,7 +244,13 @@ def _segment(product, state, records, tables, number):
         if product.has_total(table):
             columns[here, first] = values.sum(axis=1)
     for (record, _, _), values in zip(lines, columns[:, 5:].tolist(), strict=True):
-        front = (product.file_id, state.upper(), "000", f"{number:02d}", f"{record:07d}")
+        front = (
+            f"{product.ending.upper()}ST",
+            state.upper(),
+            "000",
+            f"{number:02d}",
+            f"{record:07d}",
+        )
         counts = (blank if v < 0 else str(v) for v in values)
         yield product.delimiter.join((*front, *counts)) + "\n"
 

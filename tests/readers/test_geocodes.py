@@ -22,14 +22,13 @@ def test_there_and_back(rows):
     geoids = [geoid for _, _, geoid in rows]
     codes = block_geocode(groups, geoids)
     assert br.readers.block_geoid(codes).tolist() == geoids
-    assert br.readers.spine_ancestor(codes, "Block_Group").tolist() == groups
     assert br.readers.is_tribal(codes).tolist() == [flag == "1" for flag, _, _ in rows]
     for code, geoid in zip(codes, geoids, strict=True):
         # As it is written down: 16 characters, of which the 12th is left out.
         assert code[15:][:11] + code[15:][12:] == geoid
 
 
-def test_ancestors_are_prefixes_of_the_published_widths():
+def test_published_widths():
     assert dict(SPINE_WIDTHS) == {
         "US": 0,
         "State": 3,
@@ -38,8 +37,6 @@ def test_ancestors_are_prefixes_of_the_published_widths():
         "Block_Group": 15,
         "Block": 31,
     }
-    for level, width in list(SPINE_WIDTHS.items())[1:]:
-        assert br.readers.spine_ancestor([BLOCK], level).tolist() == [BLOCK[:width]]
 
 
 def test_blocks_of_water_move_once():
@@ -88,10 +85,6 @@ def test_bad_arguments():
         block_geocode([GROUP], ["57"])
     with pytest.raises(DataError, match="the same state"):
         block_geocode([GROUP], ["580010203001004"])
-    with pytest.raises(DataError, match="row 1: must have 13 characters or more for level Tract"):
-        br.readers.spine_ancestor(["057"], "Tract")
-    with pytest.raises(ArgumentError, match="level must be one of State, County"):
-        br.readers.spine_ancestor([BLOCK], "US")
 
 
 def test_nothing_of_nothing():

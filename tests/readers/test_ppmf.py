@@ -179,7 +179,7 @@ def test_occupied_units_without_household(tmp_path):
 
 def test_wrong_writing(tmp_path):
     people = oracle.person_records(np.random.default_rng(1), 3)
-    with pytest.raises(ArgumentError, match="column 'gq'"):
+    with pytest.raises(DataError, match="column 'gq'"):
         write_ppmf(people, tmp_path / "p.csv", vintage="2020")
     with pytest.raises(ArgumentError, match="schema 'pl94', got 'sf1-person'"):
         write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")

@@ -55,8 +55,6 @@ def test_the_detail_histograms_have_the_published_sizes():
 
 def test_geographies():
     assert CENSUS.width("county") == 5
-    assert CENSUS.parent("block") == "block_group"
-    assert CENSUS.parent("nation") is None
     assert Schema.named("pl94", geography="spine-2020").geography.widths == (0, 3, 9, 13, 15, 31)
     assert Schema.named("census-1940").geography.widths == (0, 2, 6, 9, 13)
     blocks = ["010730051031000", "500010101002001"]

@@ -51,6 +51,8 @@ def decision_threshold(
 
     .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6).
+
     Parameters
     ----------
     rho, prior, known_count, sensitivity, sigma2
@@ -61,10 +63,6 @@ def decision_threshold(
     int or ndarray of int64
         Threshold on the noisy count; may be negative.  Exact unless the posterior at a whole
         number is 1/2 within rounding, or the threshold exceeds 2**52; beyond 62 bits an error.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6).
 
     Examples
     --------
@@ -98,14 +96,12 @@ def bayes_decision(
     k + 1 where the posterior is at least 1/2, which is where the release reaches
     :func:`decision_threshold`.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.5).
+
     Parameters
     ----------
     noisy_count, rho, prior, known_count, sensitivity, sigma2
         As for :func:`risk_ratio`.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.5).
 
     Examples
     --------
@@ -186,6 +182,8 @@ def risk_ratio(
 
     .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.2).
+
     Parameters
     ----------
     noisy_count : array_like of int
@@ -209,10 +207,6 @@ def risk_ratio(
         ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y - k) - 1); values below 1e-292 may be 0
         (the exponential overflows before a 1 - p of 2**-53 brings it back).
 
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.2).
-
     Examples
     --------
     >>> [round(float(r), 2) for r in risk_ratio([1, 3, 5], rho=0.0992264, prior=1 / 10)]
@@ -235,6 +229,8 @@ def posterior_probability(
 
     .. math:: \pi(y) = \operatorname{expit}(\operatorname{logit} p + \rho (2(y-k) - 1))
 
+    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.1).
+
     Parameters
     ----------
     noisy_count, rho, prior, known_count, sensitivity, sigma2
@@ -245,10 +241,6 @@ def posterior_probability(
     float or ndarray
         Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.  The
         normaliser of the noise cancels.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), equation (3.1).
 
     Examples
     --------
@@ -266,12 +258,14 @@ def multilevel_posterior(
     prior: Number,
     known_count: ArrayLike = 0,
 ) -> Belief:
-    r"""Return the belief from releases that each count the target, one per level.
+    r"""Return the belief, of shape (...), from releases that each count the target, one per level.
 
     .. math:: \pi = \operatorname{expit}\Big(\operatorname{logit} p
         + \sum_l \rho_l (2(y_l - k_l) - 1)\Big)
 
     The same formula serves independent releases of one count.
+
+    Source: Kazan and Reiter (arXiv:2204.04253), supplement S1.3.
 
     Parameters
     ----------
@@ -283,15 +277,6 @@ def multilevel_posterior(
         Probability that the target has the characteristics, in (0, 1).
     known_count : array_like of int, shape (..., levels), default 0
         Others known to have them at each level.
-
-    Returns
-    -------
-    Belief
-        Prior and posterior, of shape (...); the ratio is the risk ratio, in (0, 1 / p).
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement S1.3.
 
     Examples
     --------
@@ -325,7 +310,7 @@ def count_posterior(
     .. math:: P(X = k + i \mid y) \propto w_i\, f(y - k - i), \quad i = 0, \dots, u
 
     The adversary misses u people; ``prior_pmf[i]`` is the belief that i of them have the
-    characteristics.
+    characteristics, and entry i of the answer, of shape (..., u + 1), the posterior of k + i.
 
     Parameters
     ----------
@@ -337,11 +322,6 @@ def count_posterior(
         Prior w of X = k, ..., k + u; sums to 1.
     known_count : array_like of int, shape (...), default 0
         Others known to have them, k.
-
-    Returns
-    -------
-    ndarray, shape (..., u + 1)
-        Posterior of X = k, ..., k + u.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.discrete_gaussian import BERNOULLI
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
@@ -31,10 +32,7 @@ from bayesrisk.inference.count.posterior import bayes_rule
 
 
 # B_2k / (2 k)!, k = 1..8: the coefficients of the Euler-Maclaurin formula (DLMF 24.2, 2.10.1).
-_BERNOULLI = np.array([
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160,
-    -691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000,
-])  # fmt: skip
+_BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BERNOULLI[:8], 1)])
 
 
 @lean_kernel
@@ -210,6 +208,8 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     The projection minimises ``(a - y)**2 + (c - S)**2`` subject to ``a + c = N``; halves are
     rounded up.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
+
     Parameters
     ----------
     block : array_like of int
@@ -223,10 +223,6 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     -------
     int or ndarray of int64
         Count in [0, N], of the broadcast shape, exact; the siblings' count is N less it.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), supplement, equations (S6.1) to (S6.3).
 
     Examples
     --------
@@ -278,6 +274,8 @@ def postprocessed_posterior(
         P(D \ge 2(N - x) - 1) & a = N
         \end{cases}
 
+    Source: Kazan and Reiter, supplement, equation (S6.7).
+
     Parameters
     ----------
     released : array_like of int
@@ -306,10 +304,6 @@ def postprocessed_posterior(
     -----
     Log-likelihoods are compared relative to one exponent, so that releases far out lose nothing.
     For ``sigma2 >= 4`` the two laws of the siblings' noise are the same to 1e-17.
-
-    References
-    ----------
-    Kazan and Reiter, supplement, equation (S6.7).
 
     Examples
     --------

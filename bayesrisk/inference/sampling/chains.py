@@ -50,35 +50,16 @@ class Samples(Tabular):
     Read :func:`diagnose` before using them: an average of draws is no better than the chains'
     convergence.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (chains, draws, variables)
-        Counts, the warm-up discarded.
-    target : ndarray of int64, shape (chains, draws), or None
-        1 where the target has the characteristics: the block's count less ``known_count``.
-        None for a tree, which has no single target.
-    labels : tuple of str
-        Name of each variable: of a level from the block upwards, or of a node.
-    dimension : str
-        ``"level"`` or ``"node"``: what the variables are.
-    sampler : str
-        Which conditionals were used.
-    warmup : int
-        Sweeps discarded at the start of each chain.
-    spec : mapping
-        Arguments of the sampler.
-    seed : mapping
-        Entropy and spawn key of the generators' seed.
-    versions : mapping
-        Versions of bayesrisk and NumPy: the draws are the same where both are.
-    status : str
-        Always ``"sampled"``: subject to Monte Carlo error.
-    releases : tuple of str
-        Name of each noisy count that was published: of a level or node that is kept, or
-        ``"siblings"``, the total of the other blocks.
-    observed, constants : mapping
-        What was released, and what was known without it: numbers, or arrays with one entry for
-        each of ``releases``.
+    ``counts``, shape (chains, draws, variables), are without the ``warmup`` sweeps at the start of
+    each chain; ``target``, shape (chains, draws), is 1 where the target has the characteristics:
+    the block's count less ``known_count``, None for a tree without a single target.  ``labels``
+    name each variable, of a level from the block upwards or of a node, as ``dimension`` says.
+
+    ``sampler`` says which conditionals were used, ``spec`` has the arguments, ``seed`` entropy and
+    spawn key of the generators' seed, and the draws are the same where both ``versions``, of
+    bayesrisk and NumPy, are.  ``releases`` name the noisy counts that were published: of a level or
+    node that is kept, or ``"siblings"``, the total of the other blocks; ``observed`` is what was
+    released, ``constants`` what was known without it: numbers, or an entry for each release.
     """
 
     counts: IntArray
@@ -94,7 +75,6 @@ class Samples(Tabular):
             {"bayesrisk": __version__, "numpy": np.__version__}
         )
     )
-    status: str = "sampled"
     releases: tuple[str, ...] = ()
     observed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     constants: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -425,29 +405,14 @@ def to_arviz(samples: Samples) -> Any:
 class Diagnosis(Tabular):
     """Diagnostics of convergence, for each variable and in a verdict.
 
-    Attributes
-    ----------
-    variables : tuple of str
-        ``target``, if there is one, and the levels or nodes.
-    mean, mcse : ndarray
-        Mean of the draws and its Monte Carlo standard error.
-    r_hat : ndarray
-        Rank-normalised split R-hat; NaN where it has no meaning.
-    ess_bulk, ess_tail : ndarray
-        Effective number of draws for the centre and for the 5 % and 95 % quantiles; NaN for a
-        constant.
-    constant : ndarray of bool
-        All draws of all chains are equal: nothing can be said about convergence.
-    verdict : str
-        ``"converged"`` or ``"not converged"``.
-    reasons : tuple of str
-        Why not; empty if converged.
-    notes : tuple of str
-        What the verdict does not cover, such as constant variables.
-    chains, draws : int
-        What was diagnosed.
-    arviz_version : str
-        Version of ArviZ that computed the numbers.
+    Of each of the ``variables`` (``target``, if there is one, and the levels or nodes) the mean of
+    the draws with its Monte Carlo standard error (``mcse``), rank-normalised split R-hat (NaN where
+    it has no meaning), the effective numbers of draws for the centre (``ess_bulk``) and for the 5 %
+    and 95 % quantiles (``ess_tail``; NaN for a constant), and whether it is ``constant``: all draws
+    of all chains are equal, and nothing can be said about convergence.
+
+    The ``verdict`` is ``"converged"`` or ``"not converged"``, for some ``reasons``; ``notes`` say
+    what it does not cover, such as constant variables.
     """
 
     variables: tuple[str, ...]
@@ -462,7 +427,6 @@ class Diagnosis(Tabular):
     notes: tuple[str, ...]
     chains: int
     draws: int
-    arviz_version: str
 
     def _answer(self) -> list[str]:
         """Say the verdict, and the numbers of each variable, those worth least first."""
@@ -575,6 +539,9 @@ def diagnose(
     split :math:`\hat R \le 1.01`, bulk and tail ESS are at least 100 for each chain, and no
     chain stands still where the others move.
 
+    Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2),
+    667-718.
+
     Parameters
     ----------
     samples : Samples
@@ -589,10 +556,6 @@ def diagnose(
     A variable whose draws are all equal has no R-hat: its law may be a point, or nothing ever
     moved.  It is noted and left out of the verdict, unless every variable is so.  One chain alone
     is never called converged.
-
-    References
-    ----------
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2), 667-718.
 
     Examples
     --------
@@ -639,5 +602,4 @@ def diagnose(
         notes=tuple(notes),
         chains=samples.chains,
         draws=samples.draws,
-        arviz_version=str(_arviz().__version__),
     )

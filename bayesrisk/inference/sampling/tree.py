@@ -257,7 +257,12 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
     largest = max(ends, default=0)
 
     def weigh() -> _Weights:
-        made = _tabulate(different, largest)
+        if largest * max(len(different), 1) > _MAX_TABLE:
+            raise ArgumentError(
+                f"leaf_prior needs {len(different)} tables of {largest} counts: more than "
+                f"{_MAX_TABLE}"
+            )
+        made = {key: _log_table(prior, largest) for key, prior in different.items()}
         tables = {v: made[id(p)] for v, p in priors.items() if id(p) in made}
         for v, table in known.items():
             tables[v] = table.times(tables.get(v, FLAT))
@@ -279,14 +284,6 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
         if not _reach(tree, start, cost, endless) > largest or not cost > lost:
             return weights
         lost = 2.0 * cost
-
-
-def _tabulate(priors: Mapping[int, OneLeafPrior], largest: int) -> dict[int, LogTable]:
-    if largest * max(len(priors), 1) > _MAX_TABLE:
-        raise ArgumentError(
-            f"leaf_prior needs {len(priors)} tables of {largest} counts: more than {_MAX_TABLE}"
-        )
-    return {key: _log_table(prior, largest) for key, prior in priors.items()}
 
 
 def _reach(tree: Tree, state: IntArray, lost: float, endless: list[int]) -> int:
@@ -528,19 +525,11 @@ def sample_two_levels(
     Both conditionals are drawn without approximation: x has two values, so N given x is one of
     two tables, inverted.
     """
-    y, n, s = (
-        check.integer(value, name)
-        for value, name in zip(release, ("block", "group", "siblings"), strict=True)
-    )
-    m, k = (check.integer(getattr(known, name), name) for name in ("n_siblings", "known_count"))
+    counts_of = dict(zip(("block", "group", "siblings"), release, strict=True))
+    counts_of |= {name: getattr(known, name) for name in ("n_siblings", "known_count")}
+    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in counts_of.items()}
+    y, n, s, _, k = spec.values()
     numbers = ("rho_block", "rho_group", "prior", "sensitivity")
-    spec: dict[str, object] = {
-        "block": y,
-        "group": n,
-        "siblings": s,
-        "n_siblings": m,
-        "known_count": k,
-    }
     spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
     spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
     settings = known.checked

@@ -448,14 +448,6 @@ _MAX_STEPS = 200
 MAX_TILT = 2.0**32
 
 
-def _owners(plan: Plan, released: BoolArray) -> IntArray:
-    """Return the nearest unit above each with something that bounds its count; -1 for none."""
-    owner = np.full(plan.lam.size, -1, dtype=np.int64)
-    for u, above in enumerate(plan.parent.tolist()[1:], start=1):
-        owner[u] = above if released[above] else owner[above]
-    return owner
-
-
 @dataclass(frozen=True, eq=False)
 class Tilts:
     """The tilt of every unit's children, of the unit itself (theta), and theta less the first."""
@@ -480,7 +472,10 @@ def find_tilts(
         centre[u] = (lam[u] * centre[u] + precision * mean) / (lam[u] + precision)
         lam[u] += precision
     released = (lam > 0.0) & ~plan.is_leaf
-    owner = _owners(plan, released)
+    # The nearest unit above each with something that bounds its count; -1 for none.
+    owner = np.full(lam.size, -1, dtype=np.int64)
+    for u, above in enumerate(plan.parent.tolist()[1:], start=1):
+        owner[u] = above if released[above] else owner[above]
     free = plan.is_leaf & (plan.lam == 0.0) & (plan.bank_of[:, 2] == 0)
     free &= np.isfinite(plan.law[:, 1]) & (plan.law[:, 2] >= 0.0)
     if np.any(free & (owner < 0)):
@@ -671,17 +666,17 @@ class Passage:
             if code == ROOM:
                 self._grow(offset + int(self.spot[s, 2]))
             elif code == IMPROPER:
-                raise ArgumentError(self._about(s) + "its count is bounded too loosely")
+                name = plan.leaf_name(int(plan.unit[s]))
+                raise ArgumentError(
+                    f"leaf {name!r} needs a release or a proper leaf_prior: its count is bounded "
+                    "too loosely"
+                )
             elif code == EMPTY:
                 self.empty = True
                 return np.inf
             else:
                 offset += int(self.spot[s, 2])
                 s += 1
-
-    def _about(self, s: int) -> str:
-        name = self.plan.leaf_name(int(self.plan.unit[s]))
-        return f"leaf {name!r} needs a release or a proper leaf_prior: "
 
     def _grow(self, needed: int) -> None:
         if needed > MAX_ENTRIES:

@@ -60,27 +60,16 @@ class LeafPrior:
 
     @classmethod
     def poisson(cls, mean: ArrayLike) -> "LeafPrior":
-        """Return the Poisson prior.
-
-        Parameters
-        ----------
-        mean : array_like
-            Mean, in (0, 2**52]; one or one per leaf.
-        """
+        """Return the Poisson prior of a mean in (0, 2**52]."""
         log_mean = np.log(_positive(mean, "mean"))
         return cls("poisson", log_mean, np.full(log_mean.shape, np.inf), log_mean)
 
     @classmethod
     def negative_binomial(cls, mean: ArrayLike, *, dispersion: ArrayLike) -> "LeafPrior":
-        r"""Return the negative binomial prior.
+        r"""Return the negative binomial prior of a mean in (0, 2**52].
 
-        Parameters
-        ----------
-        mean : array_like
-            Mean, in (0, 2**52]; one or one per leaf.
-        dispersion : array_like
-            :math:`\alpha` of the variance :math:`\mu + \alpha \mu^2`, in
-            [1e-300, 1e300]; one or one per leaf.
+        Its dispersion is :math:`\alpha` of the variance :math:`\mu + \alpha \mu^2`, in
+        [1e-300, 1e300].
         """
         mu = _positive(mean, "mean")
         alpha = check.real_array(dispersion, "dispersion", lower=1e-300, upper=1e300)
@@ -96,15 +85,8 @@ class LeafPrior:
     ) -> "LeafPrior":
         r"""Return the sparse prior: zero with probability 1 - w, else a law on 1, 2, ...
 
-        Parameters
-        ----------
-        probability : array_like
-            w, the probability that anyone is counted, in (0, 1); one or one per leaf.
-        mean : array_like
-            For the geometric law its mean, >= 1; for the Poisson law the mean of the Poisson
-            law from which zero is removed, > 0.  One or one per leaf.
-        positive : {"geometric", "poisson"}
-            Law of a positive count: geometric, or Poisson without zero.
+        ``probability`` is w, in (0, 1), and a ``positive`` count is geometric of a mean >= 1, or
+        ``"poisson"``: with zero removed from the law of that mean, > 0.
         """
         check.choice(positive, "positive", ("geometric", "poisson"))
         w = check.probability(probability, "probability")

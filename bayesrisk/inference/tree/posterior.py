@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk._version import __version__
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.inference.tree import _sum_product as engine
@@ -25,38 +24,19 @@ from bayesrisk.inference.tree.structure import SeveralTrees, Tree
 class TreePosterior(Tabular):
     """The posterior of every node's count, exact up to a stated truncation.
 
-    Arrays have one entry per node, in the order of ``tree.names``, and are read-only.
+    Arrays have one entry per node, in the order of ``tree.names``, and are read-only: posterior
+    expectation ``mean`` and standard deviation ``sd``, in persons, the most probable count ``mode``
+    (the smallest one in a tie), and the probability ``at_least_one`` that the count is not zero.
+    The pmf of a node is ``probabilities[offset:offset + size]``, of the counts ``lowest``,
+    ``lowest + 1``, ...; nodes that have the same count share one.
 
-    Attributes
-    ----------
-    tree : Tree
-        The hierarchy and its releases.
-    mean, sd : ndarray of float64
-        Posterior expectation and standard deviation, in persons.
-    mode : ndarray of int64
-        Most probable count; the smallest one in a tie.
-    at_least_one : ndarray of float64
-        Posterior probability that the count is not zero.
-    truncation_bound : float
-        Bound on the posterior mass that was cut off: on the total-variation distance of every
-        pmf here, and of the joint law, to the exact one.
-    rounding_bound : float
-        Bound on the share that rounding of fast Fourier transforms may have moved; 0 when all
-        sums were direct (they add a relative error of about 1e-15 per level of merging).
-    status : str
-        ``"exact"``, or ``"bound above tail"`` when the evidence contradicts itself so much that
-        the truncation asked for could not be reached.
-    leaf_prior : str
-        Description of the prior.
-    peak_bytes : int
-        Memory held by the messages while the posterior was computed.
-    lowest, offset, size : ndarray of int64
-        Where each node's pmf is: ``probabilities[offset:offset + size]`` belongs to the counts
-        ``lowest``, ``lowest + 1``, ...
-    probabilities : ndarray of float64
-        The pmfs, one after the other; nodes that have the same count share one.
-    version : str
-        Version of bayesrisk.
+    ``truncation_bound`` is a bound on the posterior mass that was cut off: on the total-variation
+    distance of every pmf here, and of the joint law, to the exact one.  ``rounding_bound`` is one
+    on the share that rounding of fast Fourier transforms may have moved; 0 when all sums were
+    direct (they add a relative error of about 1e-15 per level of merging).  The ``status`` is
+    ``"exact"``, or ``"bound above tail"`` when the evidence contradicts itself so much that the
+    truncation asked for could not be reached; ``leaf_prior`` describes the prior, and
+    ``peak_bytes`` is the memory that messages took.
     """
 
     tree: Tree
@@ -73,7 +53,6 @@ class TreePosterior(Tabular):
     offset: IntArray
     size: IntArray
     probabilities: FloatArray
-    version: str = __version__
 
     def _answer(self) -> list[str]:
         return [
@@ -198,8 +177,9 @@ def tree_posterior(
     """
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
-    several = isinstance(tree, (Mapping, list, tuple))
-    tree = Tree.combine(tree) if several else check.instance(tree, Tree, "tree")
+    if isinstance(tree, (Mapping, list, tuple)):
+        tree = Tree.combine(tree)
+    tree = check.instance(tree, Tree, "tree")
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     m = engine.run(plan, tail=tail)
@@ -235,25 +215,10 @@ def tree_posterior(
 class TargetPosteriors(Tabular):
     """Posterior probability of the target in each leaf, given all releases of a tree.
 
-    Arrays have one entry per leaf with a target.
-
-    Attributes
-    ----------
-    names : pandas.Index
-        Names of those leaves.
-    known_count : ndarray of int64
-        Others known to be counted in the leaf.
-    prior, posterior, risk_ratio : ndarray of float64
-        Probability that the target is counted there, before and after the releases, and their
-        quotient.
-    truncation_bound : ndarray of float64
-        Bound on the error of each posterior.
-    leaf_prior : str
-        Prior of the other leaves.
-    status : str
-        ``"exact"``, or ``"bound above tail"``.
-    version : str
-        Version of bayesrisk.
+    Arrays have one entry per leaf with a target: others known to be counted in it, the probability
+    that the target is, before and after the releases, their quotient, and a bound on the error of
+    the posterior.  ``leaf_prior`` is that of the other leaves, ``status`` ``"exact"`` or
+    ``"bound above tail"``.
     """
 
     names: pd.Index
@@ -264,7 +229,6 @@ class TargetPosteriors(Tabular):
     truncation_bound: FloatArray
     leaf_prior: str
     status: str
-    version: str = __version__
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per target."""

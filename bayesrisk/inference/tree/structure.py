@@ -363,6 +363,8 @@ class Tree:
         One level above the block gives two levels: the coherent posterior of
         :func:`hierarchical_posterior`.
 
+        Source: Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
+
         Parameters
         ----------
         noisy_counts : array_like of int, shape (levels,)
@@ -385,11 +387,8 @@ class Tree:
         known_totals : sequence of int or None, length levels - 1, optional
             Counts of groups that are published without noise, each above ``known_count`` and never
             below that of a level further down: events that hold with and without the target.
-        sensitivity : float, default 1.0
-            L2 sensitivity that the budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
-        sibling_noise : {"approximate", "exact"}, default "approximate"
-            Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the
-            convolution.
+        sensitivity, sibling_noise
+            As for :func:`hierarchical_posterior`.
 
         Returns
         -------
@@ -397,10 +396,6 @@ class Tree:
             Nodes ``level_0`` (the block, with the target), ``level_1``, ... and, for the other
             children beside level l, ``siblings_l``.  Levels at the top about which nothing is known
             are left out; a level between others keeps its count without a release.
-
-        References
-        ----------
-        Kazan and Reiter (arXiv:2204.04253), section 3.2, for one level above the block.
 
         Examples
         --------

@@ -235,14 +235,6 @@ def target_probability(
     return out
 
 
-def decides(posterior: FloatArray, ties: str) -> FloatArray:
-    """Return the probability of the decision for k + 1: 0 or 1, and at a tie what ``ties`` says."""
-    yes = np.asarray(posterior >= 0.5 - 0.25 * kernels.TIE, dtype=float)
-    if ties == "as-published":
-        return yes
-    return np.asarray(0.5 * (yes + (posterior > 0.5 + 0.25 * kernels.TIE)))
-
-
 def thresholds(
     settings: Settings, n: FloatArray, total: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -255,8 +247,9 @@ def thresholds(
     p, a = settings.prior.item(), settings.block.item()
     logit = float(np.log(p) - np.log1p(-p))
     if a == 0.0:
-        silent = decides(target_probability(settings, np.zeros(()), n, total), "shared")
-        return np.where(silent >= 0.5, -np.inf, np.inf), np.where(silent > 0.5, -np.inf, np.inf)
+        silent = target_probability(settings, np.zeros(()), n, total)
+        reached, above = silent >= 0.5 - 0.25 * kernels.TIE, silent > 0.5 + 0.25 * kernels.TIE
+        return np.where(reached, -np.inf, np.inf), np.where(above, -np.inf, np.inf)
     if settings.published:
         found = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
         low = np.ceil(found)

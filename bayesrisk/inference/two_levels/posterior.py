@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed, number, span
 from bayesrisk._validation import FloatArray, IntArray, Number
-from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH
@@ -158,18 +157,10 @@ class HierarchicalPosterior(Tabular):
 
     Exact but for the truncation stated; arrays have one common shape.
 
-    Attributes
-    ----------
-    settings : TwoLevelSettings
-        What was known before the releases: budgets, priors, number of siblings.
-    block, group, siblings : ndarray of int64
-        The releases: noisy count of the block, of the group, and total over the other blocks.
-    target_probability : ndarray
-        Probability that the target has the characteristics, after the releases.
-    block_probability : ndarray
-        The same given the block's count alone: what the hierarchy is compared with.
-    version : str
-        Version of bayesrisk.
+    ``settings`` are what was known before the releases (budgets, priors, number of siblings), and
+    these the noisy count of the ``block``, of the ``group``, and the total over the other blocks.
+    ``target_probability`` is that the target has the characteristics, after the releases;
+    ``block_probability`` the same given the block's count alone, to compare the hierarchy with.
     """
 
     settings: TwoLevelSettings
@@ -178,7 +169,6 @@ class HierarchicalPosterior(Tabular):
     siblings: IntArray
     target_probability: FloatArray
     block_probability: FloatArray
-    version: str = __version__
 
     @property
     def prior(self) -> FloatArray:
@@ -288,6 +278,8 @@ def hierarchical_posterior(
 
     The event itself says nothing of x, because P(N) does not depend on it.
 
+    Source: Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
+
     Parameters
     ----------
     block : array_like of int
@@ -335,10 +327,6 @@ def hierarchical_posterior(
     With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
     speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it is
     not, because N - x has another law for x = k than for x = k + 1.
-
-    References
-    ----------
-    Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
 
     Examples
     --------
@@ -391,19 +379,10 @@ def posterior_given(
 class ApproximationCost(Tabular):
     """Change of the posteriors by the approximate law of the siblings' noise, by release.
 
-    Attributes
-    ----------
-    approximate, exact : HierarchicalPosterior
-        Posteriors with either law of the noise.
-    target_difference : ndarray
-        Approximate minus exact probability of the target.
-    group_total_variation : ndarray
-        Total-variation distance between the two posteriors of the group count.
-    noise_total_variation : float
-        Total-variation distance between the two laws of the noise; NaN where it is not one law or
-        its table would be too long.
-    noise_error_bound : float
-        Bound on the error of that distance.
+    ``target_difference`` is approximate minus exact probability of the target, and
+    ``group_total_variation`` the distance between the two posteriors of the group count.
+    ``noise_total_variation`` is that between the two laws of the noise, with a bound on its error;
+    NaN where it is not one law or its table would be too long.
     """
 
     approximate: HierarchicalPosterior

@@ -75,16 +75,11 @@ def _log_variance(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
-    r"""Return the scale parameter of the discrete Gaussian that has a given variance.
+    r"""Return the scale parameter of the discrete Gaussian that has a variance in (0, 1e30].
 
     The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
     :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`, a smooth
     curve that falls everywhere, with slopes between -4.4 and -0.79 and -1 at the far end.
-
-    Parameters
-    ----------
-    variance : array_like
-        Variances, in (0, 1e30].
 
     Examples
     --------
@@ -325,15 +320,9 @@ class NoisyMeasurements:
 
     @classmethod
     def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
-        """Open a product's folder.
+        """Open a product's folder, such as ``US_Person_PL_PROD``: it holds ``<Level>.parquet``.
 
-        Parameters
-        ----------
-        folder : path-like
-            Folder with ``<Level>.parquet`` folders in it, such as ``US_Person_PL_PROD``.
-        budget : pandas.DataFrame, optional
-            Table with columns ``level`` (coarse to fine), ``query`` and ``rho``, such as
-            ``census_2020_budget("pl94")``; the noise has sigma2 = 1 / rho.
+        The levels of a ``budget``, such as ``census_2020_budget("pl94")``, are coarse to fine.
         """
         path = check.path(folder, "folder")
         levels = levels_of(path)
@@ -440,10 +429,9 @@ def _pieces(
     nmf: NoisyMeasurements, level: str, kind: str, columns: tuple[str, ...], low: str, high: str
 ) -> Iterator[tuple[str | None, Rows]]:
     """Yield rows of units in a range, with the state of their folder."""
-    axes = tuple(nmf.universe.axes)
-    rows = (
-        max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST))) if "value" in columns else _NAMES
-    )
+    axes, rows = tuple(nmf.universe.axes), _NAMES
+    if "value" in columns:
+        rows = max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST)))
     for file, state in files_of(nmf.folder, level, kind):
         shared = min(len(state or ""), len(low))
         if state is not None and not low[:shared] <= state[:shared] <= high[:shared]:
@@ -546,7 +534,12 @@ def rows_between(
                 )
             values, noise, sign = some.values(shape), np.empty(0), ""
             if kind == "Constraint":
-                sign = _one_sign(some)
+                signs = some.text("sign")
+                first = signs[0]
+                wanted = ", ".join(SIGNS) if first not in SIGNS else f"{first!r} as above"
+                good = np.isin(signs, SIGNS) & (signs == first)
+                some.check("sign", good, f"be one of {wanted}", signs)
+                sign = str(first)
                 # A bound below 0 is one on a count that none meets, or every one.
                 least = values.min(axis=1)
                 some.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
@@ -557,14 +550,6 @@ def rows_between(
                 noise = some.sigma2(scales[name])
             last.append(QueryRows(name, shape, answers, codes, values, noise, sign))
     return {name: _joined(found, f"{nmf.folder}: {level} {kind}") for name, found in parts.items()}
-
-
-def _one_sign(rows: Rows) -> str:
-    """Return the sign of a constraint's rows, which must be the same in all."""
-    signs = rows.text("sign")
-    wanted = ", ".join(SIGNS) if signs[0] not in SIGNS else f"{signs[0]!r} as above"
-    rows.check("sign", np.isin(signs, SIGNS) & (signs == signs[0]), f"be one of {wanted}", signs)
-    return str(signs[0])
 
 
 def _joined(parts: list[QueryRows], where: str) -> QueryRows:

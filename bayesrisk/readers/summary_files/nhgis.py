@@ -328,16 +328,8 @@ def iter_nhgis(
         Only the files of this data set, ``ds172`` or ``2010_SF1a``, where several hold a table.
     state : str, optional
         FIPS code or postal abbreviation of the state that every place must lie in.
-    on_error : str, optional
-        What becomes of a count that cannot be, as for :func:`iter_sf1`.
-    chunk : int, optional
-        Places in memory at a time.
-
-    Warns
-    -----
-    DataWarning
-        At the end, if counts are missing because they cannot be; its ``missing`` holds how many, by
-        column and reason.
+    on_error, chunk
+        As for :func:`iter_sf1`, its warning too.
     """
     rows = check.integer(chunk, "chunk", lower=1)
     faults = forms.Faults(on_error)

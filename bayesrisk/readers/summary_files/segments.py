@@ -227,15 +227,14 @@ _ITERATIONS = "ABCDEFGHIJKLMNO"
 class Product:
     """A summary file: its title in messages, the year of the census, the ending of its files.
 
-    ``file_id`` is the first field of its lines, ``delimiter`` stands between the fields of a
-    segment, ``block_level`` is the summary level of blocks, and ``leaves`` says how many cells a
-    table has that together are its first cell, the total.
+    ``delimiter`` stands between the fields of a segment, ``block_level`` is the summary level of
+    blocks, and ``leaves`` says how many cells a table has that together are its first cell, the
+    total.
     """
 
     title: str
     year: int
     ending: str
-    file_id: str
     delimiter: str
     block_level: str
     leaves: Mapping[str, int]
@@ -334,15 +333,15 @@ def _dhc_codebook() -> dict[str, Block]:
 
 _RACES = {"P8": 63, "P9": 64, "P10": 63, "P11": 64, "P12": 46, "PCT12": 206}
 SF1 = Product(
-    "Summary File 1", 2010, "sf1", "SF1ST", ",", "101",
+    "Summary File 1", 2010, "sf1", ",", "101",
     {"P6": 6, "P7": 12, **_RACES, "P15": 14, "H13": 7},
 )  # fmt: skip
 PL94 = Product(
-    "the 2020 redistricting file", 2020, "pl", "PLST", "|", "750",
+    "the 2020 redistricting file", 2020, "pl", "|", "750",
     {"P1": 63, "P2": 64, "P3": 63, "P4": 64, "P5": 7, "H1": 2},
 )  # fmt: skip
 DHC = Product(
-    "the 2020 DHC", 2020, "dhc", "DHCST", "|", "100",
+    "the 2020 DHC", 2020, "dhc", "|", "100",
     {"P3": 7, "P4": 2, "P5": 14, "P6": 6, "P7": 12, **_RACES},
 )  # fmt: skip
 PRODUCTS = (SF1, PL94, DHC)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
@@ -78,8 +77,6 @@ class Claims(AttackResult, Tabular):
         Codes of the records that claims are about; empty for all.
     schema : Schema
         What the records have.
-    version : str
-        Version of bayesrisk.
     taken_as_true : bool
         Whether counts of a release were taken as true that need not be: what is ``verified`` holds
         if they were.
@@ -93,7 +90,6 @@ class Claims(AttackResult, Tabular):
     grouped: Mapping[str, tuple[tuple[int, ...], ...]]
     among: Mapping[str, tuple[int, ...]]
     schema: Schema
-    version: str = __version__
     taken_as_true: bool = False
 
     def _answer(self) -> list[str]:
@@ -118,7 +114,7 @@ class Claims(AttackResult, Tabular):
     def to_frame(
         self, *, status: str | None = Status.VERIFIED, readable: str | None = None
     ) -> pd.DataFrame:
-        """Return claims, a row each.
+        """Return claims, a row each, with the columns of ``claims``.
 
         Parameters
         ----------
@@ -128,11 +124,6 @@ class Claims(AttackResult, Tabular):
             Leave out what a table states itself: ``"table"`` for claims that are sums of cells of
             a table, ``"here"`` for those that are once ruled out cells are dropped; by default
             nothing is left out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns as in ``claims``.
         """
         keep = np.ones(len(self.claims), np.bool_)
         if status is not None:
@@ -154,6 +145,8 @@ class Claims(AttackResult, Tabular):
     ) -> pd.DataFrame:
         """Return the number of records that verified claims describe, by number of columns.
 
+        A row for each place and number of columns has ``records``, ``covered`` and ``claims``.
+
         Parameters
         ----------
         rows : pandas.DataFrame, optional
@@ -164,11 +157,6 @@ class Claims(AttackResult, Tabular):
             ``"n_columns"`` as the paper counts, ``"n_needed"`` without implied columns.
         readable : str, optional
             What is left out, as for :meth:`to_frame`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each place and number of columns: ``records``, ``covered``, ``claims``.
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
         check.flag(singletons, "singletons")
@@ -400,22 +388,20 @@ class ClaimOptions:
     rng: int = 0
 
     def __post_init__(self) -> None:
-        found: dict[str, Any] = {
-            "structural_rules": check.flag(self.structural_rules, "structural_rules"),
-            "refuted": check.flag(self.refuted, "refuted"),
-            "taken_as_true": check.flag(self.taken_as_true, "taken_as_true"),
-            "known_rule": check.flag(self.known_rule, "known_rule"),
+        flags = ("structural_rules", "refuted", "taken_as_true", "known_rule")
+        found: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
+        found |= {
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
+            "time_limit": check.optional_scalar(
+                self.time_limit, "time_limit", lower=0.0, bounds="(]"
+            ),
         }
         check.choice(self.tenure, "tenure", TENURES)
         if self.columns is not None:
             found["columns"] = check.texts(self.columns, "columns")
         if self.max_columns is not None:
             found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
-        if self.time_limit is not None:
-            limit = check.scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
-            found["time_limit"] = limit
         for name, value in found.items():
             object.__setattr__(self, name, value)
 
@@ -533,11 +519,6 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
-    Returns
-    -------
-    Claims
-        Claims with status, and a status of every place.
-
     Notes
     -----
     A claim is verified by a whole-numbered combination of published counts (row space), by bounds
@@ -568,18 +549,7 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
 def generate_claims(tables: SeveralTables, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
-    Tables and options are as for :func:`find_claims`.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate(records, Workload.named("sf1-block"))
-    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
-    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
-    {'verified': 6}
+    Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
     """
     problem = claim_problem(tables, ClaimOptions.given(options))
     problem = replace(problem, verify=False, refuted=False)
@@ -589,7 +559,7 @@ def generate_claims(tables: SeveralTables, **options: object) -> Claims:
 def verify_claims(
     tables: SeveralTables, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
-    """Return a decision on each of some claims.
+    """Return some claims, place after place, with a decision on each.
 
     Parameters
     ----------
@@ -601,11 +571,6 @@ def verify_claims(
     **options : object
         Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
 
-    Returns
-    -------
-    Claims
-        The same claims, place after place, with their status.
-
     Examples
     --------
     >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -616,6 +581,9 @@ def verify_claims(
     >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
     >>> verify_claims(tables, one).claims["status"].tolist()
     ['verified', 'refuted']
+    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
+    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
+    {'verified': 6}
     """
     frame = candidates.claims if isinstance(candidates, Claims) else candidates
     frame = check.frame(frame, "candidates")

@@ -62,7 +62,7 @@ _NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 
 
 def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[str]:
-    """Return claims in words.
+    """Return claims in words: a few sentences for each about households, else one.
 
     Parameters
     ----------
@@ -70,11 +70,6 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
         Where they are from.
     frame : pandas.DataFrame, optional
         Some of its claims; the verified ones by default.
-
-    Returns
-    -------
-    list of str
-        A few sentences for each claim about households; one for claims of other schemas.
 
     Examples
     --------

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
@@ -104,8 +103,6 @@ class OccupancyDetection(AttackResult, Tabular):
         (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
     conflict : tuple of str
         For ``infeasible`` blocks the tables that contradict each other; else empty.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: TextArray
@@ -113,7 +110,6 @@ class OccupancyDetection(AttackResult, Tabular):
     status: tuple[str, ...]
     way: tuple[str, ...]
     conflict: tuple[str, ...]
-    version: str = __version__
 
     @property
     def violation(self) -> BoolArray:
@@ -275,7 +271,9 @@ def detect_occupancy(
     size and children satisfy the statistics (sums over all households, sizes, people and children
     at least as published, likewise people and bedrooms of the subsidised ones, and those with
     children exactly) with :math:`n_{gxc} = 0` for more than 2 people in at most 1 bedroom and for
-    more than 4 in 2.
+    more than 4 in 2.  A block without any reconstruction is ``infeasible``, never a violation.
+
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Parameters
     ----------
@@ -290,16 +288,6 @@ def detect_occupancy(
         For blocks that the relaxation does not decide; see :func:`make_solver`.
     time_limit : float, optional
         Seconds that the solver may take for one program; none by default.
-
-    Returns
-    -------
-    OccupancyDetection
-        A status for each block.  A block without any reconstruction is ``infeasible``, never a
-        violation.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 
     Examples
     --------
@@ -406,8 +394,6 @@ class OccupancyVariability(Tabular):
     lower, upper : ndarray of int64
         Bounds of the largest L1 distance between the histograms of the reconstruction and of
         other feasible ones, in 0, 2, ..., 2 * households.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: TextArray
@@ -416,7 +402,6 @@ class OccupancyVariability(Tabular):
     households: IntArray
     lower: IntArray
     upper: IntArray
-    version: str = __version__
 
     @property
     def share(self) -> FloatArray:
@@ -449,6 +434,8 @@ def occupancy_variability(
     :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
     statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
+
     Parameters
     ----------
     blocks : OccupancyStatistics
@@ -462,10 +449,6 @@ def occupancy_variability(
         size, white and not Hispanic or not, children or not, subsidy and bedrooms.
     solver, time_limit
         As for :func:`reconstruct_occupancy`.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
 
     Examples
     --------
@@ -604,8 +587,8 @@ def _overlap(
         [
             sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
             sp.hstack([here, -eye, -eye, 0 * eye]),
-            sp.hstack([0 * here, 0 * eye, eye, -_diagonal(beyond)]),
-            sp.hstack([0 * here, eye, 0 * eye, -_diagonal(star)]),
+            sp.hstack([0 * here, 0 * eye, eye, -sp.diags_array(beyond, dtype=np.int64)]),
+            sp.hstack([0 * here, eye, 0 * eye, -sp.diags_array(star, dtype=np.int64)]),
         ],
         format="csr",
     )
@@ -620,8 +603,3 @@ def _overlap(
     objective = np.zeros(n + 3 * k, np.int64)
     objective[n : n + k] = -1
     return whole, objective
-
-
-def _diagonal(values: IntArray) -> sp.csr_array:
-    at = np.arange(values.size)
-    return sp.csr_array((values, (at, at)), shape=(values.size, values.size))

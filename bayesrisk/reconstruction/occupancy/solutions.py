@@ -14,7 +14,6 @@ from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.reconstruction.occupancy.statistics import (
     UNIT,
@@ -62,8 +61,6 @@ class OccupancyReconstruction(Tabular):
     misfit : tuple of ndarray of int64
         For each block the total error of its solutions: distances to what was published (for
         rounded numbers to the interval of counts behind them); 0 but for noisy tables.
-    version : str
-        Version of bayesrisk.
     """
 
     geoids: TextArray
@@ -80,7 +77,6 @@ class OccupancyReconstruction(Tabular):
     households: IntArray
     log_likelihood: tuple[FloatArray, ...]
     misfit: tuple[IntArray, ...]
-    version: str = __version__
 
     @property
     def violation(self) -> BoolArray:
@@ -145,6 +141,10 @@ def reconstruct_occupancy(
     (Eq. 8).  The sample says nothing of subsidies and bedrooms: among the assignments that HUD's
     statistics allow one is taken at random.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L.
+    Lawler, "A procedure for computing the K best solutions to discrete optimization problems",
+    Management Science 18 (1972).
+
     Parameters
     ----------
     blocks : OccupancyStatistics
@@ -181,12 +181,6 @@ def reconstruct_occupancy(
 
     The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
     interval of counts behind it: exact statistics have a solution without error.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 2, Eq. 8, appendices C and E. E. L. Lawler, "A
-    procedure for computing the K best solutions to discrete optimization problems", Management
-    Science 18 (1972).
 
     Examples
     --------
@@ -349,12 +343,9 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
     if program.model.row_low[0] == 0:  # no households: what is published is missed, if it may be
         nobody = program.model.high.copy()
         nobody[: program.kinds.size + 3 * program.n_classes] = 0
-        return (
-            Best(Status.PROVED, [nobody])
-            if program.model.holds(nobody)
-            else Best(Status.INFEASIBLE, [])
-        )
-    if program.kinds.size == 0:
+        if program.model.holds(nobody):
+            return Best(Status.PROVED, [nobody])
+    if program.model.row_low[0] == 0 or program.kinds.size == 0:
         return Best(Status.INFEASIBLE, [])
     found = solver.solve(program.model, program.objective, limits=limits)
     return Best(found.status, [] if found.values is None else [found.values])

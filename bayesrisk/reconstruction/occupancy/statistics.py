@@ -15,7 +15,7 @@ from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.published import Key, PublishedTables, assumed_true
+from bayesrisk.tables.published import PublishedTables, assumed_true
 
 SIZES, RACES, HUD_RACES, ROOMS = 7, 14, 6, 3
 #: Group of HUD's table of householders for each race and ethnicity; -1 where HUD has none.
@@ -125,15 +125,12 @@ class OccupancyStatistics(Tabular):
                     f"{values[wrong[0]].tolist()}, got {most[wrong[0]].tolist()}"
                 )
         if self.most is not None:
-            self._check_most(check.instance(self.most, OccupancyStatistics, "most"))
-
-    def _check_most(self, most: OccupancyStatistics) -> None:
-        """Refuse largest counts of other blocks, or below the smallest ones."""
-        if not np.array_equal(most.geoids, self.geoids):
-            raise ArgumentError("most must be of the same blocks")
-        for name in TABLES:
-            if np.any(getattr(most, name) < getattr(self, name)):
-                raise ArgumentError(f"most must be at least the smallest counts, {name} is not")
+            largest = check.instance(self.most, OccupancyStatistics, "most")
+            if not np.array_equal(largest.geoids, self.geoids):
+                raise ArgumentError("most must be of the same blocks")
+            for name in TABLES:
+                if np.any(getattr(largest, name) < getattr(self, name)):
+                    raise ArgumentError(f"most must be at least the smallest counts, {name} is not")
 
     def __len__(self) -> int:
         return int(self.geoids.size)
@@ -176,12 +173,8 @@ class OccupancyStatistics(Tabular):
         """
         frame = check.frame(frame, source, ["block"])
         blocks = frame["block"]
-        twice = np.flatnonzero(blocks.duplicated() | blocks.isna())
-        if twice.size:
-            raise DataError(
-                f"{source}: row {twice[0] + 1}, column block: must be a different block, got "
-                f"{blocks.iloc[twice[0]]!r}"
-            )
+        again = blocks.duplicated() | blocks.isna()
+        check.refuse_row(again, blocks, source, "block", "be a different block")
         fields = {}
         for name, names in _columns().items():
             if name in _MOST and not any(column in frame for column in names):
@@ -230,12 +223,7 @@ def _whole_column(frame: pd.DataFrame, column: str, source: str) -> IntArray:
     values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
     with np.errstate(invalid="ignore"):
         good = (values >= 0) & (values <= MAX_COUNT) & (values == np.rint(values))
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise DataError(
-            f"{source}: row {bad[0] + 1}, column {column}: must be a whole number in [0, 2**31), "
-            f"got {shown(frame[column].iloc[bad[0]])}"
-        )
+    check.refuse_row(~good, frame[column], source, column, "be a whole number in [0, 2**31)")
     return values.astype(np.int64)
 
 
@@ -249,6 +237,8 @@ def occupancy_statistics(
 ) -> OccupancyStatistics:
     """Return the statistics of blocks that the occupancy attack uses.
 
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.
+
     Parameters
     ----------
     tables : PublishedTables
@@ -259,17 +249,10 @@ def occupancy_statistics(
         How HUD's tables are read.  HUD publishes whole percentages of the households with
         children, of each race and of each number of bedrooms; with ``percentages`` counts are
         known only as far as those tell: between the least and the largest number that rounds so.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them, or because :func:`reconstruct_occupancy` is told of
-        their error.  Without it a count that was rounded, stands for a range or is withheld is
-        read as all counts that it allows (attribute ``most``), and noisy ones are refused.
-    known_rule : bool, default True
-        Whether the rule by which counts are withheld is known and used.
-
-    References
-    ----------
-    Steed, Qing and Wu (2024, arXiv:2407.04776), appendix E.
+    taken_as_true, known_rule
+        As for :class:`ClaimOptions`: otherwise attribute ``most`` has the largest counts that
+        published ones allow.  Noisy counts are also taken as true because
+        :func:`reconstruct_occupancy` is told of their error.
 
     Examples
     --------
@@ -285,9 +268,11 @@ def occupancy_statistics(
     check.instance(tables, PublishedTables, "tables")
     check.choice(hud, "hud", _READINGS)
     keys = [(check.text(level, "level"), table) for table in TABLES.values()]
-    assumed_true(tables.laws, keys, taken_as_true=taken_as_true, ranges=True)
+    assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
     check.flag(known_rule, "known_rule")
-    if not taken_as_true and any(_has_ranges(tables, key) for key in keys):
+    several = any(not tables.laws[key].exact for key in keys if key in tables.laws)
+    several |= any(tables.suppressed[key].nnz for key in keys if key in tables.suppressed)
+    if several and not taken_as_true:
         if hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' where tables allow several counts of a cell, "
@@ -307,13 +292,6 @@ def occupancy_statistics(
     else:
         counts["hud_children"] = np.repeat(counts["hud_children"][:, None], 2, axis=1)
     return OccupancyStatistics(np.asarray(tables.geoids[level]), **counts)
-
-
-def _has_ranges(tables: PublishedTables, key: Key) -> bool:
-    """Return whether a table has cells that allow several counts."""
-    law = tables.laws.get(key)
-    hidden = tables.suppressed.get(key)
-    return bool((law is not None and not law.exact) or (hidden is not None and hidden.nnz))
 
 
 def _smallest_and_largest(
@@ -433,20 +411,11 @@ class HouseholdLaw:
         The probability of a kind that ``c`` of ``n`` households have is
         :math:`(c + s) / (n + s K)` with smoothing ``s`` and ``K`` possible kinds.  Kinds outside
         the sample are used only in blocks that the others cannot explain, and flagged there.
+        Columns of the sample are ``size``, ``race_ethnicity`` and ``children`` in codes of
+        ``household-occupancy``, and perhaps ``weight``, whole households that a row stands for;
+        ``adults``, 0 or 1, are people of a household that are not children, at the least.
 
-        Parameters
-        ----------
-        sample : pandas.DataFrame
-            Columns ``size``, ``race_ethnicity``, ``children`` in codes of ``household-occupancy``;
-            optionally ``weight``, whole households that a row stands for.
-        smoothing : float
-            Households of every kind that are added to the sample, > 0.
-        adults : int, default 1
-            People of a household that are not children, at the least; 0 or 1.
-
-        References
-        ----------
-        Steed, Qing and Wu (2024), Eq. 2.
+        Source: Steed, Qing and Wu (2024), Eq. 2.
 
         Examples
         --------
@@ -641,11 +610,8 @@ def statistic_rows(
         largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
         hud_people = min(hud_people, int(largest))
     low = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
-    low += [
-        *blocks.hud_race[block],
-        int(blocks.hud_children[block, 0]),
-        *blocks.hud_bedrooms[block],
-    ]
+    low += [*blocks.hud_race[block], int(blocks.hud_children[block, 0])]
+    low += [*blocks.hud_bedrooms[block]]
     high = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
     high += [*np.asarray(blocks.hud_race_most)[block], int(blocks.hud_children[block, 1])]
     high += [*np.asarray(blocks.hud_bedrooms_most)[block]]

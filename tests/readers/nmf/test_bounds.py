@@ -122,7 +122,6 @@ def test_widths_are_those_of_the_file(tmp_path):
     nmf = NoisyMeasurements.open(tmp_path / "dhc")
     assert nmf.widths == {"State": 3, "County": 8, "Block": 26}
     assert next(nmf.iter_values("County", "total")).geocodes.tolist() == ["05710009"]
-    assert br.readers.spine_ancestor([code], "County", widths=nmf.widths).tolist() == ["05710009"]
     assert br.readers.block_geoid([code]).tolist() == ["570010203001004"]
 
 

@@ -65,14 +65,14 @@ def test_numbers_of_other_types_are_read_as_they_are():
     [
         (
             {"sizes_3": [1, -2, 0]},
-            "homes: row 2, column sizes_3: must be a whole number",
+            "homes: row 2, column 'sizes_3': must be a whole number",
         ),
-        ({"population": [1.5, 2, 3]}, "row 1, column population: must be a whole number"),
-        ({"race_14": [0, 0, np.nan]}, "row 3, column race_14"),
-        ({"children": [0, 0, 2**31]}, "row 3, column children"),
-        ({"hud_people": ["0", "many", "1"]}, "row 2, column hud_people: .* got 'many'"),
-        ({"block": ["1", "2", "1"]}, "row 3, column block: must be a different block, got '1'"),
-        ({"block": [None, "2", "1"]}, "row 1, column block"),
+        ({"population": [1.5, 2, 3]}, "row 1, column 'population': must be a whole number"),
+        ({"race_14": [0, 0, np.nan]}, "row 3, column 'race_14'"),
+        ({"children": [0, 0, 2**31]}, "row 3, column 'children'"),
+        ({"hud_people": ["0", "many", "1"]}, "row 2, column 'hud_people': .* got 'many'"),
+        ({"block": ["1", "2", "1"]}, "row 3, column 'block': must be a different block, got '1'"),
+        ({"block": [None, "2", "1"]}, "row 1, column 'block'"),
         ({"hud_children_1": [9, 9, 9]}, "column hud_children_1: must be at most hud_children_2"),
     ],
 )

@@ -616,7 +616,11 @@ def _decided(
     """Decide claims and say what tables state themselves."""
     space, patterns, value = problem.space, claimed.patterns, claimed.value
     decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
-    _refute(problem, system, decider, claimed, decision)
+    # Data sets refute claims: those found, and many more one exchange apart.
+    decision[_without_limit(space, system, patterns)] = REFUTED
+    keys, at = np.unique(claimed.key, return_inverse=True)
+    refuted = decider.exchange(keys, idle=_BRIEF if problem.verify else None).settled
+    decision[refuted[at]] = REFUTED
     open_ = np.flatnonzero(decision == UNDECIDED)
     number, first, size = supports(
         space.codes[system.cells], space.eligible[system.cells], patterns[open_]
@@ -646,20 +650,6 @@ def _decided(
         records,
         system.cells.size,
     )
-
-
-def _refute(
-    problem: ClaimProblem,
-    system: BlockSystem,
-    decider: Decider,
-    claimed: _Claimed,
-    decision: IntArray,
-) -> None:
-    """Refute claims by data sets, in place: those found, and many more one exchange apart."""
-    decision[_without_limit(problem.space, system, claimed.patterns)] = REFUTED
-    keys, at = np.unique(claimed.key, return_inverse=True)
-    claims = decider.exchange(keys, idle=_BRIEF if problem.verify else None)
-    decision[claims.settled[at]] = REFUTED
 
 
 def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) -> BoolArray:
@@ -738,13 +728,12 @@ def _without_records(
     # Cells that no count binds can hold any number of records.
     cells = system.cells[space.eligible[system.cells]]
     loose = matches(space.codes[cells], patterns).any(axis=1)
+    true = (at_least | ~loose) & (multiplicity == 0)
     return BlockClaims(
         Status.EMPTY,
         patterns=patterns,
         multiplicity=multiplicity,
-        decision=np.where((at_least | ~loose) & (multiplicity == 0), VERIFIED, REFUTED).astype(
-            np.int64
-        ),
+        decision=np.where(true, VERIFIED, REFUTED).astype(np.int64),
         needed=needed,
         readable=readable_everywhere(space, patterns, size),
         readable_here=np.asarray(~loose),
