@@ -305,11 +305,13 @@ class Contraction:
         """Return the probability of the values 0, 1, ... of every unknown."""
         return [law[:, 0] for law in self._laws(self._probability[:, None])]
 
-    def laws_given_kept(self) -> list[FloatArray]:
-        """Return the same (values, kept) given each of the values of :meth:`kept`."""
-        if self.pairs * self._probability.size > _COLUMNS * self._limit:
+    def laws_given_kept(self, states: IntArray) -> list[FloatArray]:
+        """Return the same (values, states) given each of some of the values of :meth:`kept`."""
+        if self.pairs * states.size > _COLUMNS * self._limit:
             raise TooManyStatesError
-        return self._laws(np.eye(self._probability.size))
+        of_root = np.zeros((self._probability.size, states.size))
+        of_root[states, np.arange(states.size)] = 1.0
+        return self._laws(of_root)
 
     def _laws(self, of_root: FloatArray) -> list[FloatArray]:
         """Return laws of all unknowns, from those (states, laws) of what is left in the end."""

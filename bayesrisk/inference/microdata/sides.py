@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,11 +34,12 @@ from scipy.special import gammaln
 
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, sums_of
-from bayesrisk.inference.microdata.system import SmallSystem, equal_columns, log_prior
+from bayesrisk.inference.microdata.system import SmallSystem, log_prior
 
 _SEPARATORS = 8  # the most that are tried
 _TABLES = 32  # tables that are put on one side or the other
 _CELLS = 2**22  # pairs of a cell of either side that are looked at
+_FAINT = 1e-26  # share of numbers of records that are left out when counts are found
 _EQUAL = 1e-12  # relative difference of shares that are equal but for rounding
 
 
@@ -66,11 +67,10 @@ def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides |
     ``functions`` of the groups are seen by a side, too.
     """
     groups = system.mass.size
-    if system.noisy.any() or not all(map(_multinomial, system.priors, system.mass)):
+    if system.noisy.any() or not _multinomial(system):
         return None
     rows = sp.csr_array(sp.vstack([system.matrix, *(sp.csr_array(f[None]) for f in functions)]))
-    alive = np.ones(groups, np.bool_)
-    found = [equal_columns(table, alive)[0] for table in _tables(rows)]
+    found = list(_partitions(rows))
     cells = dict(enumerate(cell for cell in found if cell.any()))
     if not 2 <= len(cells) <= _TABLES:
         return None
@@ -91,22 +91,25 @@ def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides |
     return best
 
 
-def _multinomial(prior: FloatArray, mass: float) -> bool:
-    """Return whether a group has the weights mass^x / x!, where it can be told."""
-    most = min(prior.size - 1, 2)
-    return bool(np.allclose(prior[most], log_prior(mass, most, dirichlet=False)[most], 1e-12))
+def _multinomial(system: SmallSystem) -> bool:
+    """Return whether groups have weights m^x / x!; where all x <= 1, others are equal to these."""
+    several = [g for g, prior in enumerate(system.priors) if prior.size > 2]
+    two = np.array([system.priors[g][2] for g in several])
+    return bool(np.allclose(two, 2.0 * np.log(system.mass[several]) - np.log(2.0), 1e-12, 1e-12))
 
 
-def _tables(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
-    """Return the runs of rows that have no group in common."""
-    begin, seen = 0, np.zeros(matrix.shape[1], np.bool_)
-    for r in range(matrix.shape[0]):
-        own = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]]
-        if seen[own].any():
-            yield sp.csr_array(matrix[begin:r, :])
-            begin, seen = r, np.zeros_like(seen)
-        seen[own] = True
-    yield sp.csr_array(matrix[begin:, :])
+def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
+    """Return the cells of every group by runs of rows that have no group in common."""
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    key = row * (int(matrix.data.max(initial=0)) + 1) + matrix.data
+    cell = np.full(matrix.shape[1], -1, np.int64)
+    for begin, end in pairwise(matrix.indptr):
+        own = matrix.indices[begin:end]
+        if np.any(cell[own] >= 0):
+            yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
+            cell = np.full(matrix.shape[1], -1, np.int64)
+        cell[own] = key[begin:end]
+    yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
 
 
 def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
@@ -154,21 +157,16 @@ class SideSums:
     def __init__(self, system: SmallSystem, sides: Sides, limit: int) -> None:
         self.pairs = 0  # of states that were joined
         self._system, self._sides, self._limit = system, sides, limit
-        dense = [system.matrix[[r], :].toarray()[0] for r in range(system.matrix.shape[0])]
-        owner = [
-            next(
-                k
-                for k, cell in enumerate((sides.separator, sides.one, sides.other))
-                if _sees(cell, row)
-            )
-            for row in dense
+        dense = system.matrix.toarray()
+        cells = (sides.separator, sides.one, sides.other)
+        self._first = [np.unique(cell, return_index=True)[1] for cell in cells]
+        seen = [
+            np.all(dense[:, first][:, cell] == dense, axis=1)
+            for first, cell in zip(self._first, cells, strict=True)
         ]
-        self._rows = [np.flatnonzero(np.array(owner) == k) for k in range(3)]
+        self._rows = [np.flatnonzero(np.argmax(seen, axis=0) == k) for k in range(3)]
+        self._weights = [dense[:, first] for first in self._first]
         self._mass = np.bincount(sides.separator, system.mass)
-        self._first = [
-            np.unique(cell, return_index=True)[1]
-            for cell in (sides.separator, sides.one, sides.other)
-        ]
         bounds = [
             int(system.given[r]) if system.hard[r] else int(np.flatnonzero(w > -np.inf)[-1])
             for r, w in enumerate(system.soft)
@@ -183,13 +181,11 @@ class SideSums:
             of = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
             self._most = np.minimum(self._most, of)
             self._tops.append(top)
-        self._parts = [self._part(k) for k in (1, 2)]
-        self._number, self._at, self._weight = self._joined(self._parts)
 
     def _lower(self, top: IntArray, side: int) -> None:
         """Lower the largest counts of cells to what the rows of a side leave."""
         for r in self._rows[side]:
-            weight = self._system.matrix[[r], :].toarray()[0][self._first[side]]
+            weight = self._weights[side][r]
             inside = weight > 0
             top[inside] = np.minimum(top[inside], self._bounds[r] // weight[inside])
 
@@ -202,7 +198,7 @@ class SideSums:
         priors = tuple(
             log_prior(m, int(t), dirichlet=False) for m, t in zip(mass, top, strict=True)
         )
-        own = replace(system, matrix=sp.csr_array(system.matrix[:, first]), priors=priors)
+        own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
         each = (of == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([each, *(f[first] for f in functions)])
         sums = sums_of(own, self._rows[k], np.arange(first.size), np.inf, more)
@@ -229,7 +225,7 @@ class SideSums:
             weight = np.log(p[here]) + np.log(q[at[here]])
         weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
         for r in self._rows[0]:
-            total = n @ self._system.matrix[[r], :].toarray()[0][self._first[0]]
+            total = n @ self._weights[0][r]
             if self._system.hard[r]:
                 weight[total != self._system.given[r]] = -np.inf
             else:
@@ -244,22 +240,23 @@ class SideSums:
     def law_of(self, function: IntArray) -> FloatArray:
         """Return the probability of the values 0, 1, ... of a function that a side sees."""
         k = 1 if _sees(self._sides.one, function) else 2
-        values, _, probability = self._joined([self._part(k, [function]), self._parts[2 - k]])
+        values, _, probability = self._joined([self._part(k, [function]), self._part(3 - k)])
         return np.bincount(values[:, -1], probability).astype(np.float64)
 
     def laws(self) -> tuple[FloatArray, ...]:
         """Return the probability of 0, 1, ... records of every group."""
-        one, other = (
-            [law[:, at] for law in part.laws_given_kept()]
-            for part, at in zip(self._parts, self._at, strict=True)
-        )
+        parts = [self._part(k) for k in (1, 2)]
+        number, states, probability = self._joined(parts)
+        seen = probability > _FAINT * probability.max()
+        number, states, probability = number[seen], states[:, seen], probability[seen]
+        one, other = (part.laws_given_kept(at) for part, at in zip(parts, states, strict=True))
         found: list[FloatArray] = [np.ones(1)] * self._system.mass.size
         sides = self._sides
         for s, mass in enumerate(self._mass):
             here = np.flatnonzero(sides.separator == s)
             i, a = np.unique(sides.one[here], return_inverse=True)
             j, b = np.unique(sides.other[here], return_inverse=True)
-            laws = self._pair_laws([one[c] for c in i], [other[c] for c in j], self._number[:, s])
+            laws = _pair_laws([one[c] for c in i], [other[c] for c in j], number[:, s], probability)
             # Of a pair of cells a group is a share, so that its records are binomial.
             of_one = np.bincount(a, self._system.mass[here])
             of_other = np.bincount(b, self._system.mass[here])
@@ -272,31 +269,35 @@ class SideSums:
                     found[g] = law
         return tuple(found)
 
-    def _pair_laws(self, one: list[FloatArray], other: list[FloatArray], n: IntArray) -> FloatArray:
-        """Return the laws (cells, cells, values) of the records of each pair of cells.
 
-        ``one`` and ``other`` are for each cell the laws (values, states) of its count.
-        """
-        y, z = (_stacked(laws) for laws in (one, other))  # (values, cells, states)
-        found = np.zeros((y.shape[1], z.shape[1], min(len(y), len(z))))
-        log = gammaln(np.arange(int(n.max(initial=0)) + 2.0))
-        log = np.append(log[1:], np.inf)  # log n!, and log of 1 / 0 for the factorial of -1
-        rows = [np.flatnonzero(v.any(axis=1)) for v in y]
-        columns = [np.flatnonzero(v.any(axis=1)) for v in z]
-        for u, v in product(range(len(y)), range(len(z))):
-            if not rows[u].size or not columns[v].size:
-                continue
-            fits = np.flatnonzero((n >= u) & (n >= v))
-            m = n[fits]
-            own = y[u][np.ix_(rows[u], fits)] * self._weight[fits]
-            their = z[v][np.ix_(columns[v], fits)]
-            for x in range(min(u, v) + 1):
-                rest = m - u - v + x
-                # P(x) = C(u, x) C(n - u, v - x) / C(n, v)
-                h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
-                h = h + log[m - u] + log[m - v] - log[np.maximum(rest, -1)]
-                found[np.ix_(rows[u], columns[v], [x])] += ((own * np.exp(h)) @ their.T)[..., None]
-        return found
+def _pair_laws(
+    one: list[FloatArray], other: list[FloatArray], n: IntArray, probability: FloatArray
+) -> FloatArray:
+    """Return the laws (cells, cells, values) of the records of each pair of cells.
+
+    ``one`` and ``other`` are for each cell the laws (values, states) of its count; n people of both
+    are paired, which has a ``probability`` in each state.
+    """
+    y, z = (_stacked(laws) for laws in (one, other))  # (values, cells, states)
+    found = np.zeros((y.shape[1], z.shape[1], min(len(y), len(z))))
+    log = gammaln(np.arange(int(n.max(initial=0)) + 2.0))
+    log = np.append(log[1:], np.inf)  # log n!, and log of 1 / 0 for the factorial of -1
+    rows = [np.flatnonzero(v.any(axis=1)) for v in y]
+    columns = [np.flatnonzero(v.any(axis=1)) for v in z]
+    for u, v in product(range(len(y)), range(len(z))):
+        if not rows[u].size or not columns[v].size:
+            continue
+        fits = np.flatnonzero((n >= u) & (n >= v))
+        m = n[fits]
+        own = y[u][np.ix_(rows[u], fits)] * probability[fits]
+        their = z[v][np.ix_(columns[v], fits)]
+        for x in range(min(u, v) + 1):
+            rest = m - u - v + x
+            # P(x) = C(u, x) C(n - u, v - x) / C(n, v)
+            h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
+            h = h + log[m - u] + log[m - v] - log[np.maximum(rest, -1)]
+            found[np.ix_(rows[u], columns[v], [x])] += ((own * np.exp(h)) @ their.T)[..., None]
+    return found
 
 
 def _stacked(laws: list[FloatArray]) -> FloatArray:

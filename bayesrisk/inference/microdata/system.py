@@ -379,7 +379,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     alive = mass > 0.0
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
     both = sp.csr_array(sp.vstack([rows.matrix, asked], format="csr"))
-    group, first = equal_columns(both, alive)
+    group, first = _equal_columns(both, alive)
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
@@ -473,7 +473,7 @@ def _ones(columns: IntArray, width: int) -> sp.csr_array:
     )
 
 
-def equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     """Return the group of every living unknown, and one unknown of each group."""
     columns = sp.csc_array(matrix)
     columns.sort_indices()
