@@ -31,6 +31,7 @@ _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
 _PLANNED = 10  # numbers looked at in search of an order of joins, for each pair that may be joined
 _COLUMNS = 10  # laws that are found together, for each pair that may be joined
+_ROOM = 2**26  # probabilities of the states of one part, for all of these: half a GiB
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
 
 
@@ -307,7 +308,8 @@ class Contraction:
 
     def laws_given_kept(self, states: IntArray) -> list[FloatArray]:
         """Return the same (values, states) given each of some of the values of :meth:`kept`."""
-        if self.pairs * states.size > _COLUMNS * self._limit:
+        largest = max((part.weight.size for part, _ in self._joins), default=0)
+        if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
             raise TooManyStatesError
         of_root = np.zeros((self._probability.size, states.size))
         of_root[states, np.arange(states.size)] = 1.0
