@@ -142,7 +142,9 @@ def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | 
 
 def _both(one: IntArray, other: IntArray) -> IntArray:
     """Return the cells in which both partitions agree."""
-    return np.unique(one * (int(other.max()) + 1) + other, return_inverse=True)[1].astype(np.int64)
+    key = one * (int(other.max()) + 1) + other
+    cell: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    return cell
 
 
 def _sees(cell: IntArray, function: IntArray) -> bool:
@@ -296,7 +298,7 @@ def _pair_laws(
             # P(x) = C(u, x) C(n - u, v - x) / C(n, v)
             h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
             h = h + log[m - u] + log[m - v] - log[np.maximum(rest, -1)]
-            found[np.ix_(rows[u], columns[v], [x])] += ((own * np.exp(h)) @ their.T)[..., None]
+            found[:, :, x][np.ix_(rows[u], columns[v])] += (own * np.exp(h)) @ their.T
     return found
 
 
