@@ -113,7 +113,7 @@ def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
 
 
 def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
-    """Return how many separators two partitions need; one more than are tried if too many."""
+    """Return the number of separators of two partitions; one more than are tried if too many."""
     one, other = (cells[k] for k in pair)
     found = (_separators(one, other, mass), _separators(other, one, mass))
     return min(_SEPARATORS + 1 if s is None else int(s.max()) + 1 for s in found)
@@ -213,7 +213,7 @@ class SideSums:
         return found
 
     def _joined(self, parts: Sequence[Contraction]) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return what both sides can be: numbers, states of either, and probabilities.
+        """Return numbers that both sides can have, the states of either, and probabilities.
 
         The numbers (states, separators) are those of records, and then values of functions.
         """
