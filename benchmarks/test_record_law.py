@@ -360,7 +360,6 @@ COARSENED = {
     "nearest 5": "rounding:base=5,method=nearest",
     "random 3": "rounding:base=3,method=random",
     "ranges": "ranges:edges=0/1/3/6/10/20/50",
-    "10-5": "ons-10-5",
 }
 FOUR = (("P12", "P12A", "P12B", "P12H"), ("P8", "P9", "P12", "P14"))
 
