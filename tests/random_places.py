@@ -299,3 +299,65 @@ def three_levels(seed, most):
         counts,
     )
     return Release(MechanismSpec("three levels", {}, laws), published), prior
+
+
+#: Shares for :func:`two_sides`: races and the others independent, so among adults and among
+#: children alone, and not even that.
+SHARES = ("independent", "by age", "any")
+
+
+def two_sides(seed, kind):
+    """Return a release of a block with tables of race and tables of sex by age, and more.
+
+    Beside it stand the prior, what the oracle needs, and the kind of coarsening of every table.
+    """
+    rng = np.random.default_rng([seed, SHARES.index(kind), 17])
+    sizes = {"race": 4, "sex": 2, "age": 4}
+    schema = Schema("people", tuple(Attribute(a, n) for a, n in sizes.items()), GEOGRAPHY)
+    race, others = rng.dirichlet(np.ones(4), size=2), rng.dirichlet(np.ones(8)).reshape(2, 4)
+    adult = np.array([0, 1, 1, 1])
+    if kind == "independent":
+        race[1] = race[0]
+    shares = (race[adult][:, :, None].transpose(1, 2, 0) * others[None]).ravel()
+    if kind == "any":
+        shares = rng.dirichlet(np.ones(32))
+    size = rng.dirichlet(np.ones(4))
+    prior = RecordPrior(schema, shares / shares.sum(), None, size, name="two sides")
+    truth = rng.multinomial(int(rng.choice(4, p=size)), prior.shares_of_cells)
+    eye = {a: np.eye(n, dtype=np.int64) for a, n in sizes.items()}
+    factors = {
+        "race": {"race": eye["race"]},
+        "age": {"age": eye["age"]},
+        "sex by age": {
+            "sex": np.repeat(eye["sex"], 4, axis=0),
+            "age": np.tile(eye["age"], (2, 1)),
+        },
+    }
+    if kind != "independent":
+        factors["race of adults"] = {"race": eye["race"], "age": np.tile(adult, (4, 1))}
+    coarse = (  # most leave 0 and 1 together: a zero that is known leaves fewer kinds
+        RoundingSpec(3, "nearest"),
+        RoundingSpec(3, "random"),
+        RangeSpec((0, 2), (0, 2), None),
+        SuppressedCounts(0, 2),
+        TrueCounts(),
+    )
+    index = np.unravel_index(np.arange(32), (4, 2, 4))
+    tables, counts, hidden, laws, terms = {}, {}, {}, {}, []
+    for name, own in factors.items():
+        n = len(next(iter(own.values())))
+        weights = np.ones((n, 32), np.int64)
+        for a, i in zip(sizes, index, strict=True):
+            weights *= own[a][:, i] if a in own else 1
+        key = "block", name
+        tables[key] = Table(name, tuple(f"{name}-{q}" for q in range(n)), own)
+        law = laws[key] = coarse[int(rng.choice(5, p=[0.25, 0.25, 0.2, 0.25, 0.05]))]
+        out, withheld = _publish(rng, law, (weights @ truth)[None])
+        counts[key], hidden[key] = sp.csr_array(out), sp.csr_array(withheld)
+        for q, row in enumerate(weights.tolist()):
+            told = _by_rule(law) if withheld[0, q] else _log_likelihood(law, out[0, q])
+            terms.append(([0], row, told))
+    geoids = {"block": np.array(["100"])}
+    published = PublishedTables(Workload(schema, tables), geoids, counts, hidden)
+    release = Release(MechanismSpec("random", {}, laws), published)
+    return release, prior, (1, *_law_of(prior), terms)

@@ -25,10 +25,13 @@ import numpy as np
 
 from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
 _PLANNED = 10  # numbers looked at in search of an order of joins, for each pair that may be joined
+_COLUMNS = 10  # laws that are found together, for each pair that may be joined
+_ROOM = 2**26  # probabilities of the states of one part, for all of these: half a GiB
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
 
 
@@ -177,7 +180,7 @@ def _share(
     """Share the probabilities of joint states out to the states of both parts.
 
     ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
-    and the probabilities of the states of both parts, to which is added.
+    and the probabilities of the states of both parts, to which is added: one column for each law.
     """
     sums = np.empty(states.sums.shape[1], np.int64)
     joint, of_left, of_right = shares
@@ -191,9 +194,11 @@ def _share(
                 continue
             state = states.slots[_slot(states, sums)]
             # P(i, j) = P(i + j) e^w / weight of i + j
-            p = joint[state] * math.exp(w - states.peak[state])
-            of_left[i] += p
-            of_right[j] += p
+            factor = math.exp(w - states.peak[state])
+            for k in range(joint.shape[1]):
+                p = joint[state, k] * factor
+                of_left[i, k] += p
+                of_right[j, k] += p
     return left_weight.size
 
 
@@ -225,11 +230,18 @@ class _Join:
         return self.rows, left.sums, left.weight, right.sums[by], right.weight[by], self.span
 
     def shared(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities of the states of both parts, from those of the joint states."""
-        left, right = np.zeros(self.left.weight.size), np.zeros(self.right.weight.size)
-        shares = probability / self.states.total[: probability.size], left, np.zeros(right.size)
+        """Return the probabilities of the states of both parts, from those of the joint states.
+
+        They are matrices, with a column for each law.
+        """
+        states, laws = probability.shape
+        left, right = (
+            np.zeros((self.left.weight.size, laws)),
+            np.zeros((self.right.weight.size, laws)),
+        )
+        shares = probability / self.states.total[:states, None], left, np.zeros_like(right)
         done = 0
-        while done < left.size:
+        while done < len(left):
             done = _share(*self.arguments, done, self.states, shares, _PIECE)
         right[self.order] = shares[2]
         return left, right
@@ -292,13 +304,26 @@ class Contraction:
 
     def laws(self) -> list[FloatArray]:
         """Return the probability of the values 0, 1, ... of every unknown."""
-        probability = {self._root: self._probability}
+        return [law[:, 0] for law in self._laws(self._probability[:, None])]
+
+    def laws_given_kept(self, states: IntArray) -> list[FloatArray]:
+        """Return the same (values, states) given each of some of the values of :meth:`kept`."""
+        largest = max((part.weight.size for part, _ in self._joins), default=0)
+        if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
+            raise TooManyStatesError
+        of_root = np.zeros((self._probability.size, states.size))
+        of_root[states, np.arange(states.size)] = 1.0
+        return self._laws(of_root)
+
+    def _laws(self, of_root: FloatArray) -> list[FloatArray]:
+        """Return laws of all unknowns, from those (states, laws) of what is left in the end."""
+        probability = {self._root: of_root}
         for part, join in reversed(self._joins):
             left, right = join.shared(probability.pop(part))
             probability |= {join.left: left, join.right: right}
         found = []
         for leaf, values, prior in zip(self._leaves, self._values, self._sums.priors, strict=True):
-            law = np.zeros(prior.size)
+            law = np.zeros((prior.size, of_root.shape[1]))
             law[values] = probability[leaf]
             found.append(law)
         return found
@@ -522,3 +547,34 @@ def value_bounds(sums: Sums) -> tuple[IntArray, IntArray]:
             raise NoStateError
         changed = not (np.array_equal(least, before[0]) and np.array_equal(most, before[1]))
     return least, most
+
+
+def sums_of(
+    system: SmallSystem,
+    rows: IntArray,
+    members: IntArray,
+    reach: float,
+    functions: IntArray | None = None,
+) -> Sums:
+    """Return rows as sums, of noisy ones what lies within ``reach`` of the largest weight.
+
+    ``functions`` (functions, members) are more rows, whose sums all have weight 1.
+    """
+    matrix = system.matrix[rows, :][:, members].toarray()
+    low, weights = [], []
+    for r in rows:
+        if system.hard[r]:
+            low.append(int(system.given[r]))
+            weights.append(np.zeros(1))
+            continue
+        soft = system.soft[r]
+        least = soft.max() - reach if system.noisy[r] else -np.inf
+        inside = np.flatnonzero((soft > -np.inf) & (soft >= least))
+        low.append(int(inside[0]) if inside.size else 0)
+        weights.append(soft[inside[0] : inside[-1] + 1] if inside.size else soft[:1])
+    if functions is not None:
+        matrix = np.vstack([matrix, functions])
+        low += [0] * len(functions)
+        weights += [np.zeros(int(most) + 1) for most in functions @ system.top[members]]
+    priors = tuple(system.priors[g] for g in members)
+    return Sums(matrix, np.array(low, np.int64), tuple(weights), priors)

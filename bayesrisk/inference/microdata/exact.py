@@ -16,8 +16,9 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
-from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, Sums
+from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, sums_of
 from bayesrisk.inference.microdata.knowledge import Classes
+from bayesrisk.inference.microdata.sides import SideSums, sides_of
 from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem, log_size
 from bayesrisk.release import Likelihood, NoiseSpec
 
@@ -34,6 +35,7 @@ from bayesrisk.release import Likelihood, NoiseSpec
 
 _REACH, _LEFT_OUT = 60.0, 30.0  # tau at first; -log of the share that may be left out
 _FIRST_REACH = 20.0  # where a first look is cheap and says how far is far enough
+_CONTRADICTION = "release contradicts itself or the prior: no counts agree with all of it"
 _CLASSES, _NUMBERS = 2**12, 2**12  # of a place, and values of one of its sums, that are for boxes
 
 
@@ -55,6 +57,26 @@ def weigh(
 
     ``limit`` is the number of pairs of states that may be joined.
     """
+    sides = sides_of(system)
+    if sides is None:
+        return _whole(system, limit, functions)
+    try:
+        sums = SideSums(system, sides, limit)
+        laws, of_functions = sums.laws(), []
+        for function in functions:
+            if sides.see(function):
+                of_functions.append(sums.law_of(function))
+            elif (others := sides_of(system, [function])) is not None:
+                of_functions.append(SideSums(system, others, limit).law_of(function))
+            else:
+                of_functions += _whole(system, limit, [function]).functions
+    except NoStateError:
+        raise DataError(_CONTRADICTION) from None
+    return ExactLaw(laws, tuple(of_functions), sums.pairs)
+
+
+def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> ExactLaw:
+    """Return the laws by one contraction of each component."""
     n_groups = system.matrix.shape[1]
     blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
     label = connected_components(sp.block_array(blocks), directed=False)[1][:n_groups]
@@ -76,7 +98,7 @@ def weigh(
                 law = np.zeros(int(own.max()) * (laws[members[own.argmax()]].size - 1) + 1)
                 law[:: int(own.max())] = laws[members[own.argmax()]]
             else:
-                sums = _sums(system, rows, members, reach, own)
+                sums = sums_of(system, rows, members, reach, own[None])
                 kept = Contraction(sums, limit - pairs, [rows.size])
                 pairs += kept.pairs
                 values, probability = kept.kept()
@@ -94,52 +116,19 @@ def _contracted(
     reach, needed = _REACH, math.inf if noisy.size else 0.0
     while True:
         try:
-            found = Contraction(_sums(system, rows, members, reach), limit)
+            found = Contraction(sums_of(system, rows, members, reach), limit)
         except NoStateError:
             if all(system.soft[r].min() >= system.soft[r].max() - reach for r in noisy):
-                raise DataError(
-                    "release contradicts itself or the prior: no counts agree with all of it"
-                ) from None
+                raise DataError(_CONTRADICTION) from None
             reach *= 4.0
             continue
         if noisy.size:
             prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
-            every = Contraction(_sums(system, prior, members, math.inf), limit).log_weight
+            every = Contraction(sums_of(system, prior, members, math.inf), limit).log_weight
             needed = math.log(noisy.size) + every + most + _LEFT_OUT - found.log_weight
         if needed <= reach:
             return found, reach
         reach = needed + 1.0
-
-
-def _sums(
-    system: SmallSystem,
-    rows: IntArray,
-    members: IntArray,
-    reach: float,
-    function: IntArray | None = None,
-) -> Sums:
-    """Return rows as sums, of noisy ones what lies within ``reach`` of the largest weight.
-
-    ``function`` is one more row, whose sums all have weight 1.
-    """
-    matrix = system.matrix[rows, :][:, members].toarray()
-    low, weights = [], []
-    for r in rows:
-        if system.hard[r]:
-            low.append(int(system.given[r]))
-            weights.append(np.zeros(1))
-            continue
-        soft = system.soft[r]
-        least = soft.max() - reach if system.noisy[r] else -np.inf
-        inside = np.flatnonzero((soft > -np.inf) & (soft >= least))
-        low.append(int(inside[0]) if inside.size else 0)
-        weights.append(soft[inside[0] : inside[-1] + 1] if inside.size else soft[:1])
-    if function is not None:
-        matrix = np.vstack([matrix, function])
-        low.append(0)
-        weights.append(np.zeros(int(function @ system.top[members]) + 1))
-    priors = tuple(system.priors[g] for g in members)
-    return Sums(matrix, np.array(low, np.int64), tuple(weights), priors)
 
 
 # The exact law of one place without more knowledge, where its sums have few values: on boxes.  What

@@ -277,8 +277,9 @@ class LatticeChains:
         self._system = system
         if system.matrix.shape[1] > MAX_GROUPS:
             raise ArgumentError(
-                f"place must have at most {MAX_GROUPS} kinds of records that its exact counts tell "
-                f"apart, got {system.matrix.shape[1]}"
+                f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
+                f"for chains, got {system.matrix.shape[1]}: leave tables out, or take a prior "
+                "whose shares make tables independent of each other"
             )
         hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)

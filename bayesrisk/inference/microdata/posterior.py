@@ -306,7 +306,8 @@ def microdata_posterior(
         except TooManyStatesError:
             if engine == "exact":
                 raise ArgumentError(
-                    f"engine must be another for this place: more than {_MAX_PAIRS} pairs of sums"
+                    f"engine must be 'auto', which takes chains, for this place: an exact law "
+                    f"needs more than {_MAX_PAIRS} pairs of sums"
                 ) from None
     check.integer(chains, "chains", lower=2, upper=2**10)
     check.integer(draws, "draws", lower=4, upper=10**7)
