@@ -2,8 +2,9 @@
 
 A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block of
 a few people.  But such counts mostly allow many lists of records, and it is enough to find two: the
-block is then feasible, and not unique.  The blocks of which none, or no other, is found in time are
-left to bounds and programs.
+block is then feasible, and not unique.  Where counts are withheld and zeros are not, bounds of the
+cells come first, and a climb stays within them.  The blocks of which no list, or no other, is found
+in time are left to programs.
 """
 
 from typing import NamedTuple
@@ -274,7 +275,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
             else:
                 limited, part = bounds.status[at] == OPEN, slice(ptr[at], ptr[at + 1])
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
-            if limited:
+            if limited and cell.size:
                 links = all_links if cell is every else linked(*rows, cell, n_rows)
                 found, count = climb_block(links, low, high, least, most)
             if found:

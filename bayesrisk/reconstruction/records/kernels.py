@@ -255,7 +255,8 @@ class SearchWork(NamedTuple):
     """Bounds of the variables, sums of them in every row, and what a search needs to go back.
 
     ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
-    holds the length of the trail, the first and next place of the circular queue, whether changes are noted on the trail (only a search takes them back), and whether it is full.
+    holds the length of the trail, the first and next place of the circular queue, whether changes
+    are noted on the trail (only a search takes them back), and whether it is full.
     """
 
     low: IntArray
