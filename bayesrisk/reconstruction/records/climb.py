@@ -15,7 +15,7 @@ from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import IntArray
 from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
 from bayesrisk.reconstruction.records.problem import WHOLE, Problem
-from bayesrisk.reconstruction.records.program import block_bounds
+from bayesrisk.reconstruction.records.program import BlockBounds, block_bounds
 from bayesrisk.reconstruction.records.system import CellSystem
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
@@ -156,12 +156,12 @@ def climb(w: Climb, steps: int) -> bool:
     """Look for records that fit all rows; return whether ``w.records`` holds some.
 
     The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
-    comes or goes that lowers sum_r w_r d_r most, or raises it least, but none of a cell that just
-    changed (tabu search).  Where it rises, the rows with d_r > 0 gain weight (the breakout method:
-    Morris, 1993).
+    comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
+    cell that just changed (tabu search).  Where it does not fall, the rows with d_r > 0 gain weight
+    (the breakout method: Morris, 1993).
     """
     n_cells, n_rows = w.records.size, w.total.size
-    left, first = start_over(w), 0
+    left, first, stuck = start_over(w), 0, False
     for step in range(steps):
         if left == 0:
             return True
@@ -175,9 +175,11 @@ def climb(w: Climb, steps: int) -> bool:
                     change = loss(w, cell)
                     if change < least:
                         best, least, by = cell, change, -1
+        stuck = stuck or least >= 0
         if best >= 0:
             left += put(w, best, by)
-            w.tabu[best] = step + _TABU + step % _TABU
+            if stuck:
+                w.tabu[best] = step + _TABU + step % _TABU
         if least >= 0:
             # No change lowers the sum: w_r grows by one where d_r > 0.
             for row in range(n_rows):
@@ -253,7 +255,8 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     """Return block, cell and count of records that were found, and the blocks without."""
     system, ranges = problem.system, problem.rows[0].ranges
     rows, n_rows = (system.cell_ptr, system.cell_row), system.family.size
-    every, bounds = np.arange(problem.space.size), None
+    every: IntArray = np.arange(problem.space.size)
+    bounds: BlockBounds | None = None
     nobody, endless = np.zeros_like(every), np.full_like(every, UNBOUNDED)
     if not ranges.zero[:n_rows].any():
         # Counts that are not listed are 0: bounds leave few cells.
@@ -270,10 +273,10 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
             if bounds is None:
                 cell = every if high.all() else every[_largest(system, high) > 0]
                 # A cell that no row limits may hold any number: that is for the bounds to say.
-                limited = high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED
+                limited = bool(high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED)
                 least, most = nobody[: cell.size], endless[: cell.size]
             else:
-                limited, part = bounds.status[at] == OPEN, slice(ptr[at], ptr[at + 1])
+                limited, part = bool(bounds.status[at] == OPEN), slice(ptr[at], ptr[at + 1])
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
             if limited and cell.size:
                 links = all_links if cell is every else linked(*rows, cell, n_rows)
@@ -289,6 +292,6 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
 def _largest(system: CellSystem, high: IntArray) -> IntArray:
     """Return the largest number of each cell by each of its rows alone."""
     sizes = np.diff(system.cell_ptr)
-    found = np.full(sizes.size, UNBOUNDED)
+    found: IntArray = np.full(sizes.size, UNBOUNDED)
     found[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
     return found
