@@ -2,9 +2,10 @@
 
 ``python benchmarks/coarsening_by_place.py cost BLOCKS OUT`` reconstructs the records of so many
 blocks, county by county in shards of 250, from exact tables and from those of each rule, and
-writes a line of processor seconds by county to OUT.  ``proofs`` in the place of ``cost`` bounds all
-counts under the rules that publish zeros as they are, of every fifth block, with so many nodes of
-the solver for each component as a last argument says.  ``table OUT`` prints a file of such lines.
+writes a line of processor seconds by county to OUT.  ``proofs BLOCKS OUT NODES [EVERY [ROUNDED]]``
+bounds all counts under the rules that publish zeros as they are, of every EVERY-th block (the fifth
+by default), with so many NODES of the solver for each component; and under rules that round, of
+every ROUNDED-th (500) with 400 nodes.  ``table OUT`` prints a file of such lines.
 """
 
 import json
@@ -24,10 +25,11 @@ from bayesrisk.population.simulate import Nation
 from bayesrisk.reconstruction import count_bounds, reconstruct
 from bayesrisk.tables import PublishedTables
 
-SHARD, EVERY, SEED = 250, 5, 1
+SHARD, SEED, ENOUGH = 250, 1, 400
 COST = ["exact", "nearest 3", "nearest 5", "random 3", "ranges", "10-5 rule", "midpoint 6",
         "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]  # fmt: skip
 PROOFS = ["ranges", "midpoint 6", "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]
+ROUNDED = ["nearest 3", "nearest 5", "random 3", "10-5 rule"]
 WORK = UNITS["persons"][0]
 
 
@@ -64,9 +66,10 @@ def cost(people, rule):
     return {"seconds": time.process_time() - start, **statuses}
 
 
-def proofs(people, rule, nodes):
+def proofs(people, rule, nodes, every=5, rounded=500):
     """Return how many counts there are, and what is proved of them."""
-    codes = np.unique(people.geoids)[::EVERY]
+    nodes, every = (ENOUGH, rounded) if rule in ROUNDED else (nodes, every)
+    codes = np.unique(people.geoids)[::every]
     people = people.take(np.isin(people.geoids, codes))
     tables, truth, found = made(people, rule), made(people, "exact"), Counter()
     start = time.process_time()
@@ -134,7 +137,8 @@ def main(what, *rest):
     blocks, out, *nodes = rest
     measure, rules = cost, COST
     if what == "proofs":
-        measure, rules = partial(proofs, nodes=int(nodes[0])), PROOFS
+        names = dict(zip(("nodes", "every", "rounded"), map(int, nodes), strict=False))
+        measure, rules = partial(proofs, **names), [*PROOFS, *ROUNDED]
     with Path(out).open("w", encoding="utf-8") as stream:
         for county, people in enumerate(counties(int(blocks))):
             for rule in rules:
@@ -146,6 +150,6 @@ def main(what, *rest):
                 print(json.dumps(line), file=stream, flush=True)
 
 
-assert {*COST[1:], *PROOFS} <= RULES.keys()
+assert {*COST[1:], *PROOFS, *ROUNDED} <= RULES.keys()
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -30,7 +30,7 @@ from bayesrisk.reconstruction.records.program import (
     open_program,
     solution_model,
 )
-from bayesrisk.reconstruction.records.solve import Solution, solve
+from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.reconstruction.records.system import queries as queries_over
 from bayesrisk.reconstruction.registry import Status
@@ -562,7 +562,7 @@ def count_bounds(
     levels = (*(larger.level for larger in problem.larger), problem.level)
     for level in () if more is None else more.levels:
         check.choice(level, "level of queries", levels)
-    solution = solve(problem, solver=backend, limits=limits, loose=True)
+    solution = solve_blocks(problem, solver=backend, limits=limits, loose=True)[0]
     asked = _published(problem)
     known = len(asked)
     if more is not None:

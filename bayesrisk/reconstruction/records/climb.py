@@ -2,28 +2,34 @@
 
 A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block of
 a few people.  But such counts mostly allow many lists of records, and it is enough to find two: the
-block is then feasible, and not unique.  The blocks of which none, or no other, is found in time are
-left to bounds and programs.
+block is then feasible, and not unique.  Where counts are withheld and zeros are not, bounds of the
+cells come first, and a climb stays within them.  The blocks of which no list, or no other, is found
+in time are left to programs.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import IntArray
-from bayesrisk.reconstruction.records.kernels import UNBOUNDED
+from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
 from bayesrisk.reconstruction.records.problem import WHOLE, Problem
+from bayesrisk.reconstruction.records.program import BlockBounds, block_bounds
+from bayesrisk.reconstruction.records.system import CellSystem
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
 _STEPS, _STRIDE = 1000, 7919
+#: Steps in which a cell that changed stays (to twice as many); steps of a climb to other records.
+_TABU, _SHORT = 8, 60
 
 
 class Climb(NamedTuple):
     """A block: rows of each cell and cells of each row, ends of rows, and where the climb is.
 
-    There are ``records`` in each cell and ``total`` in each row; ``gain`` is the change of
-    the weighted distance by one more record of each cell.
+    There are ``records`` in each cell, from ``least`` to ``most``, and ``total`` in each row;
+    ``gain`` is the change of the weighted distance by one more record of each cell, and ``tabu``
+    the step before which the cell does not change.
     """
 
     cell_ptr: IntArray
@@ -32,46 +38,40 @@ class Climb(NamedTuple):
     row_cell: IntArray
     low: IntArray
     high: IntArray
+    least: IntArray
+    most: IntArray
     records: IntArray
     total: IntArray
     weight: IntArray
     gain: IntArray
+    tabu: IntArray
 
 
 @kernel
-def allowed(
-    cell_ptr: IntArray, cell_row: IntArray, high: IntArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return the cells in no row of at most 0, with pointers and rows of them, and of rows."""
-    n_cells, n_rows = cell_ptr.size - 1, high.size
-    cell, ptr = np.empty(n_cells, np.int64), np.zeros(n_cells + 1, np.int64)
-    row, row_ptr = np.empty(cell_row.size, np.int64), np.zeros(n_rows + 1, np.int64)
-    n = used = 0
-    for j in range(n_cells):
-        # x_j <= H_r for every row r of the cell: H_r = 0 leaves it empty.
-        end = used
-        for k in range(cell_ptr[j], cell_ptr[j + 1]):
-            if high[cell_row[k]] == 0:
-                end = -1
-                break
-            row[end] = cell_row[k]
-            end += 1
-        if end >= 0:
-            cell[n], ptr[n + 1], used = j, end, end
-            n += 1
+def linked(
+    cell_ptr: IntArray, cell_row: IntArray, cell: IntArray, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the rows of some cells, after pointers to them, and the cells of every row."""
+    n = cell.size
+    ptr, row_ptr = np.zeros(n + 1, np.int64), np.zeros(n_rows + 1, np.int64)
+    for j in range(n):
+        ptr[j + 1] = ptr[j] + cell_ptr[cell[j] + 1] - cell_ptr[cell[j]]
+    row = np.empty(ptr[n], np.int64)
+    for j in range(n):
+        for k in range(ptr[j], ptr[j + 1]):
+            row[k] = cell_row[cell_ptr[cell[j]] + k - ptr[j]]
+            row_ptr[row[k] + 1] += 1
     # The transpose, by counting: first the number of cells of each row, then their places.
-    for k in range(used):
-        row_ptr[row[k] + 1] += 1
     row_ptr[:] = np.cumsum(row_ptr)
-    row_cell, at = np.empty(used, np.int64), row_ptr[:-1].copy()
+    row_cell, at = np.empty(ptr[n], np.int64), row_ptr[:-1].copy()
     for j in range(n):
         for k in range(ptr[j], ptr[j + 1]):
             row_cell[at[row[k]]] = j
             at[row[k]] += 1
-    return cell[:n].copy(), ptr[: n + 1].copy(), row[:used].copy(), row_ptr, row_cell
+    return ptr, row, row_ptr, row_cell
 
 
-@kernel
+@lean_kernel
 def outside(w: Climb, row: int, more: int) -> int:
     """Return d = max(L - t, 0) + max(t - H, 0) of a row, t its total and some more."""
     total = w.total[row] + more
@@ -79,7 +79,7 @@ def outside(w: Climb, row: int, more: int) -> int:
     return distance
 
 
-@kernel
+@lean_kernel
 def add_gain(w: Climb, row: int, sign: int) -> None:
     """Add the share of a row to the gains of its cells, or take it off."""
     # w_r (d_r(t + 1) - d_r(t)), which is -w_r, 0 or w_r.
@@ -89,7 +89,7 @@ def add_gain(w: Climb, row: int, sign: int) -> None:
             w.gain[w.row_cell[k]] += share
 
 
-@kernel
+@lean_kernel
 def put(w: Climb, cell: int, by: int) -> int:
     """Put a record into a cell, or take one (-1); return the change of the total distance."""
     change = 0
@@ -108,7 +108,7 @@ def put(w: Climb, cell: int, by: int) -> int:
     return change
 
 
-@kernel
+@lean_kernel
 def loss(w: Climb, cell: int) -> int:
     """Return the change of the weighted distance by one record less in a cell."""
     # sum_r w_r (d_r(t - 1) - d_r(t)) over the rows of the cell.
@@ -119,96 +119,179 @@ def loss(w: Climb, cell: int) -> int:
     return change
 
 
-@kernel
-def climb(w: Climb) -> bool:
+@lean_kernel
+def start_over(w: Climb) -> int:
+    """Set all weights to 1 and the gains to theirs; return the total distance."""
+    w.weight[:] = 1
+    w.gain[:] = 0
+    w.tabu[:] = 0
+    left = 0
+    for row in range(w.total.size):
+        left += outside(w, row, 0)
+        add_gain(w, row, 1)
+    return left
+
+
+@lean_kernel
+def coming(w: Climb, step: int, first: int) -> int:
+    """Return a cell of least gain of those that may hold more, from a first one on, or -1."""
+    n_cells, least, best = w.gain.size, UNBOUNDED, -1
+    for cell in range(n_cells):
+        least = min(least, w.gain[cell])
+    at = first
+    for _ in range(n_cells):
+        if w.gain[at] == least and w.tabu[at] <= step and w.records[at] < w.most[at]:
+            return at
+        at = at + 1 if at + 1 < n_cells else 0
+    # None of the least gain of all may.
+    least = UNBOUNDED
+    for cell in range(n_cells):
+        if w.gain[cell] < least and w.tabu[cell] <= step and w.records[cell] < w.most[cell]:
+            best, least = cell, w.gain[cell]
+    return best
+
+
+@lean_kernel
+def climb(w: Climb, steps: int) -> bool:
     """Look for records that fit all rows; return whether ``w.records`` holds some.
 
     The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
-    comes or goes that lowers sum_r w_r d_r most.  Where none does, the rows with d_r > 0 gain
-    weight (the breakout method: Morris, 1993).
+    comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
+    cell that just changed (tabu search).  Where it does not fall, the rows with d_r > 0 gain weight
+    (the breakout method: Morris, 1993).
     """
     n_cells, n_rows = w.records.size, w.total.size
-    # From x = 0 and weights of 1.
-    w.weight[:] = 1
-    left = 0
-    for row in range(n_rows):
-        left += outside(w, row, 0)
-        add_gain(w, row, 1)
-    first = 0
-    for _ in range(_STEPS + 4 * w.low.max()):
+    left, first, stuck = start_over(w), 0, False
+    for step in range(steps):
         if left == 0:
             return True
-        # The record that lowers sum_r w_r d_r most by coming.  Ties go to another cell each time:
-        # cells alike share the records.
+        # Ties go to another cell each time: cells alike share the records.
         first = (first + _STRIDE) % n_cells
-        best, least, by = -1, 0, 1
-        for cell in range(n_cells):
-            least = min(least, w.gain[cell])
-        if least < 0:
-            best = first
-            while w.gain[best] != least:
-                best = best + 1 if best + 1 < n_cells else 0
-        else:
-            # Or by going.
+        best, by = coming(w, step, first), 1
+        least = w.gain[best] if best >= 0 else UNBOUNDED
+        if least >= 0:
             for cell in range(n_cells):
-                if w.records[cell] > 0 and loss(w, cell) < least:
-                    best, least, by = cell, loss(w, cell), -1
+                if w.records[cell] > w.least[cell] and w.tabu[cell] <= step:
+                    change = loss(w, cell)
+                    if change < least:
+                        best, least, by = cell, change, -1
+        stuck = stuck or least >= 0
         if best >= 0:
             left += put(w, best, by)
-            continue
-        # No change lowers the sum: w_r grows by one where d_r > 0.
-        for row in range(n_rows):
-            if outside(w, row, 0) > 0:
-                add_gain(w, row, -1)
-                w.weight[row] += 1
-                add_gain(w, row, 1)
-    return False
+            if stuck:
+                w.tabu[best] = step + _TABU + step % _TABU
+        if least >= 0:
+            # No change lowers the sum: w_r grows by one where d_r > 0.
+            for row in range(n_rows):
+                if outside(w, row, 0) > 0:
+                    add_gain(w, row, -1)
+                    w.weight[row] += 1
+                    add_gain(w, row, 1)
+    return left == 0
 
 
-@kernel
+@lean_kernel
 def has_others(w: Climb) -> bool:
     """Return whether one record more, one less or one of another cell fits, too."""
     # All d_r are 0: x + e_j fits where its gain is 0, x - e_j where its loss is.
     for cell in range(w.records.size):
-        if w.gain[cell] == 0 or (w.records[cell] > 0 and loss(w, cell) == 0):
+        if w.gain[cell] == 0 and w.records[cell] < w.most[cell]:
+            return True
+        if w.records[cell] > w.least[cell] and loss(w, cell) == 0:
             return True
     for cell in range(w.records.size):
-        if w.records[cell] > 0:
+        if w.records[cell] > w.least[cell]:
             # x - e_i + e_j: a record elsewhere must win back what this one costs.
             lost, found = loss(w, cell), False
             put(w, cell, -1)
             for other in range(w.records.size):
-                found = found or (other != cell and w.gain[other] == -lost)
+                room = other != cell and w.records[other] < w.most[other]
+                found = found or (room and w.gain[other] == -lost)
             put(w, cell, 1)
             if found:
                 return True
     return False
 
 
+@lean_kernel
+def strays(w: Climb, star: IntArray) -> bool:
+    """Return whether a short climb from one record less of some cell ends at other records."""
+    for cell in range(star.size):
+        if star[cell] > w.least[cell]:
+            most = w.most[cell]
+            w.most[cell] = star[cell] - 1
+            put(w, cell, -1)
+            if climb(w, _SHORT):
+                return True
+            w.most[cell] = most
+            for at in range(star.size):
+                while w.records[at] != star[at]:
+                    put(w, at, 1 if star[at] > w.records[at] else -1)
+    return False
+
+
+@kernel
+def climb_block(
+    links: tuple[IntArray, IntArray, IntArray, IntArray],
+    low: IntArray, high: IntArray, least: IntArray, most: IntArray,
+) -> tuple[bool, IntArray]:  # fmt: skip
+    """Return whether other records fit beside those that are found, and how many of each cell."""
+    ptr, row, row_ptr, row_cell = links
+    total, weight = np.zeros(low.size, np.int64), np.empty(low.size, np.int64)
+    for j in np.flatnonzero(least):
+        for k in range(ptr[j], ptr[j + 1]):
+            total[row[k]] += least[j]
+    gain, tabu = np.empty(least.size, np.int64), np.empty(least.size, np.int64)
+    w = Climb(
+        ptr, row, row_ptr, row_cell, low, high, least, most.copy(), least.copy(), total, weight,
+        gain, tabu,
+    )  # fmt: skip
+    if not climb(w, _STEPS + 4 * low.max()):
+        return False, w.records
+    return has_others(w) or strays(w, w.records.copy()), w.records
+
+
 def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     """Return block, cell and count of records that were found, and the blocks without."""
     system, ranges = problem.system, problem.rows[0].ranges
-    rows = system.cell_ptr, system.cell_row
-    n_rows = system.family.size
-    every = allowed(*rows, np.ones(n_rows, np.int64))
+    rows, n_rows = (system.cell_ptr, system.cell_row), system.family.size
+    every: IntArray = np.arange(problem.space.size)
+    bounds: BlockBounds | None = None
+    nobody, endless = np.zeros_like(every), np.full_like(every, UNBOUNDED)
+    if not ranges.zero[:n_rows].any():
+        # Counts that are not listed are 0: bounds leave few cells.
+        bounds = block_bounds(problem)
+        ptr = np.searchsorted(bounds.block, np.arange(problem.geoids.size + 1))
+    else:
+        all_links = linked(*rows, every, n_rows)
     star, rest = [np.zeros((3, 0), np.int64)], []
     for first in range(0, problem.geoids.size, WHOLE):
-        for at, (low, high) in enumerate(
-            zip(*ranges.whole(slice(first, first + WHOLE)), strict=True)
-        ):
-            low, high = low[:n_rows], high[:n_rows]  # without the row of all cells, uncounted
-            cell, ptr, row, row_ptr, row_cell = every if high.all() else allowed(*rows, high)
-            sizes = cell.size, low.size, low.size, cell.size
-            work = (np.zeros(size, np.int64) for size in sizes)
-            w = Climb(ptr, row, row_ptr, row_cell, low, high, *work)
-            # A cell that no row limits may hold any number: that is for the bounds to say.
-            known = high < UNBOUNDED
-            limited = (
-                known.all() or np.diff(np.append(0, np.cumsum(known[w.cell_row]))[w.cell_ptr]).all()
-            )
-            if limited and climb(w) and has_others(w):
-                here = np.flatnonzero(w.records)
-                star.append(np.stack([np.full_like(here, first + at), cell[here], w.records[here]]))
+        # Without the row of all cells, uncounted.
+        ends = (side[:, :n_rows].copy() for side in ranges.whole(slice(first, first + WHOLE)))
+        for at, (low, high) in enumerate(zip(*ends, strict=True), first):
+            found = False
+            if bounds is None:
+                cell = every if high.all() else every[_largest(system, high) > 0]
+                # A cell that no row limits may hold any number: that is for the bounds to say.
+                limited = bool(high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED)
+                least, most = nobody[: cell.size], endless[: cell.size]
             else:
-                rest.append(first + at)
+                limited, part = bool(bounds.status[at] == OPEN), slice(ptr[at], ptr[at + 1])
+                cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
+            if limited and cell.size:
+                links = all_links if cell is every else linked(*rows, cell, n_rows)
+                found, count = climb_block(links, low, high, least, most)
+            if found:
+                here = np.flatnonzero(count)
+                star.append(np.stack([np.full_like(here, at), cell[here], count[here]]))
+            else:
+                rest.append(at)
     return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
+
+
+def _largest(system: CellSystem, high: IntArray) -> IntArray:
+    """Return the largest number of each cell by each of its rows alone."""
+    sizes = np.diff(system.cell_ptr)
+    found: IntArray = np.full(sizes.size, UNBOUNDED)
+    found[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
+    return found

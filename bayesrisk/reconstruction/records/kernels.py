@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import IntArray
 
 #: A count that was not published: its row says nothing.
@@ -65,7 +65,7 @@ class BlockWork(NamedTuple):
     high: IntArray
 
 
-@kernel
+@lean_kernel
 def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     """Tighten the bounds of the first cells to a fixed point; return a row that contradicts, or -1.
 
@@ -113,7 +113,7 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     return -1
 
 
-@kernel
+@lean_kernel
 def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the row at fault and how many cells.
 
@@ -254,14 +254,16 @@ class ProgramArrays(NamedTuple):
 class SearchWork(NamedTuple):
     """Bounds of the variables, sums of them in every row, and what a search needs to go back.
 
-    ``state`` holds the length of the trail, the first and next place of the circular queue,
-    whether changes are noted on the trail (only a search takes them back), and whether it is full.
+    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
+    holds the length of the trail, the first and next place of the circular queue, whether changes
+    are noted on the trail (only a search takes them back), and whether it is full.
     """
 
     low: IntArray
     high: IntArray
     least: IntArray
     most: IntArray
+    widest: IntArray
     trail: IntArray
     queue: IntArray
     waiting: IntArray
@@ -286,7 +288,7 @@ class SearchAnswers(NamedTuple):
     upper: IntArray
 
 
-@kernel
+@lean_kernel
 def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
     """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
     if w.state[3] == 1:
@@ -308,7 +310,7 @@ def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: in
     w.high[var] = new_high
 
 
-@kernel
+@lean_kernel
 def settle(p: ProgramArrays, w: SearchWork) -> int:
     """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
     wrong = -1
@@ -329,7 +331,10 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
         if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
             wrong = row
             continue
-        if w.least[row] == w.most[row]:
+        # Nothing follows where all of its variables have room enough: a (h - l) is at most both
+        # H - sum a l and sum a h - L.
+        room = min(p.row_high[row] - w.least[row], w.most[row] - p.row_low[row])
+        if w.widest[row] <= room or w.least[row] == w.most[row]:
             continue
         for k in range(first, last):
             var, coef = p.row_var[k], p.row_coef[k]
@@ -351,7 +356,7 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
     return wrong
 
 
-@kernel
+@lean_kernel
 def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
     """Take back what was noted on the trail after ``mark``."""
     while w.state[0] > mark:
@@ -367,7 +372,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
         w.high[var] = old_high
 
 
-@kernel
+@lean_kernel
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
     w.state[:] = 0
@@ -375,9 +380,12 @@ def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     for row in range(p.first_row[component], p.first_row[component + 1]):
         w.least[row] = 0
         w.most[row] = 0
+        w.widest[row] = 0
         for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
-            w.least[row] += p.row_coef[k] * w.low[p.row_var[k]]
-            w.most[row] += p.row_coef[k] * w.high[p.row_var[k]]
+            least, most = p.row_coef[k] * w.low[p.row_var[k]], p.row_coef[k] * w.high[p.row_var[k]]
+            w.least[row] += least
+            w.most[row] += most
+            w.widest[row] = max(w.widest[row], most - least)
         w.queue[w.state[2]] = row
         w.waiting[row] = 1
         w.state[2] += 1
@@ -386,14 +394,14 @@ def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     return wrong
 
 
-@kernel
+@lean_kernel
 def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
     """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
     for component in range(p.first_var.size - 1):
         wrong[component] = propagate(p, w, component)
 
 
-@kernel
+@lean_kernel
 def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
     """Mark the families whose rows are equations of ones that hold every variable once."""
     w.usable[:] = 0
@@ -410,7 +418,7 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
         w.usable[label] = 1 if w.usable[label] == n_vars else 0
 
 
-@kernel
+@lean_kernel
 def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1.
 
@@ -436,7 +444,7 @@ def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArr
     return best
 
 
-@kernel
+@lean_kernel
 def search(
     p: ProgramArrays,
     w: SearchWork,
@@ -519,7 +527,7 @@ def search(
             return best, True
 
 
-@kernel
+@lean_kernel
 def search_components(
     p: ProgramArrays, w: SearchWork, answers: SearchAnswers, stop: int, limit: IntArray
 ) -> None:

@@ -172,6 +172,7 @@ class Program:
             high=self.high.copy(),
             least=np.zeros(n_rows, np.int64),
             most=np.zeros(n_rows, np.int64),
+            widest=np.zeros(n_rows, np.int64),
             trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
             queue=np.empty(n_rows + 1, np.int64),
             waiting=np.zeros(n_rows, np.int64),

@@ -66,31 +66,36 @@ class Solution:
 
 
 def solve_blocks(
-    problem: Problem, *, solver: SolverBackend, limits: Limits, nearest: bool = False
+    problem: Problem,
+    *,
+    solver: SolverBackend,
+    limits: Limits,
+    nearest: bool = False,
+    loose: bool = False,
 ) -> tuple[Solution, IntArray]:
     """Return a solution of every block, and the deviation from the published counts.
 
     Most coarsened blocks are solved by a climb; blocks that no records fit get those of least
-    deviation where ``nearest``.
+    deviation where ``nearest``.  ``limits`` and ``loose`` are as for :func:`solve`.
     """
     if not problem.coarsened or problem.larger or np.any(problem.system.cell_coef != 1):
-        solution = solve(problem, solver=solver, limits=limits)
+        solution = solve(problem, solver=solver, limits=limits, loose=loose)
     else:
-        solution = _climbed(problem, solver, limits)
+        solution = _climbed(problem, solver, limits, loose)
     deviation = np.zeros(problem.geoids.size, np.int64)
     if nearest:
         _add_nearest(problem, solution, deviation, solver, limits.seconds)
     return solution, deviation
 
 
-def _climbed(problem: Problem, solver: SolverBackend, limits: Limits) -> Solution:
+def _climbed(problem: Problem, solver: SolverBackend, limits: Limits, loose: bool) -> Solution:
     """Return the records that a climb finds of some blocks, and a solution of the others."""
     (block, cell, count), rest = climbed_records(problem)
     made = Solution([Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count)
     # Every answer is tabulated again.
     counts = sp.csr_array(made.histogram(problem) @ problem.system.queries.matrix.T)
     rest = np.union1d(rest, problem.ranges.differences(counts)[0])
-    others = solve(problem.part(rest), solver=solver, limits=limits)
+    others = solve(problem.part(rest), solver=solver, limits=limits, loose=loose)
     for at, b in enumerate(rest.tolist()):
         made.status[b] = others.status[at]
         if at in others.conflict:

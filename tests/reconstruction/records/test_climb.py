@@ -11,7 +11,8 @@ from oracles.reconstruction import people, person_tables, solutions
 
 from bayesrisk.reconstruction import reconstruct
 from bayesrisk.reconstruction.records import climb as module
-from bayesrisk.reconstruction.records.climb import Climb, allowed, climb, has_others
+from bayesrisk.reconstruction.records.climb import Climb, climb, climb_block, has_others, linked
+from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.release import RangeSpec, RoundingSpec
 
@@ -26,12 +27,13 @@ def columns(matrix):
 
 def climbed(matrix, low, high):
     """Return the cells that may be used, the state after the climb, and whether it arrived."""
-    cell, *inside = allowed(*columns(matrix), high)
+    cell = np.flatnonzero([(high[column > 0] > 0).all() for column in np.asarray(matrix).T])
     rows, cells = low.size, cell.size
-    w = Climb(
-        *inside, low, high, *(np.zeros(size, np.int64) for size in (cells, rows, rows, cells))
-    )
-    return cell, w, bool(cells) and climb(w)
+    links = linked(*columns(matrix), cell, rows)
+    sizes = cells, rows, rows, cells, cells
+    work = (np.zeros(size, np.int64) for size in sizes)
+    w = Climb(*links, low, high, np.zeros(cells, np.int64), np.full(cells, UNBOUNDED), *work)
+    return cell, w, bool(cells) and climb(w, 1000)
 
 
 def every(matrix, low, high):
@@ -63,9 +65,6 @@ def fits(matrix, low, high, x):
 def test_what_a_climb_finds_fits_every_row_and_others_are_there(problem):
     matrix, low, high = problem
     cell, w, arrived = climbed(*problem)
-    assert cell.tolist() == [
-        j for j in range(matrix.shape[1]) if (high[matrix[:, j] > 0] > 0).all()
-    ]
     x = np.zeros(matrix.shape[1], np.int64)
     x[cell] = w.records
     known = every(*problem)
@@ -86,6 +85,37 @@ def test_what_a_climb_finds_fits_every_row_and_others_are_there(problem):
         others = has_others(w)
         assert np.array_equal(w.total, matrix @ x)
         assert not others or len(known) > 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems(), st.data())
+def test_a_climb_within_bounds_is_of_several_that_fit_or_says_nothing(problem, data):
+    """Against enumeration within the bounds; with one list, or none, nothing may be said."""
+    matrix, low, high = problem
+    size = matrix.shape[1]
+    ends = st.lists(st.integers(0, 3), min_size=size, max_size=size)
+    least, more = (np.array(data.draw(ends), np.int64) for _ in range(2))
+    links = linked(*columns(matrix), np.arange(size), low.size)
+    found, x = climb_block(links, low, high, least, least + more)
+    known = list(solutions(matrix, least, least + more, low, high))
+    if found:
+        assert any(np.array_equal(x, one) for one in known)
+    assert not (found and len(known) < 2)
+
+
+def test_others_that_are_two_records_away_are_found():
+    """Two binary margins of two people each: only an exchange between two records leads on."""
+    matrix = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+    ends, none = np.ones(4, np.int64), np.zeros(4, np.int64)
+    links = linked(*columns(matrix), np.arange(4), 4)
+    found, x = climb_block(links, ends, ends, none, none + 9)
+    assert found
+    assert np.array_equal(matrix @ x, ends)
+    _, w, arrived = climbed(matrix, ends, ends)
+    assert arrived
+    assert not has_others(w)
+    # With one of the cells full there is a single list, and no other is claimed.
+    assert not climb_block(links, ends, ends, none, np.array([0, 9, 9, 9]))[0]
 
 
 def test_an_answer_with_a_record_more_or_less_does_not_fit():
@@ -158,15 +188,14 @@ def test_a_block_that_contradicts_itself_is_left_to_programs():
 @pytest.mark.parametrize("law", [RoundingSpec(3, "nearest"), RANGES], ids=["nearest", "ranges"])
 def test_a_climb_that_is_wrong_is_seen(law, monkeypatch):
     """A record too many, said to fit: counts are tabulated again, and programs take over."""
-    right = climb
+    right = climb_block
 
-    def wrong(w):
-        right(w)
-        w.records[0] += 50
-        return True
+    def wrong(*rows):
+        count = right(*rows)[1]
+        count[0] += 50
+        return True, count
 
-    monkeypatch.setattr(module, "climb", wrong)
-    monkeypatch.setattr(module, "has_others", lambda w: True)
+    monkeypatch.setattr(module, "climb_block", wrong)
     tables = coarse(law, sizes=(3, 6))
     made = reconstruct(tables, scope="block")
     problem = published_problem(tables, scope="block")
