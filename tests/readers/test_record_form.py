@@ -1,8 +1,5 @@
 """The common form of person records, with a bit mask or flags, and what must not pass."""
 
-import gzip
-import zipfile
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -80,19 +77,6 @@ def test_groups_of_ages(tmp_path):
     pq.write_table(wrong, tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 2, column 'agebin': must be the group of the age"):
         read_record_form(tmp_path / "b.parquet", dialect="schema")
-
-
-def test_compressed_files(tmp_path):
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(GOLDEN.encode()))
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("folder/a.csv", GOLDEN)
-        archive.writestr("readme.txt", "x")
-    for file in ("a.csv.gz", "a.zip"):
-        assert len(read_record_form(tmp_path / file, dialect="schema")) == 2
-    whole = (tmp_path / "a.csv.gz").read_bytes()
-    (tmp_path / "b.csv.gz").write_bytes(whole[:-12])
-    with pytest.raises(DataError, match=r"b.csv.gz: cannot be read"):
-        read_record_form(tmp_path / "b.csv.gz", dialect="schema")
 
 
 BAD = [

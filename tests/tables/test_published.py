@@ -316,19 +316,6 @@ def test_folders_in_use(tmp_path):
         tables().write(foreign)
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    def broken(*args, **kwargs):
-        raise OSError("disk full")
-
-    tables().write(tmp_path / "t")
-    before = content(tmp_path / "t")
-    monkeypatch.setattr(exchange.pq, "write_table", broken)
-    with pytest.raises(OutputError, match=r"part-00000.parquet: cannot be written: disk full"):
-        noisy().write(tmp_path / "t")
-    assert content(tmp_path / "t") == before
-    assert [path.name for path in tmp_path.iterdir()] == ["t"]
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [

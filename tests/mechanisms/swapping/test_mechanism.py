@@ -25,7 +25,6 @@ from scipy import stats
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import Identity, Swapping
 from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_for_rate, tiers_of
-from bayesrisk.population import simulate_population
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 SETTINGS = {
@@ -330,16 +329,6 @@ def test_releases_are_the_tables_of_swapped_records(
             assert release.diagnostics == {"realised_rate": made.realised_rate}
             for key_, counts in expected.counts.items():  # to the byte
                 assert release.tables.counts[key_].data.tobytes() == counts.data.tobytes()
-
-
-def test_on_the_synthetic_population():
-    data = simulate_population("tract", rng=3)
-    mechanism = swapping(rate="1/10", unique_by=["race", "age"])
-    made = mechanism.swap(data, rng=1)
-    occupied = (data.households.table.column("people").to_numpy() > 0).sum()
-    assert abs((made.partner >= 0).sum() - occupied / 10) <= 1
-    asked = Workload.named("sf1-block").select(tables=["P1"])
-    assert tabulate(made.microdata, asked) == tabulate(data, asked)
 
 
 @pytest.mark.parametrize(

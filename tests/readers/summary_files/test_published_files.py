@@ -297,20 +297,6 @@ def test_names_of_cells():
     assert sf1_codebook()["P12"].column == 150
 
 
-def test_zip_bombs_are_refused(tmp_path):
-    with (
-        zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("vtgeo2010.sf1", "w", force_zip64=True) as member,
-    ):
-        for _ in range(70):
-            member.write(bytes(2**20))
-    with pytest.raises(DataError, match="at most 200 times as long"):
-        read_sf1(tmp_path / "bomb.zip", workload=P1)
-    (tmp_path / "cut.zip").write_bytes((tmp_path / "bomb.zip").read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"cut.zip: cannot be read"):
-        read_sf1(tmp_path / "cut.zip", workload=P1)
-
-
 def test_empty_lines_of_a_header(tmp_path):
     """At its end they are nothing; above a line that holds something they are refused."""
     folder = by_hand(tmp_path / "vt")
