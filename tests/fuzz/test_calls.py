@@ -266,6 +266,7 @@ def wrong_answer(recipe, given):
     except BayesRiskError as error:
         text = str(error)
         named = any(p in text or is_called(v, text) for p, v in given.items())
+        named |= text.startswith("releases[")  # one of a list that was given in place of one
         return None if named else f"unnamed: {text[:200]}"
     except Late:
         return f"> {HANG} s"
