@@ -57,6 +57,7 @@ CALLERS = {
     # Another argument, which is named, does not fit the changed one.
     ("Histogram", "geoids"), ("compare_with_truth", "sources"), ("reidentify", "sources"),
     ("compare_mechanisms", "mechanisms"),
+    ("statements_about_members", "mechanism"),  # a number has no "release", and is not refused
 }  # fmt: skip
 
 

@@ -124,7 +124,7 @@ def test_the_law_is_that_of_simulated_releases():
     cell = ("block", "ages")
     true = truth.counts[cell].toarray()[truth.counts[cell].toarray() > 0]
     there = truth.counts[cell].toarray() > 0
-    number = 1500
+    number = 800
     releases = (prepared.draw(seed).tables for seed in range(number))
     drawn = np.array([tables.counts[cell].toarray()[there] for tables in releases])
     law, wrong = mechanism.spec.others, RoundingSpec(3, "random")

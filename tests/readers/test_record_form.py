@@ -19,20 +19,24 @@ geoid_block,sex,age,white,black,aian,asian,nhopi,sor,hisp,pik
 """
 
 
+@pytest.mark.parametrize("dialect", ["schema", "archive", "pums", "labels"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-@settings(max_examples=8)
-@given(
-    seed=st.integers(0, 2**32), n=st.integers(0, 40), chunk=st.integers(1, 50), pik=st.booleans()
-)
-def test_there_and_back(ending, seed, n, chunk, pik, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("records")
-    extra = {"pik": [f"p{i}" for i in range(n)]} if pik else {}
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32), n=st.integers(0, 40), chunk=st.integers(1, 50))
+def test_there_and_back(dialect, ending, seed, n, chunk, tmp_path_factory):
+    file = tmp_path_factory.mktemp("records") / f"a.{ending}"
+    extra = {"pik": [f"p{i}" for i in range(n)]} if seed % 2 else {}
     people = oracle.person_records(np.random.default_rng(seed), n, **extra)
-    write_record_form(people, folder / f"a.{ending}", dialect="schema")
-    assert oracle.same(read_record_form(folder / f"a.{ending}", dialect="schema"), people)
-    pieces = list(iter_record_form(folder / f"a.{ending}", dialect="schema", chunk=chunk))
+    write_record_form(people, file, dialect=dialect)
+    assert oracle.same(read_record_form(file, dialect=dialect), people)
+    pieces = list(iter_record_form(file, dialect=dialect, chunk=chunk))
     assert sum(len(piece) for piece in pieces) == n
     assert all(len(piece) <= chunk for piece in pieces)
+    if ending == "parquet":  # it says its coding itself
+        assert oracle.same(read_record_form(file), people)
+        other = "pums" if dialect != "pums" else "archive"
+        with pytest.raises(ArgumentError, match=rf"dialect must be '{dialect}', which .*a.parquet"):
+            read_record_form(file, dialect=other)
 
 
 def test_a_file_by_hand(tmp_path):
@@ -112,10 +116,6 @@ def test_missing_columns_and_types(tmp_path):
     frame.to_parquet(tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 1, column 'age'"):
         read_record_form(tmp_path / "b.parquet", dialect="schema")
-    raw = (tmp_path / "b.parquet").read_bytes()
-    (tmp_path / "c.parquet").write_bytes(raw[:-30])
-    with pytest.raises(DataError, match=r"c.parquet: cannot be read"):
-        read_record_form(tmp_path / "c.parquet", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
         write_record_form([], tmp_path / "d.csv", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
@@ -152,20 +152,6 @@ def test_the_same_persons_in_every_dialect(dialect, tmp_path):
     ]  # fmt: skip
     assert found.geoids.tolist() == ["010730051031000"] * 2
     assert "geoid_tract" not in found.columns
-
-
-@pytest.mark.parametrize("dialect", list(CODED))
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_dialects_there_and_back(dialect, ending, tmp_path):
-    people = oracle.person_records(np.random.default_rng(4), 60)
-    file = tmp_path / f"a.{ending}"
-    write_record_form(people, file, dialect=dialect)
-    assert oracle.same(read_record_form(file, dialect=dialect), people)
-    if ending == "parquet":  # it says its coding itself
-        assert oracle.same(read_record_form(file), people)
-        other = "pums" if dialect != "pums" else "archive"
-        with pytest.raises(ArgumentError, match=rf"dialect must be '{dialect}', which .*a.parquet"):
-            read_record_form(file, dialect=other)
 
 
 def test_a_coding_that_is_not_said(tmp_path):

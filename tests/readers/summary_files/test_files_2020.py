@@ -8,7 +8,7 @@ from files.agency_forms import write_dhc, write_pl94, write_sf1
 from oracles import readers as oracle
 from scipy import sparse
 
-from bayesrisk import ArgumentError, DataError, reconstruct
+from bayesrisk import DataError, reconstruct
 from bayesrisk.exceptions import DataWarning
 from bayesrisk.readers import iter_dhc, iter_pl94, read_dhc, read_pl94, read_sf1
 from bayesrisk.reconstruction import find_claims, record_form
@@ -160,19 +160,6 @@ def test_where_the_tables_of_the_dhc_stand(tmp_path):
             for cell, count in zip(table.cells, tables.count(level, name, place), strict=True):
                 number = int(cell[-3:])
                 assert rows[fields[7]][first - 1 + number - 1] == str(count)
-
-
-def test_tables_that_are_not_read_are_refused_by_name(tmp_path):
-    with pytest.raises(
-        ArgumentError, match=r"of the 2020 redistricting file \(P1, .*got 'P0120003"
-    ):
-        read_pl94(tmp_path, workload=Workload.named("sf1-block").select(tables=["P12"]))
-    with pytest.raises(ArgumentError, match=r"of the 2020 DHC .*got .* in 'P16'"):
-        read_dhc(tmp_path, workload=Workload.named("sf1-tables").select(tables=["P16"]))
-    with pytest.raises(ArgumentError, match="cells of the 2020 DHC, got '0'"):
-        read_dhc(tmp_path, workload=Workload.named("pl94"))
-    with pytest.raises(ArgumentError, match="census geography"):
-        read_dhc(tmp_path, workload=Workload.named("census-1940"))
 
 
 def test_from_people_to_an_attack_on_their_redistricting_tables(tmp_path):

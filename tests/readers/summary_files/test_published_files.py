@@ -11,7 +11,7 @@ from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1
+from bayesrisk.readers import iter_nhgis, iter_sf1, read_dhc, read_nhgis, read_pl94, read_sf1
 from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
@@ -209,14 +209,28 @@ def only_county(folder):
     return folder
 
 
-def test_workloads_that_files_do_not_hold(tmp_path):
-    for read in (read_sf1, read_nhgis):
-        with pytest.raises(ArgumentError, match="cells of Summary File 1, got 'number_reported'"):
-            read(by_hand(tmp_path / "vt"), workload=Workload.named("household-occupancy"))
-        with pytest.raises(ArgumentError, match="census geography"):
-            read(tmp_path / "vt", workload=Workload.named("census-1940"))
-    with pytest.raises(ArgumentError, match=r"levels of state, county, .*, got nation"):
-        read_nhgis(tmp_path / "vt", workload=Workload.named("sf1-block", levels=["nation"]))
+P16 = Workload.named("sf1-tables").select(tables=["P16"])
+NATION = Workload.named("sf1-block", levels=["nation"])
+
+
+@pytest.mark.parametrize(
+    ("read", "asked", "message"),
+    [
+        (read_sf1, Workload.named("household-occupancy"), "Summary File 1, got 'number_reported'"),
+        (read_nhgis, Workload.named("household-occupancy"), "Summary File 1, got 'number_rep"),
+        (read_nhgis, NATION, "levels of state, county, .*, got nation"),
+        (read_pl94, BLOCKS.select(tables=["P12"]), r"2020 redistricting file \(P1, .*'P0120003"),
+        (read_dhc, P16, "of the 2020 DHC .*got .* in 'P16'"),
+        (read_dhc, Workload.named("pl94"), "cells of the 2020 DHC, got '0'"),
+        *(
+            (read, Workload.named("census-1940"), "census geography")
+            for read in (read_sf1, read_nhgis, read_dhc)
+        ),
+    ],
+)
+def test_workloads_that_files_do_not_hold(read, asked, message, tmp_path):
+    with pytest.raises(ArgumentError, match=message):
+        read(tmp_path, workload=asked)
 
 
 def nhgis(folder, *, gisjoin="G5000010000100", tail="1000", extra="", value="3", codes=True):
