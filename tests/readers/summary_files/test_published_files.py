@@ -1,17 +1,16 @@
 """Summary File 1 and NHGIS: tables there and back, by hand, and what must not pass."""
 
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
-from files.agency_forms import write_nhgis, write_sf1
+from files.agency_forms import write_nhgis
 from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_nhgis, iter_sf1, read_dhc, read_nhgis, read_pl94, read_sf1
+from bayesrisk.readers import iter_nhgis, read_dhc, read_nhgis, read_pl94, read_sf1
 from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
@@ -31,10 +30,6 @@ def people(seed, n):
     return records.replace(block=blocks)
 
 
-def both(seed, n):
-    return tabulate(people(seed, n), BLOCKS.union(TRACTS))
-
-
 def households(seed, n):
     """Return tables of households, made up cell by cell."""
     rng = np.random.default_rng(seed)
@@ -44,22 +39,6 @@ def households(seed, n):
         for key, table in HOUSEHOLDS.tables.items()
     }
     return PublishedTables(HOUSEHOLDS, {"block": geoids}, counts)
-
-
-def test_sf1_there_and_back(tmp_path):
-    folder, chunk, tables = tmp_path, 7, both(5, 40)
-    write_sf1(tables, folder / "vt2010.sf1.zip")
-    assert read_sf1(folder / "vt2010.sf1.zip", workload=tables.workload) == tables
-    pieces = list(iter_sf1(folder / "vt2010.sf1.zip", workload=tables.workload, chunk=chunk))
-    assert sum(len(p.geoids["block"]) for p in pieces) == len(tables.geoids["block"])
-    with zipfile.ZipFile(folder / "vt2010.sf1.zip") as archive:
-        archive.extractall(folder / "vt")
-    assert (
-        read_sf1(folder / "vt", workload=TRACTS)
-        .count("tract", "PCT12", tables.geoids["tract"][0])
-        .tolist()
-        == tables.count("tract", "PCT12", tables.geoids["tract"][0]).tolist()
-    )
 
 
 @pytest.mark.parametrize("described", [True, False])
