@@ -214,6 +214,21 @@ def test_damaged_files(share, examples):
     check()
 
 
+@pytest.mark.parametrize("kind", sorted(SEALED))
+def test_values_in_another_order_are_noticed(kind, tmp_path):
+    """Every value is as it may be, and the bytes are sound: only a digest tells."""
+    made = KINDS[kind](tmp_path)
+    sound = made.read()
+    for file in (file for file in made.files if file.suffix == ".parquet"):
+        data = file.read_bytes()
+        table = parquet.read_table(io.BytesIO(data))
+        for place, name in enumerate(table.column_names):
+            turned = table.column(place).take(pa.array(range(len(table))[::-1], pa.int64()))
+            parquet.write_table(table.set_column(place, name, turned), file)
+            assert answer(made.read, file, sound) is None, (file.name, name)
+        file.write_bytes(data)
+
+
 def test_what_is_wrong_is_found(tmp_path):
     """An error that is not ours, and one that names no file, are finds."""
     file = KINDS["release-toml"](tmp_path).files[0]
