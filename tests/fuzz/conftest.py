@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
 
 _MEMORY = "/dev/shm"  # noqa: S108  # the folder in it is one's own, with a random name
 
@@ -26,17 +25,6 @@ def pytest_generate_tests(metafunc):
         ends = [int(wanted) * part // parts for part in range(parts + 1)]
         shares = [slice(*pair) for pair in itertools.pairwise(ends)]
     metafunc.parametrize("share", shares, ids=[f"from{share.start}" for share in shares])
-
-
-def fuzzed(share):
-    """Return a decorator: as many examples as a share has, the same for the same share."""
-    sized = settings(
-        max_examples=share.stop - share.start,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        derandomize=False,
-    )
-    return lambda check: seed(share.start)(sized(check))
 
 
 @pytest.fixture

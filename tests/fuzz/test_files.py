@@ -12,9 +12,8 @@ import zipfile
 
 import pyarrow as pa
 import pytest
-from fuzz.conftest import fuzzed
 from fuzz.corpus import KINDS, SEALED
-from hypothesis import given
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -199,7 +198,13 @@ def examples(tmp_path_factory):
 
 
 def test_damaged_files(share, examples):
-    @fuzzed(share)
+    @seed(share.start)
+    @settings(
+        max_examples=share.stop - share.start,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        derandomize=False,
+    )
     @given(damaged(examples))
     def check(case):
         kind, file, data = case
