@@ -124,6 +124,13 @@ def records_file(folder, rows, ending):
     return file
 
 
+def blocks_of(rows):
+    """Yield the number, tract and block of so many blocks."""
+    for i in range(rows):
+        tract, block = divmod(i, 8999)
+        yield i, f"{tract:06d}", str(1000 + block)
+
+
 def nhgis_file(folder, rows):
     file = folder / "nhgis.csv"
     (folder / "nhgis_codebook.txt").write_text(
@@ -131,9 +138,8 @@ def nhgis_file(folder, rows):
     )
     with file.open("w") as stream:
         stream.write("GISJOIN,YEAR,NAME,H7V001\n")
-        for i in range(rows):
-            tract, block = divmod(i, 8999)
-            stream.write(f"G5000010{tract:06d}{1000 + block},2010,{'x' * 150},{i % 50}\n")
+        for i, tract, block in blocks_of(rows):
+            stream.write(f"G5000010{tract}{block},2010,{'x' * 150},{i % 50}\n")
     return file
 
 
@@ -141,42 +147,34 @@ def sf1_folder(folder, rows):
     made = folder / str(rows)
     made.mkdir()
     with (made / "vtgeo2010.sf1").open("w") as header, (made / "vt000012010.sf1").open("w") as one:
-        for i in range(rows):
-            tract, block = divmod(i, 8999)
-            place = f"{tract:06d}{(1000 + block) // 1000}{1000 + block}"
-            line = f"SF1ST VT10100     {i + 1:07d}  50001".ljust(54) + place
+        for i, tract, block in blocks_of(rows):
+            line = f"SF1ST VT10100     {i + 1:07d}  50001".ljust(54) + tract + block[0] + block
             header.write(line.ljust(500) + "\n")
             one.write(f"SF1ST,VT,000,01,{i + 1:07d},{i % 50}\n")
     return made
 
 
-def pl94_folder(folder, rows):
+def folder_2020(folder, rows, form, level, segment, counts):
+    """A header and one segment of the redistricting file or the DHC."""
     made = folder / str(rows)
     made.mkdir()
-    counts = "|".join(["7", "7", "4", "3", *["0"] * 145])
-    with (made / "vtgeo2020.pl").open("w") as header, (made / "vt000012020.pl").open("w") as one:
-        for i in range(rows):
-            tract, block = divmod(i, 8999)
-            fields = ["PLST", "VT", "750", "00", "00", "000", "00", f"{i + 1:07d}", *[""] * 89]
-            fields[12], fields[14], fields[32] = "50", "001", f"{tract:06d}"
-            fields[33], fields[34] = str((1000 + block) // 1000), str(1000 + block)
+    kind, other = f"{form.upper()}ST|VT", made / f"vt000{segment}2020.{form}"
+    with (made / f"vtgeo2020.{form}").open("w") as header, other.open("w") as one:
+        for i, tract, block in blocks_of(rows):
+            fields = [kind, level, "00", "00", "000", "00", f"{i + 1:07d}", *[""] * 89]
+            fields[11], fields[13], fields[31:34] = "50", "001", (tract, block[0], block)
             header.write("|".join(fields) + "\n")
-            one.write(f"PLST|VT|000|01|{i + 1:07d}|{counts}\n")
+            one.write(f"{kind}|000|{segment}|{i + 1:07d}|{counts}\n")
     return made
+
+
+def pl94_folder(folder, rows):
+    counts = "|".join(["7", "7", "4", "3", *["0"] * 145])
+    return folder_2020(folder, rows, "pl", "750", "01", counts)
 
 
 def dhc_folder(folder, rows):
-    made = folder / str(rows)
-    made.mkdir()
-    with (made / "vtgeo2020.dhc").open("w") as header, (made / "vt000052020.dhc").open("w") as one:
-        for i in range(rows):
-            tract, block = divmod(i, 8999)
-            fields = ["DHCST", "VT", "100", "00", "00", "000", "00", f"{i + 1:07d}", *[""] * 89]
-            fields[12], fields[14], fields[32] = "50", "001", f"{tract:06d}"
-            fields[33], fields[34] = str((1000 + block) // 1000), str(1000 + block)
-            header.write("|".join(fields) + "\n")
-            one.write(f"DHCST|VT|000|05|{i + 1:07d}|{i % 50}|{'|'.join(['0'] * 220)}\n")
-    return made
+    return folder_2020(folder, rows, "dhc", "100", "05", "|".join(["7", *["0"] * 220]))
 
 
 def nhgis_zip(folder, rows):
@@ -272,7 +270,7 @@ def hud_workbook(folder, rows):
 
 def tables_folder(folder, rows, *, released=False):
     """Counts of one table for each block, with places that nobody else has."""
-    blocks = np.array([f"50001{i // 8999:06d}{1000 + i % 8999}" for i in range(rows)])
+    blocks = np.array([f"50001{tract}{block}" for _, tract, block in blocks_of(rows)])
     work = Workload.named("sf1-block").select(tables=["P1"])
     key = next(iter(work.tables))
     counts = sparse.csr_array(np.arange(1, rows + 1, dtype=np.int64).reshape(-1, 1))
@@ -298,9 +296,8 @@ def nhgis_several(folder, rows):
         with (made / f"{base}.csv").open("w") as stream:
             stream.write(",".join(["GISJOIN", "YEAR", *columns]) + "\n")
             zeros = ",".join(["0"] * len(columns))
-            for i in range(rows):
-                tract, block = divmod(i, 8999)
-                stream.write(f"G5000010{tract:06d}{1000 + block},2010,{zeros}\n")
+            for _, tract, block in blocks_of(rows):
+                stream.write(f"G5000010{tract}{block},2010,{zeros}\n")
     return made
 
 

@@ -82,7 +82,7 @@ MICRODATA = {
 }
 # The last zone starts programs; the package root only lists names.
 ROOT_MODULES = {"", "__main__"}
-FORBIDDEN_CALLS = {"eval", "exec", "os.system", "os.popen", "pickle.load", "pickle.loads"}
+# Calls of eval, exec, a shell or a pickle are refused by the rules S of ruff.
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "shelve", "marshal", "cloudpickle", "joblib"}
 
 
@@ -179,23 +179,9 @@ def outsiders(source):
 
 
 def dangers(source):
-    """Return calls and imports that run text, foreign bytes or a shell."""
-    found = outsiders(source) & FORBIDDEN_MODULES
-    for node in nodes(source, ast.Call):
-        called = dotted(node.func)
-        if called in FORBIDDEN_CALLS or called.endswith("read_pickle"):
-            found.add(called)
-        for keyword in node.keywords:
-            if keyword.arg in ("shell", "allow_pickle") and ast.unparse(keyword.value) != "False":
-                found.add(keyword.arg)
-    return found
-
-
-def dotted(node):
-    """Return the name that is called, with what stands before its dots, where it is a name."""
-    if isinstance(node, ast.Attribute):
-        return f"{dotted(node.value)}.{node.attr}"
-    return getattr(node, "id", "")
+    """Return imports and arguments by which foreign bytes run."""
+    arguments = {keyword.arg for node in nodes(source, ast.Call) for keyword in node.keywords}
+    return (outsiders(source) & FORBIDDEN_MODULES) | (arguments & {"allow_pickle"})
 
 
 def test_every_module_has_a_zone():
@@ -405,7 +391,7 @@ def test_the_terminal_is_the_business_of_the_command_line(package):
     assert {zone_of(user) for user in others} <= {"experiments"}
 
 
-def test_nothing_runs_text_or_foreign_bytes():
+def test_nothing_runs_foreign_bytes():
     assert faults(lambda n: dangers(MODULES[n]), MODULES) == {}
 
 
@@ -414,12 +400,8 @@ def test_nothing_runs_text_or_foreign_bytes():
     [
         ("import pickle", {"pickle"}),
         ("from pickle import loads", {"pickle"}),
-        ("eval('1')", {"eval"}),
-        ("import os\nos.system('ls')", {"os.system"}),
-        ("subprocess.run('ls', shell=True)", {"shell"}),
         ("np.load(f, allow_pickle=True)", {"allow_pickle"}),
-        ("pd.read_pickle(f)", {"pd.read_pickle"}),
-        ("subprocess.run(['ls'], shell=False)\nre.compile('eval')", set()),
+        ("subprocess.run(['ls'])\nre.compile('pickle')", set()),
     ],
 )
 def test_the_danger_check_sees_dangers(source, caught):

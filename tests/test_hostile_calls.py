@@ -27,7 +27,6 @@ SPEC = br.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts
 TREE = br.Tree.from_frame(
     pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
 )
-HIERARCHY = br.TwoLevels(n_siblings=2, rho_block=0.5, rho_group=0.5, prior=0.1).posterior(2, 5, 3)
 COLUMNS = {"block": [1, 2]}
 STATEMENTS = pd.DataFrame(
     {

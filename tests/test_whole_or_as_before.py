@@ -33,13 +33,6 @@ class Full(io.FileIO):
         raise OSError(28, "No space left on device")
 
 
-@pytest.fixture
-def full(monkeypatch):
-    monkeypatch.setattr(
-        writing.os, "fdopen", lambda handle, _: io.BufferedWriter(Full(handle, "wb"))
-    )
-
-
 def one_line(status, told):
     assert status == 2
     assert told.startswith("bayesrisk: ")
@@ -47,24 +40,19 @@ def one_line(status, told):
     return told
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("tabulate-again", "report")])
-def test_a_full_disk(name, at, tmp_path, full):
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_disk(name, at, tmp_path, monkeypatch):
     command = commands(at)[name]
-    told = one_line(*run(*command.line(tmp_path / command.name)))
-    assert "cannot be written: No space left on device" in told
-    assert ".bayesrisk-" not in told
-    assert content(tmp_path) == {}
-    assert not leftovers(tmp_path)
-
-
-def test_a_report_on_a_full_disk(at, tmp_path, monkeypatch):
-    with quick_figures():
-        assert run("sweep", at / "sweep.toml", "-q", "-o", tmp_path / "out")[0] == 0
+    if command.before is not None:
+        with quick_figures():
+            assert run(*command.before, "-o", tmp_path / command.name)[0] == 0
     before = content(tmp_path)
     monkeypatch.setattr(
         writing.os, "fdopen", lambda handle, _: io.BufferedWriter(Full(handle, "wb"))
     )
-    assert "No space left" in one_line(*run("report", tmp_path / "out"))
+    told = one_line(*run(*command.line(tmp_path / command.name)))
+    assert "cannot be written: No space left on device" in told
+    assert ".bayesrisk-" not in told
     assert content(tmp_path) == before
     assert not leftovers(tmp_path)
 

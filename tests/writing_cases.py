@@ -32,7 +32,8 @@ rho = ["0.1", "0.5"]
 prior = ["1/2"]
 released = {from = -1, to = 1}
 """
-_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
+#: Changes of files, and which of their arguments is the open folder that a name is relative to.
+_CHANGES = {"os.rename": 2, "os.remove": 1, "os.mkdir": 2, "os.rmdir": 1, "os.chmod": 2}
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ class Stopped:
             self.folder = None
 
     def _look(self, event, arguments):
-        if self.folder is None or not self._changes(event, arguments):
+        folder = self.folder  # another thread may look while the stop ends
+        if folder is None or not self._changes(event, arguments, folder):
             return
         self.count += 1
         if self.count == self.left + 1 and self.error is None:
@@ -205,19 +207,21 @@ class Stopped:
         if self.count > self.left:
             raise self.error or OSError(5, "nothing can be written any more")
 
-    def _changes(self, event, arguments):
+    @staticmethod
+    def _changes(event, arguments, watched):
+        if event != "open" and event not in _CHANGES:
+            return False
+        path, *_, flags = arguments
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        place = Path(os.fsdecode(path))
         if event == "open":
-            path, _, flags = arguments
             if not isinstance(flags, int) or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 return False
-        elif event in _CHANGES:
-            path = arguments[0]
-        else:
-            return False
-        inside = not isinstance(path, int) and os.fspath(path)
-        inside = inside.decode() if isinstance(inside, bytes) else inside
-        # In a folder that is being deleted, names are relative to it.
-        return bool(inside) and (inside.startswith(self.folder) or "/" not in inside)
+        elif (handle := arguments[_CHANGES[event]]) >= 0:
+            # A name in a folder that is being deleted: by another thread it may be any folder.
+            place = Path(f"/proc/self/fd/{handle}").readlink() / place
+        return str(place).startswith(watched)
 
 
 def content(place):

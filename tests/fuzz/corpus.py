@@ -199,7 +199,13 @@ def microdata(folder):
     place = folder / "micro"
     blocks = pd.DataFrame({"block": BLOCKS, "x": [0.0, 1.5, 2.0], "y": [3.0, 4.0, 5.0]})
     Microdata(people(), oracle.household_records(np.random.default_rng(2), 6), blocks).write(place)
-    return Example(sorted(place.iterdir()), lambda: Microdata.read(place))
+
+    def read():
+        data = Microdata.read(place)
+        units = [unit.table.to_pylist() for unit in (data.persons, data.households)]
+        return units, data.blocks.to_dict()
+
+    return Example(sorted(place.iterdir()), read)
 
 
 def exchange(folder):
@@ -217,7 +223,8 @@ def release(folder):
     asked = P1.select(tables=["P1"])
     made = mechanism.release(people(), workload=asked, rng=1, places="occupied")
     made.write(folder / "release")
-    return Example([folder / "release" / "_release.json"], lambda: Release.read(folder / "release"))
+    files = sorted((folder / "release").iterdir())
+    return Example(files, lambda: Release.read(folder / "release"))
 
 
 def by_hand(kind):
@@ -334,7 +341,12 @@ def run(folder):
     document = {"grid": {"rho": [0.1, 0.2], "prior": [0.5]}, "settings_per_shard": 1}
     run_sweep(parse_config(document), place)
     files = [place / "config.json", *sorted((place / "parts").iterdir())]
-    return Example(files, lambda: read_results(place))
+
+    def read():
+        config, frame = read_results(place)
+        return config, frame.to_csv()
+
+    return Example(files, read)
 
 
 def reconstruction(folder):
@@ -342,7 +354,12 @@ def reconstruction(folder):
     tables().write(folder / "tables")
     run_reconstruction(folder / "tables", place, scope="block", variability="block")
     files = [place / "config.json", place / "manifest.json", *sorted(place.glob("*.parquet"))]
-    return Example(files, lambda: read_reconstruction(place))
+
+    def read():
+        found = read_reconstruction(place)
+        return found.config, found.records.to_csv(), found.blocks.to_csv()
+
+    return Example(files, read)
 
 
 _SF1 = (agency_forms.write_sf1, br.readers.read_sf1, tables, "vt2010.sf1.zip")
@@ -388,3 +405,5 @@ KINDS = {
     "run": run,
     "reconstruction": reconstruction,
 }
+#: Folders of ours, every file of which carries a digest, or has one in another file.
+SEALED = {"microdata", "exchange", "release-json", "run", "reconstruction"}

@@ -12,7 +12,7 @@ import zipfile
 
 import pyarrow as pa
 import pytest
-from fuzz.corpus import KINDS
+from fuzz.corpus import KINDS, SEALED
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -158,19 +158,24 @@ STRUCTURES = {
 def damaged(draw, examples):
     """Draw a kind, one of its files, and other bytes for it."""
     kind = draw(st.sampled_from(sorted(examples)))
-    made, sound = examples[kind]
+    made, kept, _ = examples[kind]
     file = draw(st.sampled_from(made.files))
     how = draw(st.sampled_from(STRUCTURES.get(file.suffix, (of_bytes, of_words, of_words))))
-    return kind, file, how(draw, sound[file])
+    return kind, file, how(draw, kept[file])
 
 
-def answer(read, file):
-    """Return what is wrong with the answer to a damaged file, or None."""
+def answer(read, file, *sound):
+    """Return what is wrong with the answer to a damaged file, or None: ``sound`` are all answers.
+
+    Files of our own carry digests: damaged ones are refused, or nothing of them has changed.
+    """
     start = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BayesRiskWarning)
-            read()
+            found = read()
+        if sound and found not in sound:
+            return "another result, and not a word"
     except BayesRiskError as error:
         # One file may ask for what another one beside it does not have.
         places = (*(p.name for p in file.parents[:4]), *(p.name for p in file.parent.iterdir()))
@@ -185,8 +190,9 @@ def examples(tmp_path_factory):
     found = {}
     for kind, make in KINDS.items():
         made = make(tmp_path_factory.mktemp(kind))
-        answer(made.read, made.files[0])
-        found[kind] = made, {file: file.read_bytes() for file in made.files}
+        assert answer(made.read, made.files[0]) is None
+        sound = [made.read()] if kind in SEALED else []
+        found[kind] = made, {file: file.read_bytes() for file in made.files}, sound
         assert all(len(data) > 20 for data in found[kind][1].values())
     return found
 
@@ -202,15 +208,30 @@ def test_damaged_files(share, examples):
     @given(damaged(examples))
     def check(case):
         kind, file, data = case
-        made, sound = examples[kind]
+        made, kept, sound = examples[kind]
         file.write_bytes(data)
         try:
-            wrong = answer(made.read, file)
+            wrong = answer(made.read, file, *sound)
         finally:
-            file.write_bytes(sound[file])
+            file.write_bytes(kept[file])
         assert wrong is None, (kind, file.name, wrong)
 
     check()
+
+
+@pytest.mark.parametrize("kind", sorted(SEALED))
+def test_values_in_another_order_are_noticed(kind, tmp_path):
+    """Every value is as it may be, and the bytes are sound: only a digest tells."""
+    made = KINDS[kind](tmp_path)
+    sound = made.read()
+    for file in (file for file in made.files if file.suffix == ".parquet"):
+        data = file.read_bytes()
+        table = parquet.read_table(io.BytesIO(data))
+        for place, name in enumerate(table.column_names):
+            turned = table.column(place).take(pa.array(range(len(table))[::-1], pa.int64()))
+            parquet.write_table(table.set_column(place, name, turned), file)
+            assert answer(made.read, file, sound) is None, (file.name, name)
+        file.write_bytes(data)
 
 
 def test_what_is_wrong_is_found(tmp_path):
@@ -227,3 +248,15 @@ def test_what_is_wrong_is_found(tmp_path):
         raises(KeyError("x"))
     assert "names no file" in raises(DataError("x must be 1"))
     assert raises(DataError(f"{file}: x must be 1")) is None
+
+
+def test_a_reader_that_trusts_its_files_is_found(tmp_path, monkeypatch):
+    """Without the seal of the document that says how a release was made, and what binds it."""
+    monkeypatch.setattr("bayesrisk._files.writing.document_digest", lambda _: "")
+    monkeypatch.setattr("bayesrisk.release.release.check_bound", lambda file, document: None)
+    made = KINDS["release-json"](tmp_path)
+    (file,) = (file for file in made.files if file.name == "_release.json")
+    sound, text = made.read(), file.read_text()
+    assert answer(made.read, file, sound) is None
+    file.write_text(text.replace('"simulation": true', '"simulation": false'))
+    assert "another result" in answer(made.read, file, sound)

@@ -1,8 +1,8 @@
 """A bit of a stored file changes: an error of our tree that names it, or the same results.
 
-A subject is a folder, and what is made of it: all that a reader returns, or all files of a run that
-goes on from its own folder, which it makes as it was; only where its configuration is damaged, it
-says so.  ``--fuzz-flips`` says how many bits for each; a find is printed with its seed and case,
+A subject is a folder, and all files of a run that goes on from it, which it makes as they were;
+only where its configuration is damaged, it says so.  Readers of stored files are in ``test_files``.
+``--fuzz-flips`` says how many bits for each; a find is printed with its seed and case,
 ``--fuzz-seed SEED`` makes the same ones again.
 """
 
@@ -19,10 +19,6 @@ from fuzz.quick import quick_results
 from writing_cases import SWEEP, commands, content, inputs, run
 
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments import read_results
-from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.release import Release
-from bayesrisk.tables import Microdata, PublishedTables
 
 
 @dataclass
@@ -31,7 +27,6 @@ class Subject:
 
     folder: Path
     answer: Callable[[], object]
-    names: str = "*"  # of the files that are flipped
     heals: bool = False  # whether it goes on from its own folder
     counts: Counter = field(default_factory=Counter)
 
@@ -39,7 +34,7 @@ class Subject:
         self.kept = content(self.folder)
         self.sound = self.answer()
         self.restore()
-        files = (path for path in self.folder.rglob(self.names) if path.is_file())
+        files = (path for path in self.folder.rglob("*") if path.is_file())
         self.files = sorted(file for file in files if file.stat().st_size)
 
     def restore(self):
@@ -84,36 +79,6 @@ def _is_named(file, told):
     return file.name in told or any(f"{folder}: " in told for folder in file.parents[:4])
 
 
-def microdata(folder):
-    data = Microdata.read(folder)
-    units = (data.persons, data.households)
-    return [unit and unit.to_frame().to_dict() for unit in units], data.blocks.to_dict()
-
-
-def tables(folder):
-    return PublishedTables.read(folder).to_frame().to_dict()
-
-
-def sweep(folder):
-    config, frame = read_results(folder)
-    return config, frame.to_csv()
-
-
-def reconstruction(folder):
-    found = read_reconstruction(folder)
-    return found.config, found.records.to_csv(), found.blocks.to_csv()
-
-
-#: Readers by name: the command that makes their folder, and the function.
-READERS = {
-    "microdata": ("simulate", microdata),
-    "tables": ("tabulate", tables),
-    "release": ("release", Release.read),
-    "tables-of-a-release": ("release", tables),
-    "sweep": ("sweep", sweep),
-    "reconstruction": ("reconstruct", reconstruction),
-}
-
 #: Commands that go on from their own folder.
 RESUMED = (
     *("sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study", "tabulate-by"),
@@ -121,22 +86,12 @@ RESUMED = (
 )
 
 
-def names():
-    """Return the names of all subjects."""
-    return [
-        *(f"read-{name}" for name in READERS),
-        *(f"resume-{name}" for name in RESUMED),
-        "report-sweep",
-    ]
+NAMES = [*(f"resume-{name}" for name in RESUMED), "report-sweep"]
 
 
 def make(name, at, place):
     """Return a subject by its name, in a new folder; ``at`` holds the inputs of the commands."""
     way, _, what = name.partition("-")
-    if way == "read":
-        maker, read = READERS[what]
-        folder = _made(maker, at, place)
-        return Subject(folder, lambda: read(folder))
     folder = _made(what, at, place)
     line = ["report", folder] if way == "report" else commands(at)[what].line(folder, again=True)
     # A report is made of the parts: files that it neither reads nor writes may stay damaged.
@@ -186,7 +141,7 @@ def at(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n in _LONG else []) for n in names()],
+    [pytest.param(n, marks=[pytest.mark.slow] if n in _LONG else []) for n in NAMES],
 )
 def test_a_flipped_bit_is_told_or_does_nothing(name, share, at, quick_path, request):
     seed, cases = request.config.getoption("--fuzz-seed"), range(share.start, share.stop)
@@ -196,15 +151,6 @@ def test_a_flipped_bit_is_told_or_does_nothing(name, share, at, quick_path, requ
     assert found == [], "\n".join([f"{name}: {dict(subject.counts)}", *found[:5]])
     assert subject.counts["same" if subject.heals else "errors"] > 0
     assert subject.counts.total() == len(cases)
-
-
-def test_a_reader_that_trusts_its_files_is_found(at, tmp_path, monkeypatch):
-    """Without the seal of the document that says how a release was made, and what binds it."""
-    monkeypatch.setattr("bayesrisk._files.writing.document_digest", lambda _: "")
-    monkeypatch.setattr("bayesrisk.release.release.check_bound", lambda file, document: None)
-    subject = make("read-release", at, tmp_path)
-    subject.files = [file for file in subject.files if file.name == "_release.json"]
-    assert any("another result" in (subject.flip(1, case) or "") for case in range(200))
 
 
 def test_answers_are_judged(tmp_path):

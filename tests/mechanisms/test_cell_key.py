@@ -94,25 +94,6 @@ def test_tables_are_those_of_the_published_method(rows, repeat, keys):
     assert CellKey(ptable=changes.tolist(), keys=keys, repeat=repeat).spec == mechanism.spec
 
 
-def test_the_same_people_are_the_same_count_everywhere():
-    data = population(4, blocks=6, households=30)
-    mechanism = make_mechanism("cell-key", **EXAMPLE["cell-key"])
-    rounding = make_mechanism("rounding", base=3, method="random")
-    groups = {}
-    for cell, people in members(data, ASKED).items():
-        groups.setdefault(tuple(people), []).append(cell)
-    several = [cells for cells in groups.values() if len(cells) > 1]
-    assert len(several) > 5
-    apart = 0
-    for seed in range(20):
-        made = mechanism.release(data, workload=ASKED, rng=seed)
-        other = rounding.release(data, workload=ASKED, rng=seed)
-        for cells in several:
-            assert len({published(made, *cell) for cell in cells}) == 1
-            apart += len({published(other, *cell) for cell in cells}) > 1
-    assert apart > 10  # of independent draws that is not so
-
-
 def test_a_perturbation_table_is_read_from_a_file(tmp_path):
     frame = as_frame(table_by_key(5, 16))
     frame.to_csv(tmp_path / "ptable.csv", index=False)
@@ -143,7 +124,7 @@ def test_the_law_is_that_of_simulated_releases():
     cell = ("block", "ages")
     true = truth.counts[cell].toarray()[truth.counts[cell].toarray() > 0]
     there = truth.counts[cell].toarray() > 0
-    number = 1500
+    number = 800
     releases = (prepared.draw(seed).tables for seed in range(number))
     drawn = np.array([tables.counts[cell].toarray()[there] for tables in releases])
     law, wrong = mechanism.spec.others, RoundingSpec(3, "random")

@@ -1,11 +1,9 @@
 """A recipe means the same to Python, the command line, files of settings and audits."""
 
-import importlib
 import json
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from mechanism_cases import county, tables
 from typer.testing import CliRunner
@@ -23,7 +21,7 @@ from bayesrisk.risk import Adversary, mechanism_risk
 from bayesrisk.risk.audit.checks import release_differences
 from bayesrisk.tables import tabulate
 
-RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding", "suppression", "identity")
+RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding")
 
 
 def run(*arguments):
@@ -141,16 +139,11 @@ def test_what_was_audited_is_released(tmp_path):
     assert "is not what was audited" in other.stderr
 
 
-@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
-def test_records_are_those_of_their_file_whatever_held_them(library, tmp_path):
-    pytest.importorskip(library, reason=f"{library} is not installed")
+def test_records_are_those_of_their_file(tmp_path):
     frame, schema = people()
     frame = frame.assign(number=range(90))  # text in the file
     frame.to_csv(tmp_path / "same.csv", index=False)
-    held = frame if library == "pandas" else pa.Table.from_pandas(frame)
-    if library == "polars":
-        held = importlib.import_module(library).from_arrow(held)
-    digest = source_digest(Records.from_frame(held, schema=schema))
+    digest = source_digest(Records.from_frame(frame, schema=schema))
     assert source_digest(Records.read(tmp_path / "same.csv", schema=schema)) == digest
     for other in (frame.iloc[::-1], frame.assign(number=1)):
         assert source_digest(Records.from_frame(other, schema=schema)) != digest

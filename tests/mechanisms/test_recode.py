@@ -9,11 +9,10 @@ from audits import EVERYBODY
 from audits import SCHEMA as TOWN
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, by_age, people_workload, population
 
-from bayesrisk import Release, reconstruct, run
+from bayesrisk import Release, run
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
-from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.recode import Recode, recoded_table
 from bayesrisk.release import SimulationOnly, TrueCounts
@@ -133,33 +132,6 @@ def test_by_place_it_is_the_release_of_the_whole(options, tmp_path):
         split_by_place(data.persons, tmp_path / "tracts", level="tract", places=data.geoids())
         with pytest.raises(ArgumentError, match="inside a tract"):
             run(ReleaseStudy(tmp_path / "tracts", asked, mechanism, 1), tmp_path / "no")
-
-
-def test_attacks_read_the_release_as_it_is():
-    data = population(5, blocks=3, households=4)
-    made = Recode(groups={"age": [0, 30, 60]}).release(data, workload=ASKED, rng=1)
-    hand = Table("thirds", ("a", "b", "c"), by_age("thirds", [0, 30, 60]).factors)
-    cross = Table(
-        "six",
-        tuple("abcdef"),
-        {
-            "sex": np.repeat(np.eye(2, dtype=int), 3, axis=0),
-            "age": np.tile(hand.factors["age"], (2, 1)),
-        },
-    )
-    same = make_mechanism("identity").release(
-        data, workload=people_workload(TOTAL, SEX, hand, cross), rng=1
-    )
-    place = str(made.tables.geoids["block"][0])
-    prior = RecordPrior.uniform_histograms(PEOPLE)
-    asked = [RecordQuestion({"sex": [1], "age": [70]}), RecordQuestion({"age": [10]})]
-    one, other = (
-        microdata_posterior(release, asked, level="block", place=place, prior=prior).answers
-        for release in (made, same)
-    )
-    assert one["posterior"].to_numpy() == pytest.approx(other["posterior"].to_numpy(), rel=1e-12)
-    found, expected = (reconstruct(r.tables, scope="block") for r in (made, same))
-    assert [str(s) for s in found.status] == [str(s) for s in expected.status]
 
 
 TOWN_R = Table("R", ("a", "b", "c"), {"race": np.eye(3, dtype=int)})

@@ -120,20 +120,6 @@ def test_a_seed_is_refused():
     assert len(drawn) > 5
 
 
-def test_unknown_samplers_are_refused():
-    recipe = {"budgets": BUDGETS, "sensitivity": "add-remove", "sampler": "opndp"}
-    with pytest.raises(ArgumentError, match="opendp"):
-        make_mechanism("discrete-laplace", **recipe)
-
-
-def test_a_recipe_names_the_sampler():
-    records, work = people()
-    recipe = "discrete-gaussian:budgets.all.sex=1/3,sensitivity=add-remove,sampler=opendp"
-    assert (
-        make_mechanism(recipe).release(records, workload=work).spec.parameters["sampler"] == OPENDP
-    )
-
-
 class Coins:
     """A sampler of another package: the law of half the variance more, from the system's bits."""
 

@@ -3,9 +3,7 @@
 import json
 
 import numpy as np
-import pytest
 
-from bayesrisk import ArgumentError
 from bayesrisk import datasets as samples
 from bayesrisk.population import population_spec, simulate_population
 
@@ -33,12 +31,6 @@ def test_a_generator_moves_on():
     rng = np.random.default_rng(5)
     first, second = (simulate_population("tract", rng=rng).persons for _ in range(2))
     assert first.table != second.table
-
-
-@pytest.mark.parametrize("rng", [None, -1])
-def test_rng_must_be_given(rng):
-    with pytest.raises(ArgumentError, match=r"rng must be (a numpy Generator|>= 0)"):
-        simulate_population("tract", rng=rng)
 
 
 def test_nobody_at_all():

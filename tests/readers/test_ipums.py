@@ -14,6 +14,7 @@ DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <codeBook xmlns="ddi:codebook:2_5"><fileDscr><fileTxt><fileStrc type="{kind}"/></fileTxt></fileDscr>
 <dataDscr>{variables}</dataDscr></codeBook>
 """
+BACKWARDS = '<var name="AGE"><location StartPos="5" EndPos="3"/></var>'
 
 
 @settings(max_examples=6)
@@ -146,22 +147,13 @@ def test_bad_extracts(changes, message, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><codeBook>&b;</codeBook>',
-            "entity",
-        ),
+        ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///x">]><codeBook>&b;</codeBook>', "entity"),
         ("<codeBook>", "cannot be read"),
         ("<other/>", "must be a DDI codebook, got 'other'"),
         (DDI.format(kind="relational", variables=""), "rectangular or .*, got 'relational'"),
         (DDI.format(kind="rectangular", variables=""), "must describe variables, got none"),
         (DDI.format(kind="rectangular", variables='<var name="AGE"/>'), "'AGE': must have a name"),
-        (
-            DDI.format(
-                kind="rectangular",
-                variables='<var name="AGE"><location StartPos="5" EndPos="3"/></var>',
-            ),
-            "'AGE': must be in a line",
-        ),
+        (DDI.format(kind="rectangular", variables=BACKWARDS), "'AGE': must be in a line"),
     ],
 )
 def test_bad_codebooks(text, message, tmp_path):

@@ -1,8 +1,5 @@
 """The common form of person records, with a bit mask or flags, and what must not pass."""
 
-import gzip
-import zipfile
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -22,20 +19,24 @@ geoid_block,sex,age,white,black,aian,asian,nhopi,sor,hisp,pik
 """
 
 
+@pytest.mark.parametrize("dialect", ["schema", "archive", "pums", "labels"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-@settings(max_examples=8)
-@given(
-    seed=st.integers(0, 2**32), n=st.integers(0, 40), chunk=st.integers(1, 50), pik=st.booleans()
-)
-def test_there_and_back(ending, seed, n, chunk, pik, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("records")
-    extra = {"pik": [f"p{i}" for i in range(n)]} if pik else {}
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32), n=st.integers(0, 40), chunk=st.integers(1, 50))
+def test_there_and_back(dialect, ending, seed, n, chunk, tmp_path_factory):
+    file = tmp_path_factory.mktemp("records") / f"a.{ending}"
+    extra = {"pik": [f"p{i}" for i in range(n)]} if seed % 2 else {}
     people = oracle.person_records(np.random.default_rng(seed), n, **extra)
-    write_record_form(people, folder / f"a.{ending}", dialect="schema")
-    assert oracle.same(read_record_form(folder / f"a.{ending}", dialect="schema"), people)
-    pieces = list(iter_record_form(folder / f"a.{ending}", dialect="schema", chunk=chunk))
+    write_record_form(people, file, dialect=dialect)
+    assert oracle.same(read_record_form(file, dialect=dialect), people)
+    pieces = list(iter_record_form(file, dialect=dialect, chunk=chunk))
     assert sum(len(piece) for piece in pieces) == n
     assert all(len(piece) <= chunk for piece in pieces)
+    if ending == "parquet":  # it says its coding itself
+        assert oracle.same(read_record_form(file), people)
+        other = "pums" if dialect != "pums" else "archive"
+        with pytest.raises(ArgumentError, match=rf"dialect must be '{dialect}', which .*a.parquet"):
+            read_record_form(file, dialect=other)
 
 
 def test_a_file_by_hand(tmp_path):
@@ -82,19 +83,6 @@ def test_groups_of_ages(tmp_path):
         read_record_form(tmp_path / "b.parquet", dialect="schema")
 
 
-def test_compressed_files(tmp_path):
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(GOLDEN.encode()))
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("folder/a.csv", GOLDEN)
-        archive.writestr("readme.txt", "x")
-    for file in ("a.csv.gz", "a.zip"):
-        assert len(read_record_form(tmp_path / file, dialect="schema")) == 2
-    whole = (tmp_path / "a.csv.gz").read_bytes()
-    (tmp_path / "b.csv.gz").write_bytes(whole[:-12])
-    with pytest.raises(DataError, match=r"b.csv.gz: cannot be read"):
-        read_record_form(tmp_path / "b.csv.gz", dialect="schema")
-
-
 BAD = [
     ("010730051031000,0", "0107300510310001,0", "row 1, column 'geoid_block': must be 15 digits"),
     ("010730051031000,0", "990730051031000,0", "row 1, column 'geoid_block': must be in a state"),
@@ -128,10 +116,6 @@ def test_missing_columns_and_types(tmp_path):
     frame.to_parquet(tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 1, column 'age'"):
         read_record_form(tmp_path / "b.parquet", dialect="schema")
-    raw = (tmp_path / "b.parquet").read_bytes()
-    (tmp_path / "c.parquet").write_bytes(raw[:-30])
-    with pytest.raises(DataError, match=r"c.parquet: cannot be read"):
-        read_record_form(tmp_path / "c.parquet", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
         write_record_form([], tmp_path / "d.csv", dialect="schema")
     with pytest.raises(ArgumentError, match="at least one piece"):
@@ -168,20 +152,6 @@ def test_the_same_persons_in_every_dialect(dialect, tmp_path):
     ]  # fmt: skip
     assert found.geoids.tolist() == ["010730051031000"] * 2
     assert "geoid_tract" not in found.columns
-
-
-@pytest.mark.parametrize("dialect", list(CODED))
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_dialects_there_and_back(dialect, ending, tmp_path):
-    people = oracle.person_records(np.random.default_rng(4), 60)
-    file = tmp_path / f"a.{ending}"
-    write_record_form(people, file, dialect=dialect)
-    assert oracle.same(read_record_form(file, dialect=dialect), people)
-    if ending == "parquet":  # it says its coding itself
-        assert oracle.same(read_record_form(file), people)
-        other = "pums" if dialect != "pums" else "archive"
-        with pytest.raises(ArgumentError, match=rf"dialect must be '{dialect}', which .*a.parquet"):
-            read_record_form(file, dialect=other)
 
 
 def test_a_coding_that_is_not_said(tmp_path):

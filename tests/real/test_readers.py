@@ -12,7 +12,6 @@ from bayesrisk import DataError
 from bayesrisk.readers import read_record_form, read_sf1, write_record_form
 from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import Workload, tabulate
-from bayesrisk.tables.records import CENRACE
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -41,13 +40,6 @@ def test_every_position_of_a_cell():
         assert 1 <= number <= place.cells
         checked += 1
     assert checked == sum(place.cells for place in sf1_codebook().values()) > 4600
-
-
-def test_every_code_of_race():
-    for row in rows("cenrace63.csv"):
-        flags = ("white", "black", "aian", "asian", "nhopi", "sor")
-        mask = sum(int(row[name]) << place for place, name in enumerate(flags))
-        assert CENRACE[int(row["mdf_code"]) - 1] == mask
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -89,7 +89,7 @@ def test_numbers_of_a_later_year_are_those_of_the_law():
                  arrivals=0.5, births=0.2)  # fmt: skip
     first = people(np.random.default_rng(1), 60)
     counts = np.bincount(first.cells(), minlength=ABOUT.size)
-    mean, runs = law.trajectories(counts), 200
+    mean, runs = law.trajectories(counts), 120
     found = np.zeros(mean.size)
     for seed in range(runs):
         later = simulate_later(first, law, rng=seed)

@@ -251,7 +251,7 @@ def allowed(text, rule):
     return [n for n in range(40) if text in (published(n, rule, 0), published(n, rule, 1))]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     histogram=st.lists(st.integers(0, 2), min_size=4, max_size=4),
     rule=st.sampled_from(["nearest-3", "random-3", "suppressed"]),

@@ -10,6 +10,8 @@ from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.tables import Attribute, Geography, Records, Schema
 
 CENSUS = Schema.named("sf1-person").geography
+UNITS = Schema.named("pl94-units")
+LARGE = tuple(Attribute(name, 2**31 - 1) for name in "abc")
 
 
 @given(schemas())
@@ -78,28 +80,12 @@ def test_ancestors_are_prefixes(blocks):
         (lambda: Geography("g", (), ()), ShapeError, "at least one"),
         (lambda: Geography("g", ("a", "a"), (1, 2)), ArgumentError, "levels must differ"),
         (lambda: Geography("g", ("a", "b"), (2, 2)), ArgumentError, "widths must increase"),
-        (
-            lambda: Schema("s", (Attribute("block", 2),), CENSUS),
-            ArgumentError,
-            "names of columns must differ",
-        ),
-        (
-            lambda: Schema("s", tuple(Attribute(n, 2**31 - 1) for n in "abc"), CENSUS),
-            ArgumentError,
-            "fewer than 2\\*\\*62",
-        ),
-        (
-            lambda: Schema.named("pl94", geography="spine"),
-            ArgumentError,
-            "geography must be one of",
-        ),
+        (lambda: Schema("s", (Attribute("block", 2),), CENSUS), ArgumentError, "must differ"),
+        (lambda: Schema("s", LARGE, CENSUS), ArgumentError, r"fewer than 2\*\*62"),
+        (lambda: Schema.named("pl94", geography="moon"), ArgumentError, "geography must be one"),
         (lambda: CENSUS.ancestors(["01"], "tract"), ArgumentError, "at least 11 digits"),
-        (lambda: Schema.named("pl94-units").cell_index({}), ArgumentError, "codes must be of h1"),
-        (
-            lambda: Schema.named("pl94-units").cell_index({"h1": [0, 2]}),
-            ArgumentError,
-            "h1 must be <= 1, got 2 at index 1",
-        ),
+        (lambda: UNITS.cell_index({}), ArgumentError, "codes must be of h1"),
+        (lambda: UNITS.cell_index({"h1": [0, 2]}), ArgumentError, "h1 must be <= 1, .* index 1"),
         (lambda: Schema.from_dict({}), ArgumentError, "schema must hold"),
     ],
 )

@@ -16,7 +16,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression import ranges as _integer_range
 from bayesrisk.mechanisms.suppression.groups import cliques_of
-from bayesrisk.population import simulate_population
+from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -188,22 +188,23 @@ ASKED = {
 
 
 @pytest.mark.parametrize(
-    ("unit", "most"), [("households", 0), pytest.param("persons", 50, marks=pytest.mark.slow)]
+    ("unit", "blocks", "most"),
+    [("households", 60, 0), pytest.param("persons", 153, 50, marks=pytest.mark.slow)],
 )
-def test_records_of_a_tract_give_nothing_back(unit, most):
-    people = simulate_population("tract", rng=3)
+def test_records_of_a_tract_give_nothing_back(unit, blocks, most):
+    people = simulate_population(population_spec("tract", n_blocks=blocks), rng=3)
     made = Suppression(threshold=3).release(people, workload=ASKED[unit], rng=0).tables
     ranges = audit_suppression(made, least=1)
     assert ranges.proved.all()
     assert not ranges.recovered.any()
     # Every eighth block by the independent program, which takes longer.
-    blocks = made.geoids["block"].tolist()[::8]
-    assert recovered(made, least=1, roots=blocks) == []
+    some = made.geoids["block"].tolist()[::8]
+    assert recovered(made, least=1, roots=some) == []
     bare = Suppression(threshold=3, complementary=False)
     bare = bare.release(people, workload=ASKED[unit], rng=0).tables
     audited = by_name(audit_suppression(bare, least=1))
-    lost = set(recovered(bare, least=1, roots=blocks))
-    assert {n for n, (low, high) in audited.items() if low == high and n[1] in blocks} == lost
+    lost = set(recovered(bare, least=1, roots=some))
+    assert {n for n, (low, high) in audited.items() if low == high and n[1] in some} == lost
     assert len(lost) > most
 
 

@@ -22,10 +22,9 @@ from oracles.mechanisms import (
 )
 from scipy import stats
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Identity, Swapping
 from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_for_rate, tiers_of
-from bayesrisk.population import simulate_population
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 SETTINGS = {
@@ -332,16 +331,6 @@ def test_releases_are_the_tables_of_swapped_records(
                 assert release.tables.counts[key_].data.tobytes() == counts.data.tobytes()
 
 
-def test_on_the_synthetic_population():
-    data = simulate_population("tract", rng=3)
-    mechanism = swapping(rate="1/10", unique_by=["race", "age"])
-    made = mechanism.swap(data, rng=1)
-    occupied = (data.households.table.column("people").to_numpy() > 0).sum()
-    assert abs((made.partner >= 0).sum() - occupied / 10) <= 1
-    asked = Workload.named("sf1-block").select(tables=["P1"])
-    assert tabulate(made.microdata, asked) == tabulate(data, asked)
-
-
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
@@ -393,5 +382,3 @@ def test_broken_records_are_refused():
     few = Microdata(data.persons, data.households, data.blocks.iloc[1:])
     with pytest.raises(ArgumentError, match="coordinates of every place"):
         swapping().swap(few, rng=0)
-    with pytest.raises(ArgumentTypeError, match="rng must be a numpy Generator"):
-        swapping().swap(data, rng="now")

@@ -136,20 +136,6 @@ def test_duplicates_in_another_part(sample, file):
     assert refused(sample, file.with_name("part-00001.parquet"), row, "geocode", "once")
 
 
-@pytest.mark.parametrize("size", [0, -9])
-def test_truncated_files(sample, file, size):
-    file.write_bytes(file.read_bytes()[:size])
-    assert refused(sample, file, None, None, "cannot be read")
-
-
-def test_damage_inside(sample, file):
-    data = bytearray(file.read_bytes())
-    data[400:600] = b"\xff" * 200
-    file.write_bytes(data)
-    with pytest.raises(DataError, match=r"part-00000\.parquet"):
-        read_all(sample)
-
-
 @pytest.mark.parametrize("column", ["geocode", "variance"])
 def test_missing_columns(sample, file, column):
     table = parquet.read_table(file, partitioning=None).drop_columns(column)

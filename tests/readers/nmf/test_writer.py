@@ -1,5 +1,6 @@
 """What the writer writes: true counts recounted, exact noise, budgets handed up, same bytes."""
 
+import functools
 import hashlib
 import json
 import zipfile
@@ -66,9 +67,10 @@ def test_budgets_go_up_from_only_children(sample, level):
                 assert rows[code][1] == np.float32(variance(float(1 / rho)))
     if level == "Block":
         # Nothing is spent twice and nothing is lost, from any block up to the nation.
+        known = functools.cache(lambda unit, code: handed(sample, unit, code, "detailed"))
         for block in codes:
             path = [block[: WIDTH[x]] if x != "US" else "0" for x in LEVELS]
-            spent = sum(handed(sample, x, c, "detailed") for x, c in zip(LEVELS, path, strict=True))
+            spent = sum(map(known, LEVELS, path))
             assert spent == sum(rho_of(x, "detailed") for x in LEVELS)
 
 
@@ -157,7 +159,6 @@ def test_noise_of_large_budgets_has_its_variance_in_the_file(tmp_path):
         ({"blocks": (1,)}, "blocks must be the least and the most"),
         ({"block_groups": (1, 10)}, "block_groups must be <= 9, got 10"),
         ({"budget": BUDGET[BUDGET["level"] != "Tract"]}, "budget must have the level 'Tract'"),
-        ({"rng": "x"}, "rng must be a numpy Generator"),
     ],
 )
 def test_bad_arguments(tmp_path, settings, text):

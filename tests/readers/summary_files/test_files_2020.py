@@ -8,7 +8,7 @@ from files.agency_forms import write_dhc, write_pl94, write_sf1
 from oracles import readers as oracle
 from scipy import sparse
 
-from bayesrisk import ArgumentError, DataError, reconstruct
+from bayesrisk import DataError, reconstruct
 from bayesrisk.exceptions import DataWarning
 from bayesrisk.readers import iter_dhc, iter_pl94, read_dhc, read_pl94, read_sf1
 from bayesrisk.reconstruction import find_claims, record_form
@@ -90,7 +90,6 @@ def test_redistricting_file_by_hand(tmp_path):
     ("options", "message"),
     [
         ({"total": 9}, r"vt000012020.pl: row 3, column '6': must be the sum of the cells of P1, "),
-        ({"leaf": "."}, r"row 3, column '8': must be a count: '.' says that P1 is not published"),
         ({"block": "500010001001001"}, r"vtgeo2020.pl: row 4, column 'BLOCK': .*that of row 3 ag"),
         ({"block": "010010001001000"}, r"vtgeo2020.pl: row 3, column 'STATE': must be in state 50"),
     ],
@@ -109,17 +108,8 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match=r"level 'tract' \(summary level 140\), got none"):
         read_pl94(folder, workload=Workload.named("pl94-tables", levels=["tract"]))
     header = folder / "vtgeo2020.pl"
-    whole = header.read_bytes()
-    header.write_bytes(whole.replace(b"0000003", b"0000001"))
-    with pytest.raises(DataError, match=r"row 3, column 'LOGRECNO': .* that of row 1 again"):
-        read_pl94(folder, workload=FIRST)
-    header.write_bytes(b"|".join(whole.split(b"|")[:20]) + b"\n")
+    header.write_bytes(b"|".join(header.read_bytes().split(b"|")[:20]) + b"\n")
     with pytest.raises(DataError, match=r"must have 35 to .* columns between '\|', got 20"):
-        read_pl94(folder, workload=FIRST)
-    segment = folder / "vt000012020.pl"
-    header.write_bytes(whole)
-    segment.write_text(segment.read_text().rsplit("PLST", 1)[0], newline="")
-    with pytest.raises(DataError, match=r"a row for record 4 .block., got none; is the file whole"):
         read_pl94(folder, workload=FIRST)
 
 
@@ -170,19 +160,6 @@ def test_where_the_tables_of_the_dhc_stand(tmp_path):
             for cell, count in zip(table.cells, tables.count(level, name, place), strict=True):
                 number = int(cell[-3:])
                 assert rows[fields[7]][first - 1 + number - 1] == str(count)
-
-
-def test_tables_that_are_not_read_are_refused_by_name(tmp_path):
-    with pytest.raises(
-        ArgumentError, match=r"of the 2020 redistricting file \(P1, .*got 'P0120003"
-    ):
-        read_pl94(tmp_path, workload=Workload.named("sf1-block").select(tables=["P12"]))
-    with pytest.raises(ArgumentError, match=r"of the 2020 DHC .*got .* in 'P16'"):
-        read_dhc(tmp_path, workload=Workload.named("sf1-tables").select(tables=["P16"]))
-    with pytest.raises(ArgumentError, match="cells of the 2020 DHC, got '0'"):
-        read_dhc(tmp_path, workload=Workload.named("pl94"))
-    with pytest.raises(ArgumentError, match="census geography"):
-        read_dhc(tmp_path, workload=Workload.named("census-1940"))
 
 
 def test_from_people_to_an_attack_on_their_redistricting_tables(tmp_path):

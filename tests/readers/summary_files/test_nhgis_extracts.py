@@ -170,20 +170,10 @@ def test_other_years_are_told_with_their_tables(year, dataset, number, tables, l
             read_nhgis(tmp_path / "a.csv", workload=BLOCKS, codebook=tmp_path / "book.txt")
 
 
-def test_years_and_forms_that_are_not_read(tmp_path):
+def test_forms_that_are_not_read(tmp_path):
     parts = members(tabulate(people(), BLOCKS), tmp_path, "a")
     old = {name.replace("ds172_2010", "ds146_2000"): data.replace(b",2010,", b",2000,")
            for name, data in parts.items()}  # fmt: skip
-    with pytest.raises(
-        DataError, match=r"ds146_2000_block.csv: is of 2000, .*not read; ask NHGIS for .*2010"
-    ):
-        read_nhgis(packed(tmp_path / "old.zip", old), workload=BLOCKS)
-    survey = {
-        name.replace("ds172_2010", "ds225_20165_2016"): data.replace(b",2010,", b",2012-2016,")
-        for name, data in parts.items()
-    }
-    with pytest.raises(DataError, match=r"is of 2012-2016, data set .*which is not read"):
-        read_nhgis(packed(tmp_path / "acs.zip", survey), workload=BLOCKS)
     series = {
         "nhgis0001_csv/nhgis0001_ts_nominal_county.csv": b"GISJOIN,STATE,A00AA1790\nG01,x,1\n"
     }

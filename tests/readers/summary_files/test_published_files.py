@@ -1,17 +1,16 @@
 """Summary File 1 and NHGIS: tables there and back, by hand, and what must not pass."""
 
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
-from files.agency_forms import write_nhgis, write_sf1
+from files.agency_forms import write_nhgis
 from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_nhgis, iter_sf1, read_nhgis, read_sf1
+from bayesrisk.readers import iter_nhgis, read_dhc, read_nhgis, read_pl94, read_sf1
 from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
@@ -31,10 +30,6 @@ def people(seed, n):
     return records.replace(block=blocks)
 
 
-def both(seed, n):
-    return tabulate(people(seed, n), BLOCKS.union(TRACTS))
-
-
 def households(seed, n):
     """Return tables of households, made up cell by cell."""
     rng = np.random.default_rng(seed)
@@ -44,22 +39,6 @@ def households(seed, n):
         for key, table in HOUSEHOLDS.tables.items()
     }
     return PublishedTables(HOUSEHOLDS, {"block": geoids}, counts)
-
-
-def test_sf1_there_and_back(tmp_path):
-    folder, chunk, tables = tmp_path, 7, both(5, 40)
-    write_sf1(tables, folder / "vt2010.sf1.zip")
-    assert read_sf1(folder / "vt2010.sf1.zip", workload=tables.workload) == tables
-    pieces = list(iter_sf1(folder / "vt2010.sf1.zip", workload=tables.workload, chunk=chunk))
-    assert sum(len(p.geoids["block"]) for p in pieces) == len(tables.geoids["block"])
-    with zipfile.ZipFile(folder / "vt2010.sf1.zip") as archive:
-        archive.extractall(folder / "vt")
-    assert (
-        read_sf1(folder / "vt", workload=TRACTS)
-        .count("tract", "PCT12", tables.geoids["tract"][0])
-        .tolist()
-        == tables.count("tract", "PCT12", tables.geoids["tract"][0]).tolist()
-    )
 
 
 @pytest.mark.parametrize("described", [True, False])
@@ -209,14 +188,28 @@ def only_county(folder):
     return folder
 
 
-def test_workloads_that_files_do_not_hold(tmp_path):
-    for read in (read_sf1, read_nhgis):
-        with pytest.raises(ArgumentError, match="cells of Summary File 1, got 'number_reported'"):
-            read(by_hand(tmp_path / "vt"), workload=Workload.named("household-occupancy"))
-        with pytest.raises(ArgumentError, match="census geography"):
-            read(tmp_path / "vt", workload=Workload.named("census-1940"))
-    with pytest.raises(ArgumentError, match=r"levels of state, county, .*, got nation"):
-        read_nhgis(tmp_path / "vt", workload=Workload.named("sf1-block", levels=["nation"]))
+P16 = Workload.named("sf1-tables").select(tables=["P16"])
+NATION = Workload.named("sf1-block", levels=["nation"])
+
+
+@pytest.mark.parametrize(
+    ("read", "asked", "message"),
+    [
+        (read_sf1, Workload.named("household-occupancy"), "Summary File 1, got 'number_reported'"),
+        (read_nhgis, Workload.named("household-occupancy"), "Summary File 1, got 'number_rep"),
+        (read_nhgis, NATION, "levels of state, county, .*, got nation"),
+        (read_pl94, BLOCKS.select(tables=["P12"]), r"2020 redistricting file \(P1, .*'P0120003"),
+        (read_dhc, P16, "of the 2020 DHC .*got .* in 'P16'"),
+        (read_dhc, Workload.named("pl94"), "cells of the 2020 DHC, got '0'"),
+        *(
+            (read, Workload.named("census-1940"), "census geography")
+            for read in (read_sf1, read_nhgis, read_dhc)
+        ),
+    ],
+)
+def test_workloads_that_files_do_not_hold(read, asked, message, tmp_path):
+    with pytest.raises(ArgumentError, match=message):
+        read(tmp_path, workload=asked)
 
 
 def nhgis(folder, *, gisjoin="G5000010000100", tail="1000", extra="", value="3", codes=True):
@@ -295,20 +288,6 @@ def test_names_of_cells():
         with pytest.raises(ArgumentError):
             cell_number(wrong)
     assert sf1_codebook()["P12"].column == 150
-
-
-def test_zip_bombs_are_refused(tmp_path):
-    with (
-        zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("vtgeo2010.sf1", "w", force_zip64=True) as member,
-    ):
-        for _ in range(70):
-            member.write(bytes(2**20))
-    with pytest.raises(DataError, match="at most 200 times as long"):
-        read_sf1(tmp_path / "bomb.zip", workload=P1)
-    (tmp_path / "cut.zip").write_bytes((tmp_path / "bomb.zip").read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"cut.zip: cannot be read"):
-        read_sf1(tmp_path / "cut.zip", workload=P1)
 
 
 def test_empty_lines_of_a_header(tmp_path):
