@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import two_level_questions as questions
 from oracles import samplers as slow
 from paths import sample_path
 
@@ -65,16 +64,6 @@ def test_the_comparison_can_fail():
 
 
 GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}
-
-
-def test_two_levels_are_a_path():
-    samples = sample_path([2, 1], [-1], **GRANVILLE, **RUN)
-    assert abs(samples.target_probability - 0.503288) < 4 * samples.target_error
-    two = questions.sample(
-        2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5, **RUN
-    )
-    gap = samples.target_probability - two.target_probability
-    assert abs(gap) < 4 * np.hypot(samples.target_error, two.target_error)
 
 
 def test_a_deeper_path_without_budget_changes_nothing():

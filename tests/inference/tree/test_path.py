@@ -182,23 +182,6 @@ def test_deeper_paths_with_no_extra_budget_change_nothing(y, n, total, more, rho
     assert total_only.target_probability == pytest.approx(two.target_probability, abs=1e-13)
 
 
-def test_a_known_total_moves_the_target():
-    point = path_posterior([2, 1], [-1], count_priors=[FiniteLaw(1, [1.0])], **GRANVILLE)
-    far = path_posterior([2, 1], [-1], count_priors=[FiniteLaw(60, [1.0])], **GRANVILLE)
-    for law, result in ((1, point), (60, far)):
-        two = hierarchical_posterior(
-            2,
-            1,
-            -1,
-            n_siblings=27,
-            rho_block=0.0992264,
-            rho_group=0.2464845,
-            prior=0.5,
-            group_prior=FiniteLaw(law, [1.0]),
-        )
-        assert result.target_probability == pytest.approx(float(two.target_probability), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
