@@ -299,3 +299,9 @@ def three_levels(seed, most):
         counts,
     )
     return Release(MechanismSpec("three levels", {}, laws), published), prior
+
+
+def score(q, group, hit):
+    """Return the standardised excess of true statements where q is above a half, less below it."""
+    excess = np.sign(q - 0.5) * (hit - q * group)
+    return float(excess.sum() / np.sqrt((excess**2).sum()))
