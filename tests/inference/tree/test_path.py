@@ -38,16 +38,6 @@ def log_priors(laws):
     return [law and (lambda x, law=law: float(law.logpmf(x))) for law in laws]
 
 
-def test_published_release_of_granville_county():
-    """models.md section 3; Kazan and Reiter, section 3.2: coherent conditionals, exact."""
-    result = path_posterior([2, 1], [-1], **GRANVILLE)
-    assert round(result.target_probability, 6) == 0.503288
-    printed = [12.935, 38.660, 29.790, 13.919, 3.943, 0.677, 0.071, 0.004]
-    np.testing.assert_array_equal((100 * result.pmf(1).loc[:7]).round(3), printed)
-    assert result.status == "exact"
-    assert result.truncation_bound < 1e-15
-
-
 @pytest.mark.parametrize("noise", ["approximate", "exact"])
 @pytest.mark.parametrize("seed", range(8))
 def test_one_level_above_is_the_two_level_posterior(seed, noise):

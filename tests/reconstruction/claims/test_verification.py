@@ -45,53 +45,18 @@ def test_other_ways_to_the_same_claims():
         assert as_patterns(fewer.to_frame(), schema, tables) == short
 
 
-def test_claims_that_are_asked_for_are_decided_like_the_data_sets():
-    rng = np.random.default_rng(5)
-    for seed in range(300, 330):
-        schema, tables, cells, published, sets, _ = case(seed)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
-        rows, wanted = [], []
-        for _ in range(12):
-            used = rng.random(len(schema.names)) < 0.6
-            used[rng.integers(len(used))] = True
-            codes = [int(rng.integers(n)) for n in schema.shape]
-            m = int(rng.integers(0, 4))
-            match = np.ones(len(cells), bool)
-            for a, name in enumerate(schema.names):
-                if used[a]:
-                    label = np.array(groups[name])
-                    match &= label[index[:, a]] == label[codes[a]]
-            wanted.append(set((sets @ match).tolist()) == {m})
-            pattern = [c if u else pd.NA for c, u in zip(codes, used, strict=True)]
-            rows.append(("001", *pattern, m))
-        frame = pd.DataFrame(rows, columns=["block", *schema.names, "multiplicity"])
-        frame = frame.astype(dict.fromkeys(schema.names, "Int16"))
-        decided = verify_claims(published, frame, cells=cells)
-        status = decided.claims["status"]
-        assert ((status == "verified") == wanted).all()
-        assert set(status) <= {"verified", "refuted"}
-
-
-def some_whole_numbers():
-    """Each pair of three values adds up to one or two records: halves fit, no whole ones do."""
-    schema = small_schema(3)
-    pairs = Table("P", ("P_0", "P_1", "P_2"), {"a0": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])})
-    return schema, pairs
+def halves():
+    """Return tables of 2a + 3b = 3, a + c = 1 and b + d = 1: halves fit, and one whole way."""
+    schema = small_schema(4)
+    weights = {"W": [2, 3, 0, 0], "X": [1, 0, 1, 0], "Y": [0, 1, 0, 1]}
+    tables = [Table(n, (f"{n}_0",), {"a0": np.array([w])}) for n, w in weights.items()]
+    return schema, tables, *publish(schema, tables, np.arange(4), np.array([0, 1, 1, 0]))
 
 
 def test_whole_numbers_say_more_than_the_relaxation():
-    # 2a + b = 3 with a + c = 1 and b <= 3: the relaxation has a = 1/2, whole numbers have not.
-    schema = small_schema(4)
-    tables = [
-        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
-        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
-        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
-    ]
-    cells = np.arange(4)
-    published, counts = publish(schema, tables, cells, np.array([0, 1, 1, 0]))
-    sets = oracle.consistent(schema, tables, cells, counts, np.zeros(3, bool), 2)
-    truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
+    schema, tables, published, counts = halves()
+    sets = oracle.consistent(schema, tables, np.arange(4), counts, np.zeros(3, bool), 2)
+    truth = oracle.true_claims(schema, tables, np.arange(4), sets, schema.names, 1)
     assert truth == {(1,): 1, (2,): 1}
     assert as_patterns(find_claims(published).to_frame(), schema, tables) == truth
 
@@ -231,7 +196,9 @@ def test_tables_that_contradict_each_other_name_the_cells():
 
 
 def test_only_whole_numbers_contradict():
-    schema, pairs = some_whole_numbers()
+    """Each pair of three values adds up to one record: halves fit, no whole ones do."""
+    schema = small_schema(3)
+    pairs = Table("P", ("P_0", "P_1", "P_2"), {"a0": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])})
     workload = Workload(schema, {("block", "P"): pairs})
     parts = {("block", "P"): sp.csr_array([[1, 1, 1]])}
     row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
@@ -240,13 +207,7 @@ def test_only_whole_numbers_contradict():
 
 
 def test_a_limit_never_makes_a_claim(monkeypatch):
-    schema = small_schema(4)
-    tables = [
-        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
-        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
-        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
-    ]
-    published, _ = publish(schema, tables, np.arange(4), np.array([0, 1, 1, 0]))
+    schema, tables, published, _ = halves()
     # A search may look at one relaxation for each side of a claim, at a few for the first records.
     search = _decide.find_at_least
 

@@ -19,8 +19,6 @@ from oracles.reconstruction import (
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.records.solve import nearest_records
-from bayesrisk.reconstruction.solvers import make_solver
 
 KEY = ["block", "sex", "agebin", "race", "hisp"]
 BINS = np.concatenate(
@@ -209,23 +207,6 @@ def test_nearest_records_of_inconsistent_tables(small):
     # The true records deviate by the one perturbed count.
     assert 0 < result.deviation[3] <= 1
     assert result.deviation[[0, 1, 2]].tolist() == [0, 0, 0]
-
-
-def test_nearest_is_the_least_of_all():
-    rng = np.random.default_rng(24)
-    for _ in range(60):
-        matrix = rng.integers(0, 2, (6, 4))
-        matrix = matrix[matrix.any(axis=1)]
-        counts = rng.integers(-1, 4, len(matrix))
-        found = nearest_records(
-            sp.csr_array(matrix), counts, counts, solver=make_solver("highs"), seconds=None
-        )
-        grid = np.indices((6,) * 4).reshape(4, -1).T
-        least = np.abs(grid @ matrix.T - counts).sum(axis=1).min()
-        x = np.zeros(4, int)
-        x[found.cell] = found.count
-        assert found.status == "proved"
-        assert found.deviation == found.bound == least == np.abs(matrix @ x - counts).sum()
 
 
 def test_nearest_in_a_tract_keeps_columns_in_step(tract):
