@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import years as oracle
-from random_places import COARSE, GEOGRAPHY, KINDS, WIDE, _publish, score
+from random_places import COARSE, GEOGRAPHY, KINDS, WIDE, publish, score
 from two_years import MOST, two_years
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
@@ -132,7 +132,7 @@ def population(seed):
         kinds.append(table.name)
         law = PUBLISHED[int(rng.integers(len(PUBLISHED)))]
         weights = table.incidence(SCHEMA, np.arange(SCHEMA.size)).toarray()
-        out, hidden = _publish(rng, law, (weights @ true)[None, :])
+        out, hidden = publish(rng, law, (weights @ true)[None, :])
         key = ("block", table.name)
         published = PublishedTables(
             Workload(SCHEMA, {key: table}),

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
-import pandas as pd
 import pytest
 import two_level_questions as questions
+from oracles.trees import frame_of
 from scipy import stats
 
 from bayesrisk import (
@@ -134,9 +134,7 @@ def test_the_prior_of_two_levels_is_that_of_the_question(samples):
 
 
 def leaf_tree(rho):
-    frame = pd.DataFrame(
-        {"node": ["g", "a", "b"], "parent": ["", "g", "g"], "noisy_count": [3, 2, 0], "rho": rho}
-    )
+    frame = frame_of({"g": "", "a": "g", "b": "g"}, [3, 2, 0], rho)
     return Tree.from_frame(frame)
 
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from oracles import trees as oracle
 from oracles.samplers import largest_score
@@ -21,14 +20,12 @@ PARENTS = {"c": None, "g": "c", "h": "c", "a": "g", "b": "g", "d": "h", "e": "h"
 NOISY, RHO = [5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3]
 
 
+def frame_of(noisy=NOISY, rho=RHO, parents=PARENTS):
+    return oracle.frame_of(parents, noisy, rho)
+
+
 def make(noisy=NOISY, rho=RHO, parents=PARENTS):
     return Tree.from_frame(frame_of(noisy, rho, parents))
-
-
-def frame_of(noisy=NOISY, rho=RHO, parents=PARENTS):
-    return pd.DataFrame(
-        {"node": list(parents), "parent": list(parents.values()), "noisy_count": noisy, "rho": rho}
-    )
 
 
 def worst(samples, log_prior, frame=None):

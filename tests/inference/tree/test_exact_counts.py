@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from oracles import samplers as slow
 from oracles import trees as oracle
+from oracles.trees import frame_of
 from paths import path_posterior, sample_path
 
 from bayesrisk import (
@@ -90,14 +91,11 @@ def test_noise_that_vanishes_goes_to_the_equation():
 
 
 def test_chains_of_single_children_share_what_is_exact():
-    frame = pd.DataFrame(
-        {
-            "node": ["top", "mid", "leaf"],
-            "parent": [None, "top", "mid"],
-            "noisy_count": [5.0, np.nan, 1.0],
-            "rho": [0.1, 0.0, 0.1],
-            "exact_count": [np.nan, 4.0, np.nan],
-        }
+    frame = frame_of(
+        {"top": None, "mid": "top", "leaf": "mid"},
+        [5.0, np.nan, 1.0],
+        [0.1, 0.0, 0.1],
+        exact_count=[np.nan, 4.0, np.nan],
     )
     result = tree_posterior(Tree.from_frame(frame), leaf_prior="flat")
     assert result.mean.tolist() == [4.0, 4.0, 4.0]

@@ -1,9 +1,9 @@
 """The risk of every leaf's target, against enumeration one target at a time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from oracles import trees as oracle
+from oracles.trees import frame_of
 
 from bayesrisk import (
     ArgumentError,
@@ -13,15 +13,20 @@ from bayesrisk import (
 )
 from bayesrisk.inference import LeafPrior, target_posteriors
 
-FRAME = pd.DataFrame(
+FRAME = frame_of(
     {
-        "node": ["top", "left", "right", "a", "b", "c", "d"],
-        "parent": [None, "top", "top", "left", "left", "right", "right"],
-        "noisy_count": [7, 3, None, -2, 1, 4, 0],
-        "rho": [0.3, 0.4, 0.4, 0.5, 0.6, 0.5, 0.0],
-        "known_count": [None, None, None, 0, 1, 3, None],
-        "prior": [None, None, None, 0.5, 0.1, 0.8, None],
-    }
+        "top": None,
+        "left": "top",
+        "right": "top",
+        "a": "left",
+        "b": "left",
+        "c": "right",
+        "d": "right",
+    },
+    [7, 3, None, -2, 1, 4, 0],
+    [0.3, 0.4, 0.4, 0.5, 0.6, 0.5, 0.0],
+    known_count=[None, None, None, 0, 1, 3, None],
+    prior=[None, None, None, 0.5, 0.1, 0.8, None],
 )
 PRIORS = {
     "poisson": (LeafPrior.poisson(0.6), oracle.log_poisson(0.6)),

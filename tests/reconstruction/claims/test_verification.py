@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from claims_cases import as_patterns, case, publish, small_schema
+from claims_cases import as_patterns, case, matching, publish, small_schema
 from oracles import claims as oracle
 from solver_cases import Silent
 
@@ -69,16 +69,9 @@ def test_readable_claims_are_sums_of_cells_of_one_table():
         weights = oracle.weights_of(schema, tables, cells)
         counts = np.concatenate([published.counts["block", t.name].toarray()[0] for t in tables])
         live = ~((weights > 0) & (counts == 0)[:, None]).any(axis=0)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
         found = find_claims(published, cells=cells).to_frame()
         for row in found.itertuples(index=False):
-            match = np.ones(len(cells), bool)
-            for a, name in enumerate(schema.names):
-                code = getattr(row, name)
-                if not pd.isna(code):
-                    label = np.array(groups[name])
-                    match &= label[index[:, a]] == label[code]
+            match = matching(schema, tables, cells, row)
             for column, part in (("readable", np.ones_like(live)), ("readable_here", live)):
                 sums = False
                 at = 0
@@ -101,30 +94,18 @@ def test_readable_claims_are_sums_of_cells_of_one_table():
 def test_needed_columns_are_the_fewest_that_say_the_same():
     for seed in range(600, 620):
         schema, tables, cells, published, _, _ = case(seed)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
-        coded = np.array(
-            [[groups[n][i] for n, i in zip(schema.names, row, strict=True)] for row in index]
-        )
         for row in find_claims(published, cells=cells).to_frame().itertuples(index=False):
-            used = [a for a, n in enumerate(schema.names) if not pd.isna(getattr(row, n))]
-            value = [groups[schema.names[a]][getattr(row, schema.names[a])] for a in used]
-
-            def matching(chosen, used=used, value=value, coded=coded):
-                return np.all(
-                    [coded[:, a] == v for a, v in zip(used, value, strict=True) if a in chosen]
-                    or [np.ones(len(coded), bool)],
-                    axis=0,
-                )
-
-            whole = matching(used)
-            fewest = min(
-                k
+            used = [name for name in schema.names if not pd.isna(getattr(row, name))]
+            whole = matching(schema, tables, cells, row)
+            less = [
+                row._replace(**dict.fromkeys(set(used) - set(chosen), pd.NA))
                 for k in range(len(used) + 1)
                 for chosen in itertools.combinations(used, k)
-                if np.array_equal(matching(chosen), whole)
+            ]
+            fewest = next(
+                one for one in less if np.array_equal(matching(schema, tables, cells, one), whole)
             )
-            assert row.n_needed == fewest
+            assert row.n_needed == sum(not pd.isna(getattr(fewest, name)) for name in used)
             assert row.n_columns == len(used)
 
 
