@@ -75,31 +75,31 @@ def gaps_in(known):
 
 
 NOBODY = KnownRecords(SEXES[0], count=0, relation="exactly", place="1100")
-#: Places by seed, the seeds, and how many answers have errors at least.
+#: Places by seed, the seeds, draws of a chain, and how many answers have errors at least.
 PLACES = {
-    "one block": (lambda seed: small_place(seed, "noisy", 1), (2, 3, 5, 7), 10),
-    "two blocks": (lambda seed: small_place(seed, "noisy", 2), range(2), 5),
-    "sizes of blocks are known": (lambda seed: of_town(seed, together=False), range(6), 20),
-    "and a table of the town": (lambda seed: of_town(seed, together=True), range(6), 20),
-    "counts that mislead": (misleading, range(3), 24),
-    "areas inside areas": (areas, range(1), 8),
-    "gaps": (gaps_in([]), range(2), 8),
-    "gaps, somebody known": (gaps_in([KnownRecords(SEXES[1], place="1101")]), range(2), 8),
+    "one block": (lambda seed: small_place(seed, "noisy", 1), (2, 3, 5, 7), 300, 10),
+    "two blocks": (lambda seed: small_place(seed, "noisy", 2), range(2), 300, 5),
+    "sizes of blocks are known": (lambda seed: of_town(seed, together=False), range(6), 1000, 20),
+    "and a table of the town": (lambda seed: of_town(seed, together=True), range(6), 1000, 20),
+    "counts that mislead": (misleading, range(3), 1000, 24),
+    "areas inside areas": (areas, range(1), 1000, 8),
+    "gaps": (gaps_in([]), range(2), 500, 8),
+    "gaps, somebody known": (gaps_in([KnownRecords(SEXES[1], place="1101")]), range(2), 500, 8),
     "gaps, known how many": (
-        gaps_in([KnownRecords(SEXES[0], 2, place="1200", relation="exactly")]), range(2), 8
+        gaps_in([KnownRecords(SEXES[0], 2, place="1200", relation="exactly")]), range(2), 500, 8
     ),
     # Where some kind is known to be nobody, the shares of the others are larger.
-    "a kind is not in one block": (lambda seed: of_levels(seed, known=[NOBODY]), range(1), 7),
-    "more blocks": (lambda seed: small_place(seed, "noisy", 2), range(4), 5),
-    "more areas": (areas, range(3), 24),
+    "a kind is not in one block": (lambda seed: of_levels(seed, known=[NOBODY]), range(1), 1000, 7),
+    "more blocks": (lambda seed: small_place(seed, "noisy", 2), range(4), 1000, 5),
+    "more areas": (areas, range(3), 1000, 24),
 }  # fmt: skip
 SLOW = ("more blocks", "more areas")
 
 
-def both(release, asked, common, engine, seed):
+def both(release, asked, common, engine, seed, draws=1000):
     """Return the answers of a chain and of the exact law, and whether each is a share."""
     exact = microdata_posterior(release, asked, **common, engine="exact").answers
-    how = {"engine": engine, "rng": seed, "draws": 300, "doublings": 0}
+    how = {"engine": engine, "rng": seed, "draws": draws, "doublings": 0}
     shares = [q.at_least is not None or q.among is not None for q in asked]
     return microdata_posterior(release, asked, **common, **how), exact.assign(share=shares)
 
@@ -150,8 +150,8 @@ def test_intervals_of_rare_events_hold_as_often_as_they_say(n, p):
     ],
 )  # fmt: skip
 def test_chains_agree_with_the_exact_law_of_noisy_counts(engine, case):
-    made, seeds, fewest = PLACES[case]
-    pairs = [both(*made(seed), engine, seed) for seed in seeds]
+    made, seeds, draws, fewest = PLACES[case]
+    pairs = [both(*made(seed), engine, seed, draws) for seed in seeds]
     assert {sampled.engine for sampled, _ in pairs} == {engine}
     z = surprises(pairs)
     assert z.size >= fewest
