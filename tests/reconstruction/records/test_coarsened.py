@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import people, person_tables, solutions
-from random_places import publish
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
@@ -60,6 +59,27 @@ def table(names):
     return Table(name, tuple(f"{name}{at}" for at in range(index.shape[1])), factors)
 
 
+def published(rng, true, law):
+    """Return published counts and which are withheld."""
+    hidden = np.zeros(true.shape, bool)
+    if isinstance(law, RoundingSpec):
+        base = law.base
+        below = true // base * base
+        up = rng.random(true.shape) < (true - below) / base
+        given = (
+            below + base * up if law.method == "random" else (2 * true + base) // (2 * base) * base
+        )
+    elif isinstance(law, RangeSpec):
+        given = law.publish(true)
+    elif isinstance(law, SuppressedCounts):
+        low, high = law.withheld
+        hidden = (true >= low) & (true <= high) & (rng.random(true.shape) < 0.8)
+        given = np.where(hidden, 0, true)
+    else:
+        given = true
+    return given, hidden
+
+
 def release(rng, *, blocks, levels=("block",), laws=tuple(LAWS), broken=0.0):
     """Return tables of random blocks, and (level, name, weights, law, published, hidden)."""
     about = schema(levels)
@@ -84,7 +104,7 @@ def release(rng, *, blocks, levels=("block",), laws=tuple(LAWS), broken=0.0):
             weights = made.incidence(about, np.arange(size)).toarray()
             true = group @ x @ weights.T
             law = LAWS[laws[rng.integers(len(laws))]]
-            given, hidden = publish(rng, law, true)
+            given, hidden = published(rng, true, law)
             if rng.random() < broken:
                 given = np.where(hidden, 0, np.maximum(given + rng.integers(-1, 2, given.shape), 0))
             key = level, made.name
@@ -401,7 +421,7 @@ def coarse(tables, law):
     """Return person tables with every count under a law."""
     rng, counts = np.random.default_rng(3), {}
     for key, part in tables.counts.items():
-        counts[key] = sp.csr_array(publish(rng, law, part.toarray())[0])
+        counts[key] = sp.csr_array(published(rng, part.toarray(), law)[0])
     return replace(tables, counts=counts, laws=dict.fromkeys(counts, law))
 
 
