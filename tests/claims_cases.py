@@ -86,6 +86,17 @@ def as_patterns(found, schema, tables):
     return result
 
 
+def matching(schema, tables, cells, row):
+    """Return which cells have the values of a row of claims; codes that tables merge are one."""
+    groups = oracle.code_groups(schema, tables)
+    match = np.ones(len(cells), bool)
+    for name, codes in zip(schema.names, np.unravel_index(cells, schema.shape), strict=True):
+        if not pd.isna(code := getattr(row, name)):
+            label = np.array(groups[name])
+            match &= label[codes] == label[code]
+    return match
+
+
 def odd_case(seed):
     """Counts of things of which records have several: whole numbers say most."""
     rng = np.random.default_rng(seed)

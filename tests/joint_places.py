@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from random_places import _by_rule, _law, _log_likelihood, _publish
+from random_places import _by_rule, _law, _log_likelihood, publish
 from range_cases import LAWS, MOST, allowed_counts, published_number
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
@@ -172,7 +172,7 @@ def _release(rng, kind, schema, kinds, truth, covered):
                 withheld = np.array([h for _, h in pairs]).reshape(true.shape)
                 out = np.where(withheld, 0, np.reshape([n for n, _ in pairs], true.shape))
             else:
-                out, withheld = _publish(rng, law, true)
+                out, withheld = publish(rng, law, true)
             key = level, table.name
             tables[key], laws[key] = table, law
             counts[key], hidden[key] = sp.csr_array(out), sp.csr_array(withheld)

@@ -81,7 +81,7 @@ def _release(rng, kind, schema, sizes, truth):
             law = _law(rng, kind)
             covered = [[p] for p in range(n_places)] if level == "block" else [range(n_places)]
             true = np.array([weights @ sum(truth[p] for p in c) for c in covered])
-            out, withheld = _publish(rng, law, true)
+            out, withheld = publish(rng, law, true)
             tables[level, table.name], laws[level, table.name] = table, law
             counts[level, table.name] = sp.csr_array(out)
             hidden[level, table.name] = sp.csr_array(withheld)
@@ -137,7 +137,8 @@ def _law(rng, kind):
     return SuppressedCounts() if kind == "withheld" else TrueCounts()
 
 
-def _publish(rng, law, true):
+def publish(rng, law, true):
+    """Return the numbers published for true counts under a law, and which are withheld."""
     withheld = np.zeros(true.shape, np.bool_)
     if isinstance(law, NoiseSpec):
         return true + law.to_law().rvs(true.shape, random_state=rng), withheld
@@ -361,3 +362,9 @@ def two_sides(seed, kind):
     published = PublishedTables(Workload(schema, tables), geoids, counts, hidden)
     release = Release(MechanismSpec("random", {}, laws), published)
     return release, prior, (1, *_law_of(prior), terms)
+
+
+def score(q, group, hit):
+    """Return the standardised excess of true statements where q is above a half, less below it."""
+    excess = np.sign(q - 0.5) * (hit - q * group)
+    return float(excess.sum() / np.sqrt((excess**2).sum()))

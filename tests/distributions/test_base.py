@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesrisk import ArgumentError, DiscreteGaussian
+from bayesrisk import DiscreteGaussian
 from bayesrisk._random import generator
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.base import _first_true, _whole_size
@@ -83,15 +83,6 @@ def test_deep_quantiles():
         x = law.isf(q)
         assert law.sf(x) <= q < law.sf(x - 1)
         assert law.ppf(q) == pytest.approx(-x, abs=1)
-
-
-def test_sizes():
-    assert _whole_size(None, (2, 3)) == (2, 3)
-    assert _whole_size(4, ()) == (4,)
-    assert _whole_size((5, 2), (2,)) == (5, 2)
-    for size in ((2, 5), 3, (-1, 2)):
-        with pytest.raises(ArgumentError, match=r"shape \(2,\), got"):
-            _whole_size(size, (2,))
 
 
 @pytest.mark.parametrize("value", [2.0**54, 2.0**61, -(2.0**61)])

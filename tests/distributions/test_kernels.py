@@ -8,7 +8,7 @@ from mpmath import mp, mpf
 from oracles import laws as oracles
 
 from bayesrisk.distributions import kernels as _kernels
-from bayesrisk.distributions.discrete_gaussian import MIDPOINT, log_normaliser
+from bayesrisk.distributions.discrete_gaussian import MIDPOINT
 
 
 def both(ufunc, *arguments):
@@ -53,33 +53,6 @@ def test_product_is_exact():
             assert high == a * b
             with mp.workdps(60):
                 assert mpf(high) + mpf(low) == mpf(a) * mpf(b)
-
-
-@pytest.mark.parametrize(
-    ("first", "sigma2"), [(1.0, 0.2), (1.0, 99.0), (30.0, 80.0), (400.0, 500.0)]
-)
-def test_tail_ratio(first, sigma2):
-    with mp.workdps(60):
-        weight = mp.exp(-(mpf(first) ** 2) / (2 * mpf(sigma2)))
-        truth = oracles.gaussian_tail_weight(int(first), sigma2) / weight
-    for value in both(_kernels.tail_ratio, first, sigma2):
-        assert oracles.relative_error(value, truth) < 1e-14
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "sigma2", "shift"), [(1.0, 5.04, 1), (0.0, 2.0, 3), (3.0, 0.2, 1)]
-)
-def test_hockey_stick(epsilon, sigma2, shift):
-    truth = oracles.gaussian_delta(epsilon, sigma2, shift) * oracles.gaussian_normaliser(sigma2)
-    for value in both(_kernels.hockey_stick, epsilon, sigma2, shift):
-        assert oracles.relative_error(value, truth) < 1e-14
-
-
-@pytest.mark.parametrize("sigma2", [1e-3, 0.1, 1 / (2 * math.pi), 0.16, 1.0, 50.0, 1e10])
-def test_log_normaliser(sigma2):
-    with mp.workdps(60):
-        truth = mp.log1p(2 * oracles.gaussian_tail_weight(1, sigma2))
-    assert oracles.relative_error(log_normaliser(np.float64(sigma2)), truth) < 1e-14
 
 
 def test_euler_maclaurin_coefficients():

@@ -83,7 +83,8 @@ def difference_weight(d, rho, m, exact):
     assert m == 2, "three terms are enough"
     centre, reach = round(d / 3), int(mp.sqrt(120 / rho)) + 3
     near = range(centre - reach, centre + reach + 1)
-    return mp.fsum(mp.exp(-rho * (i**2 + j**2 + (d - i - j) ** 2)) for i in near for j in near)
+    one = [mp.exp(-rho * i**2) for i in range(abs(d) + 2 * (abs(centre) + reach) + 1)]
+    return mp.fsum(one[abs(i)] * one[abs(j)] * one[abs(d - i - j)] for i in near for j in near)
 
 
 def log_odds_change(a, rho, m, n, k, exact=False, dps=60):

@@ -3,6 +3,8 @@
 import itertools
 import math
 
+import numpy as np
+
 
 def histograms(n_cells, most):
     """Yield every histogram of at most ``most`` records."""
@@ -106,3 +108,35 @@ def with_known_people(places, n_cells, shares, concentration, size, cells, peopl
     best = max(value for value, _, _ in found)
     total = math.fsum(math.exp(value - best) for value, _, _ in found)
     return [(math.exp(value - best) / total, x, others) for value, x, others in found]
+
+
+def fulfil(condition, schema):
+    """Return which cells of a schema fulfil a condition."""
+    cells = np.indices(schema.shape).reshape(len(schema.shape), -1)
+    kept = np.ones(cells.shape[1], bool)
+    for name, codes in condition.items():
+        kept &= np.isin(cells[schema.names.index(name)], list(codes))
+    return kept
+
+
+def answers(law, schema, asked):
+    """Return the answers of a law to questions; shares are among people who are not named."""
+    found = []
+    for question in asked:
+        at = slice(None) if question.place is None else [int(question.place[1:])]
+        among = fulfil(question.among or {}, schema)
+        where = fulfil(question.where, schema) & among
+        every = [
+            (w, np.array(x[-1] if question.among is not None else x[0])[at].sum(axis=0))
+            for w, *x in law
+        ]
+        mean = math.fsum(w * x[where].sum() for w, x in every)
+        if question.at_least is not None:
+            found.append(math.fsum(w for w, x in every if x[where].sum() >= question.at_least))
+        elif question.among is not None:
+            whole = math.fsum(w * x[among].sum() for w, x in every)
+            # A group that is there so rarely may be what an exact law leaves out.
+            found.append(mean / whole if whole > 1e-4 else math.nan)
+        else:
+            found.append(mean)
+    return found

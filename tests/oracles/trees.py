@@ -24,6 +24,12 @@ def subtree_sums(frame, leaves, grid):
     return counts
 
 
+def frame_of(parents, noisy, rho=None, **more):
+    """Return the frame of a tree {node: parent}, with a noisy count and a budget for each node."""
+    columns = {"noisy_count": noisy} | ({} if rho is None else {"rho": rho}) | more
+    return pd.DataFrame({"node": list(parents), "parent": list(parents.values()), **columns})
+
+
 def leaves_of(frame):
     parents = set(frame["parent"])
     return [node for node in frame["node"] if node not in parents]

@@ -98,27 +98,6 @@ def published(y, n, S, **model):
     return float(law[1]), group
 
 
-def chain(y, n, S, *, steps, seed, m, a, b, p, k, keep_indicator, top=200):
-    """Run the sampler of Kazan and Reiter's section 3.2 in plain NumPy; return draws of x, N."""
-    rng = np.random.default_rng(seed)
-    grid = np.arange(top)
-    x, xs, groups = k, [], []
-    for _ in range(steps):
-        log_w = -b * (n - grid) ** 2 - (a / m) * (S - grid + x) ** 2
-        w = np.where(grid >= x, np.exp(log_w - log_w[grid >= x].max()), 0.0)
-        N = rng.choice(grid, p=w / w.sum())
-        weights = [
-            q
-            * math.exp(-a * (y - v) ** 2 - (a / m) * (S - N + v) ** 2)
-            * (1.0 if v <= N or not keep_indicator else 0.0)
-            for v, q in ((k, 1.0 - p), (k + 1, p))
-        ]
-        x = k + int(rng.random() < weights[1] / sum(weights))
-        xs.append(x)
-        groups.append(N)
-    return np.array(xs), np.array(groups)
-
-
 def correct_decision(N_true, x_true, *, m, a, b, p, k, solve, reach):
     """Return P(correct) by a triple sum over releases, ``solve`` giving P(X = k + 1).
 

@@ -56,20 +56,6 @@ def test_the_printed_tables_are_those_of_the_published_conditionals():
     assert (np.abs(group - PAPER_GROUP) < rounding + 4 * noise).all()
 
 
-def test_correct_decisions_by_group_count():
-    counts = [1, 2, 3, 5, 10, 40]
-    replica = decision(group_count=counts, **PUBLISHED)
-    assert replica[[0, 1, 3, 4, 5]] == pytest.approx(
-        [0.594586, 0.592356, 0.589807, 0.589726, 0.589726], abs=0.5e-6
-    )
-    coherent = decision(group_count=counts)
-    assert coherent[:5] == pytest.approx(
-        [0.318191, 0.434925, 0.516999, 0.581131, 0.589726], abs=0.5e-6
-    )
-    without = br.correct_decision_probability(rho=0.0992264, prior=0.5)
-    assert float(without) == pytest.approx(0.588860, abs=0.6e-6)
-
-
 def tiles(**ranges):
     """Figure 4: every release of a region with its decisions, by the conditionals as published."""
     axes = {"y": range(-12, 15), "n": range(-6, 9), "S": range(-75, 76)} | ranges

@@ -51,12 +51,6 @@ def test_marginal_posteriors_are_not_those_of_the_usual_slips(slip):
     assert (table(**slip) != np.array([*MARGINAL_POSTERIOR.values()])).all()
 
 
-def test_s6_1_to_s6_3():
-    # (N + y - S) / 2, kept within [0, N], rounded: y = 2, S = -1 of Table 7 with N = 1.
-    assert br.inference.postprocess(2, -1, group_count=1) == 1
-    assert br.inference.postprocess([3, 3], [2, 1], group_count=4).tolist() == [3, 3]
-
-
 @pytest.mark.parametrize("n_siblings", [1, 5, 27])
 def test_text_the_marginal_risk_is_bounded_by_that_without_post_processing(n_siblings):
     rho = np.geomspace(1e-3, 20, 60)[:, None]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import laws as oracles
-from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
 from bayesrisk import (
     ArgumentError,
@@ -20,7 +19,6 @@ from bayesrisk import (
     posterior_probability,
     risk_ratio,
 )
-from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 
 EPS = 2**-52
@@ -228,77 +226,3 @@ def test_noise_with_a_gap_rules_counts_out():
         count_posterior(9, noise=rounding, prior_pmf=[0.5, 0.5])
     with pytest.raises(ArgumentError, match="got 9 at index 1"):
         count_posterior([1, 9], noise=rounding, prior_pmf=[0.5, 0.5])
-
-
-ONE = {"rho": 0.1, "prior": 0.5}
-
-
-@pytest.mark.parametrize("function", [posterior_probability, risk_ratio])
-def test_bad_arguments_for_one_count(function):
-    for bad in NOT_COUNTS:
-        assert refuses(lambda v: function(v, **ONE), "noisy_count", bad)
-    for bad in [*NOT_COUNTS, -1]:
-        assert refuses(lambda v: function(1, **ONE, known_count=v), "known_count", bad)
-    for bad in NOT_PRIORS:
-        assert refuses(lambda v: function(1, rho=0.1, prior=v), "prior", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(1, rho=v, prior=0.5), "rho", bad)
-        assert refuses(lambda v: function(1, sigma2=v, prior=0.5), "sigma2", bad)
-        assert refuses(lambda v: function(1, **ONE, sensitivity=v), "sensitivity", bad)
-
-
-def test_bad_arguments_for_many_counts():
-    one = {"noise": Noise(rho=0.1), "prior": 0.5}
-    for bad in NOT_COUNTS:
-        assert refuses(lambda v: multilevel_posterior(v, **one), "noisy_counts", bad)
-    for bad in [*NOT_COUNTS, -1]:
-        assert refuses(
-            lambda v: multilevel_posterior([1, 2], **one, known_count=v), "known_count", bad
-        )
-    for bad in NOT_PRIORS:
-        assert refuses(
-            lambda v: multilevel_posterior([1, 2], noise=one["noise"], prior=v), "prior", bad
-        )
-    with pytest.raises(ShapeError, match="noisy_counts must have an axis of levels"):
-        multilevel_posterior(1, **one)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        multilevel_posterior([1, 2], noise=Noise(rho=[0.1, 0.2, 0.3]), prior=0.5)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        multilevel_posterior([[1, 2], [3, 4]], noise=Noise(rho=0.1), prior=[0.1, 0.2, 0.3])
-
-
-@pytest.mark.parametrize("function", [posterior_probability, risk_ratio])
-def test_noise_is_given_exactly_once(function):
-    for noise in ({}, {"rho": 0.1, "sigma2": 5.0}):
-        with pytest.raises(ArgumentError, match="exactly one of rho and sigma2 must be given, got"):
-            function([1, 2], prior=0.5, **noise)
-    with pytest.raises(ArgumentError, match=r"sensitivity belongs with rho.* got 2"):
-        function([1, 2], prior=0.5, sigma2=5.0, sensitivity=2)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        function([1, 2], rho=[0.1, 0.2, 0.3], prior=0.5)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        function([[1, 2], [3, 4]], rho=0.1, prior=[0.1, 0.2, 0.3])
-
-
-def test_bad_arguments_of_the_general_form():
-    law = DiscreteGaussian(1.0)
-    for bad in (None, 3, "law", object()):
-        with pytest.raises(ArgumentTypeError, match="noise must have a logpmf method, got"):
-            count_posterior(1, noise=bad, prior_pmf=[0.5, 0.5])
-    for bad in ([0.5, 0.6], [0.5], [1.5, -0.5], [math.nan, 1], [], 1.0, "ab", None, [[1.0], [0.5]]):
-        with pytest.raises(ArgumentError, match="prior_pmf must"):
-            count_posterior(1, noise=law, prior_pmf=bad)
-    for bad in NOT_COUNTS:
-        assert refuses(
-            lambda v: count_posterior(v, noise=law, prior_pmf=[0.5, 0.5]), "noisy_count", bad
-        )
-    for bad in [*NOT_COUNTS, -1]:
-        assert refuses(
-            lambda v: count_posterior(1, noise=law, prior_pmf=[1.0], known_count=v),
-            "known_count",
-            bad,
-        )
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        count_posterior([1, 2], noise=law, prior_pmf=[[1.0]] * 3)
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        count_posterior([1, 2], noise=DiscreteGaussian([1.0, 2.0, 3.0]), prior_pmf=[0.5, 0.5])

@@ -8,17 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 from oracles import postprocessing as twin
-from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 
-from bayesrisk import ArgumentError, DiscreteGaussian, Noise
+from bayesrisk import DiscreteGaussian, Noise
 from bayesrisk.distributions import convolve
-from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
 from bayesrisk.inference.count import measurements as _difference
 from bayesrisk.inference.count import postprocessed as _postprocessed_kernels
 
 MODES = ["approximate", "exact"]
-BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}
 
 
 # --- the closed form --------------------------------------------------------------------------
@@ -199,42 +196,6 @@ def test_the_two_laws_of_the_siblings_part_only_for_little_noise():
     )
     np.testing.assert_allclose(calm[0], calm[1], rtol=1e-14)
     assert np.abs(loud[0] - loud[1]).max() > 0.01
-
-
-# --- bad arguments ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("function", [postprocessed_posterior])
-def test_bad_arguments(function):
-    for bad in NOT_COUNTS:
-        assert refuses(lambda v: function(v, **BASE), "released", bad)
-        for name in ("group_count", "n_siblings", "known_count"):
-            assert refuses(lambda v, name=name: function(1, **{**BASE, name: v}), name, bad)
-    for name in ("group_count", "n_siblings"):
-        assert refuses(lambda v, name=name: function(0, **{**BASE, name: v}), name, 0)
-    for bad in NOT_PRIORS:
-        assert refuses(lambda v: function(1, **{**BASE, "prior": v}), "prior", bad)
-    for bad in NOT_POSITIVE:
-        assert refuses(lambda v: function(1, **{**BASE, "noise": Noise(rho=v)}), "rho", bad)
-    assert refuses(lambda v: function(v, **BASE), "released", -1)
-    with pytest.raises(ArgumentError, match="released must be <= group_count, got 4"):
-        function(4, **BASE)
-    with pytest.raises(ArgumentError, match="known_count must be < group_count, 3, got 3"):
-        function(1, **BASE, known_count=3)
-    with pytest.raises(ArgumentError, match="sibling_noise must be one of approximate, exact"):
-        function(1, **BASE, sibling_noise="none")
-    with pytest.raises(ShapeError, match="do not broadcast"):
-        function([1, 2], **{**BASE, "prior": [0.1, 0.2, 0.3]})
-    with pytest.raises(ArgumentError, match="n_siblings must be small enough"):
-        function(1, **{**BASE, "n_siblings": 10**6, "noise": Noise(rho=0.3)}, sibling_noise="exact")
-
-
-def test_bad_counts_of_the_closed_form():
-    for bad in NOT_COUNTS:
-        assert refuses(lambda v: postprocess(v, 0, group_count=1), "block", bad)
-        assert refuses(lambda v: postprocess(0, v, group_count=1), "siblings", bad)
-        assert refuses(lambda v: postprocess(0, 0, group_count=v), "group_count", bad)
-    assert refuses(lambda v: postprocess(0, 0, group_count=v), "group_count", -1)
 
 
 def test_the_oracle_is_a_law():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_places import KINDS, place, town
+from random_places import KINDS, place, score, town
 from scipy import stats
 
 from bayesrisk.inference import RecordQuestion, microdata_posterior
@@ -33,12 +33,6 @@ def outcomes(kind, seeds):
         for (group, hit), q in zip(groups, found.answers["posterior"], strict=True):
             rows.append((q, group, hit))
     return np.array(rows)
-
-
-def score(q, group, hit):
-    """Return the standardised excess of true statements where q is above a half, less below it."""
-    excess = np.sign(q - 0.5) * (hit - q * group)
-    return float(excess.sum() / np.sqrt((excess**2).sum()))
 
 
 @pytest.mark.slow

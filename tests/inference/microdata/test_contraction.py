@@ -106,13 +106,11 @@ def worst_of(seed, number):
     return max(decided)
 
 
-def test_laws_of_unknowns_and_of_functions_agree_with_enumeration():
-    assert worst_of(1, 150) < 1e-11
-
-
-@pytest.mark.slow
-def test_many_laws_agree_with_enumeration():
-    assert worst_of(2, 4000) < 1e-11
+@pytest.mark.parametrize(
+    ("seed", "number"), [(1, 80), pytest.param(2, 4000, marks=pytest.mark.slow)]
+)
+def test_laws_of_unknowns_and_of_functions_agree_with_enumeration(seed, number):
+    assert worst_of(seed, number) < 1e-11
 
 
 def block(rng, ages, top, filled=0.3):

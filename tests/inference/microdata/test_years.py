@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import years as oracle
-from random_places import COARSE, GEOGRAPHY, KINDS, WIDE, _publish
+from random_places import COARSE, GEOGRAPHY, KINDS, WIDE, publish, score
 from two_years import MOST, two_years
 
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
@@ -132,7 +132,7 @@ def population(seed):
         kinds.append(table.name)
         law = PUBLISHED[int(rng.integers(len(PUBLISHED)))]
         weights = table.incidence(SCHEMA, np.arange(SCHEMA.size)).toarray()
-        out, hidden = _publish(rng, law, (weights @ true)[None, :])
+        out, hidden = publish(rng, law, (weights @ true)[None, :])
         key = ("block", table.name)
         published = PublishedTables(
             Workload(SCHEMA, {key: table}),
@@ -173,12 +173,6 @@ def statements(seeds, law=LAW):
             if x[group].sum():
                 rows.append((q, x[group].sum(), x[true & group].sum()))
     return np.array(rows).T
-
-
-def score(q, group, hit):
-    """Return the standardised excess of true statements where q is above a half, less below it."""
-    excess = np.sign(q - 0.5) * (hit - q * group)
-    return float(excess.sum() / np.sqrt((excess**2).sum()))
 
 
 @pytest.mark.slow

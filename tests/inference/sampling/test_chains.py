@@ -11,7 +11,6 @@ from paths import sample_path
 
 from bayesrisk import ArgumentError
 from bayesrisk.inference.sampling import chains
-from bayesrisk.inference.sampling import chains as arviz_io
 from bayesrisk.inference.sampling.chains import (
     Samples,
     effective_size,
@@ -40,7 +39,7 @@ def test_effective_size_of_an_autoregression(phi):
 @pytest.mark.parametrize("draws", [50, 501])
 def test_errors_agree_with_arviz(phi, draws):
     sample = autoregression(np.random.default_rng(2), 4, draws, phi)
-    theirs = arviz_io._statistic("mcse", sample)
+    theirs = chains._statistic("mcse", sample)
     assert standard_error(sample) == pytest.approx(theirs, rel=0.02)
 
 

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
-from oracles import samplers as slow
-from scipy import stats
+from oracles import trees as oracle
+from oracles.samplers import largest_score
 
 from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, sample_tree, tree_posterior
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
@@ -16,67 +15,54 @@ from bayesrisk.inference.sampling.chains import standard_error
 
 RUN = {"draws": 10_000, "warmup": 200, "chains": 4, "rng": 3}
 PARENTS = {"c": None, "g": "c", "h": "c", "a": "g", "b": "g", "d": "h", "e": "h"}
-LEAVES = ["a", "b", "d", "e"]
 
 
-def make(noisy, rho, parents=PARENTS, **columns):
-    frame = pd.DataFrame(
-        {"node": list(parents), "parent": list(parents.values()), "noisy_count": noisy, "rho": rho}
-    )
-    return Tree.from_frame(frame.assign(**columns))
+NOISY, RHO = [5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3]
 
 
-def worst(samples, laws, rare=2e-3):
-    scores = []
-    for label in samples.labels:
-        pmf = samples.pmf(label)
-        drawn = pmf[(pmf["error"] > 0.0) & (pmf["probability"] > rare)]
-        scores += list((drawn["probability"] - laws[label][drawn.index]) / drawn["error"])
-    return max(map(abs, scores))
+def frame_of(noisy=NOISY, rho=RHO, parents=PARENTS):
+    return oracle.frame_of(parents, noisy, rho)
 
 
-def enumerated(tree, log_prior, parents=PARENTS):
-    at = {name: tree.index(name) for name in parents}
-    return slow.tree(
-        parents,
-        {name: tree.noisy[i] for name, i in at.items()},
-        {name: tree.precision[i] for name, i in at.items()},
-        log_prior,
-    )
+def make(noisy=NOISY, rho=RHO, parents=PARENTS):
+    return Tree.from_frame(frame_of(noisy, rho, parents))
 
 
-def hurdle(_, count):
-    return math.log(0.7) if count == 0 else math.log(0.3) + stats.geom.logpmf(count, 0.5)
+def worst(samples, log_prior, frame=None):
+    """Return the largest gap to enumeration; ``log_prior`` is of every leaf, or a list of them."""
+    frame = frame_of() if frame is None else frame
+    leaves = oracle.leaves_of(frame)
+    logs = log_prior if isinstance(log_prior, list) else [log_prior] * len(leaves)
+    return largest_score(samples, oracle.brute_force(frame, [range(13)] * len(leaves), logs))
+
+
+def log_of(law):
+    return lambda count: math.log(law.get(count, 1e-300))
 
 
 PRIORS = {
-    "flat": (LeafPrior.flat(), lambda _, c: 0.0),
-    "poisson": (LeafPrior.poisson(1.3), lambda _, c: stats.poisson.logpmf(c, 1.3)),
+    "flat": (LeafPrior.flat(), oracle.log_flat),
+    "poisson": (LeafPrior.poisson(1.3), oracle.log_poisson(1.3)),
     "negative binomial": (
         LeafPrior.negative_binomial(2.0, dispersion=0.8),
-        lambda _, c: stats.nbinom.logpmf(c, 1 / 0.8, 1 / (1 + 0.8 * 2.0)),
+        oracle.log_negative_binomial(2.0, 0.8),
     ),
-    "hurdle": (LeafPrior.hurdle(0.3, mean=2.0), hurdle),
-    "finite": (FiniteLaw(1, [0.2, 0.0, 0.5, 0.3]), lambda _, c: dict_log(c)),
+    "hurdle": (LeafPrior.hurdle(0.3, mean=2.0), oracle.log_hurdle_geometric(0.3, 2.0)),
+    "finite": (FiniteLaw(1, [0.2, 0.0, 0.5, 0.3]), log_of({1: 0.2, 3: 0.5, 4: 0.3})),
     # Two separate peaks and no closed form.
     "any": (
         lambda c: np.where(c < 2, 0.0, -6.0) + 5.5 * np.exp(-((c - 5) ** 2)),
-        lambda _, c: (0.0 if c < 2 else -6.0) + 5.5 * math.exp(-((c - 5) ** 2)),
+        lambda c: (0.0 if c < 2 else -6.0) + 5.5 * math.exp(-((c - 5) ** 2)),
     ),
 }
-
-
-def dict_log(count):
-    return math.log({1: 0.2, 3: 0.5, 4: 0.3}.get(count, 1e-300))
 
 
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize("pair_moves", [True, False])
 def test_draws_follow_the_enumerated_posterior(name, pair_moves):
     prior, log_prior = PRIORS[name]
-    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
-    samples = sample_tree(tree, leaf_prior=prior, pair_moves=pair_moves, **RUN)
-    assert worst(samples, enumerated(tree, log_prior)) < 4.0
+    samples = sample_tree(make(), leaf_prior=prior, pair_moves=pair_moves, **RUN)
+    assert worst(samples, log_prior) < 4.0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -93,34 +79,27 @@ def test_random_trees(seed):
             break
     rho = rng.choice([0.0, 0.3, 0.8, 2.0], len(parents))
     rho[0] = 0.5
-    tree = make(rng.integers(-2, 5, len(parents)), rho, parents)
-    log_prior = PRIORS["poisson"][1]
-    samples = sample_tree(tree, leaf_prior=LeafPrior.poisson(1.3), **RUN)
-    assert worst(samples, enumerated(tree, log_prior, parents)) < 4.0
+    frame = frame_of(rng.integers(-2, 5, len(parents)), rho, parents)
+    prior, log_prior = PRIORS["poisson"]
+    samples = sample_tree(Tree.from_frame(frame), leaf_prior=prior, **RUN)
+    assert worst(samples, log_prior, frame) < 4.0
 
 
 def test_the_comparison_can_fail():
-    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
-    samples = sample_tree(tree, leaf_prior=LeafPrior.flat(), **RUN)
-    assert worst(samples, enumerated(tree, PRIORS["poisson"][1])) > 8.0
+    samples = sample_tree(make(), leaf_prior=LeafPrior.flat(), **RUN)
+    assert worst(samples, PRIORS["poisson"][1]) > 8.0
 
 
 def test_each_leaf_its_own_prior():
-    tree = make([5, 2, 2, 1, 1, -1, 3], [0.5, 0.25, 0.0, 0.3, 0.3, 0.3, 0.3])
-    means = dict(zip(LEAVES, [1.5, 0.5, 3.0, 1.0], strict=True))
-    samples = sample_tree(tree, leaf_prior=LeafPrior.poisson(list(means.values())), **RUN)
-    laws = enumerated(tree, lambda leaf, count: stats.poisson.logpmf(count, means[leaf]))
-    assert worst(samples, laws) < 4.0
-
-    def log_prior(leaf, count):  # leaf d holds the target
-        if leaf == "d":
-            return math.log({1: 0.8, 2: 0.2}.get(count, 1e-300))
-        return stats.poisson.logpmf(count, 0.5)
-
-    other = LeafPrior.poisson(0.5)
-    target = FiniteLaw(1, [0.8, 0.2])
+    tree = make()
+    means = [1.5, 0.5, 3.0, 1.0]
+    samples = sample_tree(tree, leaf_prior=LeafPrior.poisson(means), **RUN)
+    assert worst(samples, list(map(oracle.log_poisson, means))) < 4.0
+    other, target = LeafPrior.poisson(0.5), FiniteLaw(1, [0.8, 0.2])  # in leaf d
     samples = sample_tree(tree, leaf_prior=[other, other, target, other], **RUN)
-    assert worst(samples, enumerated(tree, log_prior)) < 4.0
+    log_other = oracle.log_poisson(0.5)
+    logs = [log_other, log_other, log_of({1: 0.8, 2: 0.2}), log_other]
+    assert worst(samples, logs) < 4.0
     assert set(np.unique(samples.of("d"))) == {1, 2}
 
 
@@ -144,13 +123,13 @@ def test_pairs_mix_where_the_total_is_known_better_than_its_parts():
 
 
 def test_a_single_node_is_a_tree():
-    tree = make([3], [0.4], {"r": None})
-    samples = sample_tree(tree, leaf_prior=LeafPrior.flat(), **RUN)
-    assert worst(samples, enumerated(tree, PRIORS["flat"][1], {"r": None})) < 4.0
+    frame = frame_of([3], [0.4], {"r": None})
+    samples = sample_tree(Tree.from_frame(frame), leaf_prior=LeafPrior.flat(), **RUN)
+    assert worst(samples, oracle.log_flat, frame) < 4.0
 
 
 def test_kept_nodes_and_threads():
-    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3)
+    tree = make(rho=0.3)
     setting = {"leaf_prior": LeafPrior.flat(), "draws": 100, "warmup": 5, "chains": 3, "rng": 1}
     whole = sample_tree(tree, threads=1, **setting)
     some = sample_tree(tree, threads=2, nodes=["e", "c"], **setting)
@@ -172,7 +151,7 @@ def test_releases_that_contradict_each_other_are_sampled():
 
 def test_plain_python_gives_the_same_draws(monkeypatch):
     compiled = kernels.fill_tree
-    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3)
+    tree = make(rho=0.3)
     setting = {"leaf_prior": LeafPrior.poisson(1.0), "draws": 20, "warmup": 2, "chains": 1}
     fast = sample_tree(tree, rng=1, **setting)
     monkeypatch.setattr(kernels, "_move", kernels._move.py_func)
@@ -182,7 +161,7 @@ def test_plain_python_gives_the_same_draws(monkeypatch):
 
 
 def run(tree=None, **changes):
-    tree = make([5, 2, 2, 1, 1, -1, 3], 0.3) if tree is None else tree
+    tree = make(rho=0.3) if tree is None else tree
     setting = {"leaf_prior": LeafPrior.flat(), "draws": 5, "warmup": 1, "chains": 2, "rng": 1}
     return sample_tree(tree, **(setting | changes))
 
@@ -214,7 +193,7 @@ def test_bad_input(changes, error, message):
 
 
 def test_leaves_that_nothing_speaks_of():
-    silent = make([5, 2, 2, 1, 1, -1, 3], [0.0, 0.0, 0.3, 0.3, 0.0, 0.3, 0.3])
+    silent = make(rho=[0.0, 0.0, 0.3, 0.3, 0.0, 0.3, 0.3])
     for prior in (LeafPrior.flat(), LeafPrior.poisson(1.0)):
         with pytest.raises(ArgumentError, match="leaf 'b'"):
             run(silent, leaf_prior=prior)
@@ -232,7 +211,7 @@ def test_a_larger_tree_agrees_with_the_exact_posterior():
     rho = [0.05] + [0.25] * 10 + [0.1] * 200
     tree = make(noisy, rho, parents)
     prior = LeafPrior.hurdle(0.4, mean=3.0)
-    samples = sample_tree(tree, leaf_prior=prior, draws=2000, warmup=300, chains=4, rng=1)
+    samples = sample_tree(tree, leaf_prior=prior, draws=1000, warmup=200, chains=4, rng=1)
     exact = tree_posterior(tree, leaf_prior=prior)
     errors = np.array([standard_error(samples.of(label)) for label in samples.labels])
     scores = (samples.counts.mean(axis=(0, 1)) - exact.mean) / errors

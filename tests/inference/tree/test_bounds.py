@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import trees as oracle
+from oracles.trees import frame_of
 
 from bayesrisk import ArgumentError, DataError, Tree, tree_posterior
 from bayesrisk.inference import LeafPrior, sample_tree, target_posteriors
@@ -107,10 +108,7 @@ def test_trees_with_bounds_against_enumeration(short, seed):
     short=st.sampled_from([2**12, 0]),
 )
 def test_a_bounded_leaf_under_other_priors(low, width, noisy, mean, short):
-    frame = pd.DataFrame(
-        {"node": ["x"], "parent": [None], "noisy_count": [noisy], "rho": [0.05],
-         "lower": [low], "upper": [low + width]}
-    )  # fmt: skip
+    frame = frame_of({"x": None}, [noisy], [0.05], lower=[low], upper=[low + width])  # fmt: skip
     priors = {
         oracle.log_poisson(mean): LeafPrior.poisson(mean),
         oracle.log_negative_binomial(mean, 0.7): LeafPrior.negative_binomial(mean, dispersion=0.7),

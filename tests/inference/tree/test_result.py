@@ -1,8 +1,8 @@
 """What a tree's posterior offers, and what is refused."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from oracles.trees import frame_of
 
 from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, tree_posterior
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
@@ -11,14 +11,7 @@ from bayesrisk.inference import LeafPrior
 
 @pytest.fixture(scope="module")
 def small():
-    frame = pd.DataFrame(
-        {
-            "node": ["g", "a", "b"],
-            "parent": [None, "g", "g"],
-            "noisy_count": [3, None, -1],
-            "rho": [0.25, 0.1, 0.1],
-        }
-    )
+    frame = frame_of({"g": None, "a": "g", "b": "g"}, [3, None, -1], [0.25, 0.1, 0.1])
     return tree_posterior(Tree.from_frame(frame), leaf_prior=LeafPrior.poisson(1.0))
 
 
@@ -69,26 +62,14 @@ def test_refusals(small):
 
 
 def test_an_improper_posterior_is_refused_by_name():
-    frame = pd.DataFrame(
-        {
-            "node": ["g", "a", "b", "c"],
-            "parent": [None, "g", "g", "a"],
-            "noisy_count": [3, None, 1, None],
-            "rho": [0.0, 0.1, 0.1, 0.1],
-        }
+    frame = frame_of(
+        {"g": None, "a": "g", "b": "g", "c": "a"}, [3, None, 1, None], [0.0, 0.1, 0.1, 0.1]
     )
     with pytest.raises(ArgumentError, match=r"leaf 'c': .* improper"):
         tree_posterior(Tree.from_frame(frame), leaf_prior="flat")
 
 
 def test_a_leaf_bounded_too_loosely_is_refused_by_name():
-    frame = pd.DataFrame(
-        {
-            "node": ["g", "a", "b"],
-            "parent": [None, "g", "g"],
-            "noisy_count": [2**45, None, None],
-            "rho": [0.1, 0.0, 0.0],
-        }
-    )
+    frame = frame_of({"g": None, "a": "g", "b": "g"}, [2**45, None, None], [0.1, 0.0, 0.0])
     with pytest.raises(ArgumentError, match="leaf 'b' needs a release"):
         tree_posterior(Tree.from_frame(frame), leaf_prior="flat")

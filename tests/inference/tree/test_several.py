@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from oracles.trees import brute_force, log_flat, worst_gap
+from oracles.trees import brute_force, frame_of, log_flat, worst_gap
 
 from bayesrisk import MechanismSpec, NoiseSpec, Release, Schema, Tree, Workload, tree_posterior
 from bayesrisk.distributions import FiniteLaw
@@ -73,7 +73,7 @@ def test_two_and_three_releases_equal_enumeration():
 
 
 def one_count(noisy, sigma2, **known):
-    frame = pd.DataFrame({"node": ["a"], "parent": [None], "noisy_count": [noisy]})
+    frame = frame_of({"a": None}, [noisy])
     return Tree.from_frame(frame.assign(sigma2=[sigma2], **known))
 
 

@@ -1,29 +1,32 @@
 """The risk of every leaf's target, against enumeration one target at a time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from oracles import trees as oracle
+from oracles.trees import frame_of
 
 from bayesrisk import (
     ArgumentError,
     DataError,
     FiniteLaw,
     Tree,
-    hierarchical_posterior,
-    tree_posterior,
 )
 from bayesrisk.inference import LeafPrior, target_posteriors
 
-FRAME = pd.DataFrame(
+FRAME = frame_of(
     {
-        "node": ["top", "left", "right", "a", "b", "c", "d"],
-        "parent": [None, "top", "top", "left", "left", "right", "right"],
-        "noisy_count": [7, 3, None, -2, 1, 4, 0],
-        "rho": [0.3, 0.4, 0.4, 0.5, 0.6, 0.5, 0.0],
-        "known_count": [None, None, None, 0, 1, 3, None],
-        "prior": [None, None, None, 0.5, 0.1, 0.8, None],
-    }
+        "top": None,
+        "left": "top",
+        "right": "top",
+        "a": "left",
+        "b": "left",
+        "c": "right",
+        "d": "right",
+    },
+    [7, 3, None, -2, 1, 4, 0],
+    [0.3, 0.4, 0.4, 0.5, 0.6, 0.5, 0.0],
+    known_count=[None, None, None, 0, 1, 3, None],
+    prior=[None, None, None, 0.5, 0.1, 0.8, None],
 )
 PRIORS = {
     "poisson": (LeafPrior.poisson(0.6), oracle.log_poisson(0.6)),
@@ -58,38 +61,6 @@ def test_every_target_against_enumeration(name):
         assert result.risk_ratio[i] == result.posterior[i] / result.prior[i]
     assert np.all(result.truncation_bound <= 1e-12)
     assert result.status == "exact"
-
-
-def test_a_single_target_is_the_posterior_of_the_tree_with_it():
-    for node in ("a", "b", "c"):
-        alone = FRAME.assign(
-            known_count=FRAME["known_count"].where(FRAME["node"] == node),
-            prior=FRAME["prior"].where(FRAME["node"] == node),
-        )
-        tree = Tree.from_frame(alone)
-        risk = target_posteriors(tree, leaf_prior=LeafPrior.poisson(0.6))
-        whole = tree_posterior(tree, leaf_prior=LeafPrior.poisson(0.6))
-        known = int(risk.known_count[0])
-        assert whole.pmf(node)[known + 1] == pytest.approx(risk.posterior[0], abs=1e-13)
-
-
-def test_two_blocks_are_the_two_level_posterior():
-    """One other block, flat: its release is the siblings' total, and the group prior is flat."""
-    frame = pd.DataFrame(
-        {
-            "node": ["g", "a", "b"],
-            "parent": [None, "g", "g"],
-            "noisy_count": [4, 2, -1],
-            "rho": [0.25, 0.1, 0.1],
-            "known_count": [None, 2, None],
-            "prior": [None, 0.3, None],
-        }
-    )
-    risk = target_posteriors(Tree.from_frame(frame), leaf_prior="flat")
-    two = hierarchical_posterior(
-        2, 4, -1, n_siblings=1, rho_block=0.1, rho_group=0.25, prior=0.3, known_count=2
-    )
-    assert risk.posterior[0] == pytest.approx(float(two.target_probability), abs=1e-13)
 
 
 def test_a_known_count_far_from_everything_released():

@@ -105,19 +105,6 @@ def test_exact_sibling_noise_against_enumeration(rho, m):
     assert differs or rho < 0.5
 
 
-def test_the_published_chain_has_the_stationary_law_that_is_claimed():
-    twin = {"m": 27, "a": 0.0992264, "b": 0.2464845, "p": 0.5, "k": 0}
-    steps = 8000
-    for keep, expected in ((True, 0.503288), (False, 0.577702)):
-        xs, _ = oracle.chain(2, 1, -1, steps=steps, seed=5, keep_indicator=keep, **twin)
-        # The chain of x mixes fast: batch means give the error.
-        batches = xs[: steps // 50 * 50].reshape(50, -1).mean(axis=1)
-        error = batches.std(ddof=1) / math.sqrt(50)
-        assert abs(xs.mean() - expected) < 4 * error
-    # The control: the sampler that drops the indicator is far from the coherent posterior.
-    assert abs(xs.mean() - 0.503288) > 8 * error
-
-
 def test_many_releases_are_the_releases_one_by_one():
     rng = np.random.default_rng(3)
     y, n, S = rng.integers(-4, 9, 20), rng.integers(-3, 9, 20), rng.integers(-20, 30, 20)
@@ -230,13 +217,6 @@ def test_point_prior_at_the_known_count_settles_it():
         hierarchical_posterior(
             9, 9, 0, **GRANVILLE, group_prior=FiniteLaw(0, [1.0]), conditionals="as-published"
         )
-
-
-def test_a_wide_table_is_a_flat_prior():
-    table = FiniteLaw(0, np.full(30, 1 / 30))
-    far = hierarchical_posterior(2, 1, -1, **GRANVILLE, group_prior=table)
-    flat = hierarchical_posterior(2, 1, -1, **GRANVILLE)
-    assert float(far.target_probability) == pytest.approx(float(flat.target_probability), abs=1e-12)
 
 
 def test_cost_of_the_approximation():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from claims_cases import as_patterns, case, publish, small_schema
+from claims_cases import as_patterns, case, matching, publish, small_schema
 from oracles import claims as oracle
 from solver_cases import Silent
 
@@ -45,85 +45,20 @@ def test_other_ways_to_the_same_claims():
         assert as_patterns(fewer.to_frame(), schema, tables) == short
 
 
-def test_claims_that_are_asked_for_are_decided_like_the_data_sets():
-    rng = np.random.default_rng(5)
-    for seed in range(300, 330):
-        schema, tables, cells, published, sets, _ = case(seed)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
-        rows, wanted = [], []
-        for _ in range(12):
-            used = rng.random(len(schema.names)) < 0.6
-            used[rng.integers(len(used))] = True
-            codes = [int(rng.integers(n)) for n in schema.shape]
-            m = int(rng.integers(0, 4))
-            match = np.ones(len(cells), bool)
-            for a, name in enumerate(schema.names):
-                if used[a]:
-                    label = np.array(groups[name])
-                    match &= label[index[:, a]] == label[codes[a]]
-            wanted.append(set((sets @ match).tolist()) == {m})
-            pattern = [c if u else pd.NA for c, u in zip(codes, used, strict=True)]
-            rows.append(("001", *pattern, m))
-        frame = pd.DataFrame(rows, columns=["block", *schema.names, "multiplicity"])
-        frame = frame.astype(dict.fromkeys(schema.names, "Int16"))
-        decided = verify_claims(published, frame, cells=cells)
-        status = decided.claims["status"]
-        assert ((status == "verified") == wanted).all()
-        assert set(status) <= {"verified", "refuted"}
-
-
-def some_whole_numbers():
-    """Each pair of three values adds up to one or two records: halves fit, no whole ones do."""
-    schema = small_schema(3)
-    pairs = Table("P", ("P_0", "P_1", "P_2"), {"a0": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])})
-    return schema, pairs
+def halves():
+    """Return tables of 2a + 3b = 3, a + c = 1 and b + d = 1: halves fit, and one whole way."""
+    schema = small_schema(4)
+    weights = {"W": [2, 3, 0, 0], "X": [1, 0, 1, 0], "Y": [0, 1, 0, 1]}
+    tables = [Table(n, (f"{n}_0",), {"a0": np.array([w])}) for n, w in weights.items()]
+    return schema, tables, *publish(schema, tables, np.arange(4), np.array([0, 1, 1, 0]))
 
 
 def test_whole_numbers_say_more_than_the_relaxation():
-    # 2a + b = 3 with a + c = 1 and b <= 3: the relaxation has a = 1/2, whole numbers have not.
-    schema = small_schema(4)
-    tables = [
-        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
-        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
-        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
-    ]
-    cells = np.arange(4)
-    published, counts = publish(schema, tables, cells, np.array([0, 1, 1, 0]))
-    sets = oracle.consistent(schema, tables, cells, counts, np.zeros(3, bool), 2)
-    truth = oracle.true_claims(schema, tables, cells, sets, schema.names, 1)
+    schema, tables, published, counts = halves()
+    sets = oracle.consistent(schema, tables, np.arange(4), counts, np.zeros(3, bool), 2)
+    truth = oracle.true_claims(schema, tables, np.arange(4), sets, schema.names, 1)
     assert truth == {(1,): 1, (2,): 1}
     assert as_patterns(find_claims(published).to_frame(), schema, tables) == truth
-
-
-@pytest.mark.parametrize("start", range(0, 20, 5))
-def test_claims_are_those_of_the_one_hot_program(start):
-    decided = 0
-    for seed in range(start, start + 5):
-        schema, tables, _, _, _, data = case(400 + seed)
-        if any(f.max() > 1 for t in tables for f in t.factors.values()):
-            continue
-        cells = np.arange(int(np.prod(schema.shape)))
-        full = np.zeros(cells.size, int)
-        full[: data.size] = data
-        published, counts = publish(schema, tables, cells, full)
-        n = int(full.sum())
-        found = find_claims(published, refuted=True)
-        groups = oracle.code_groups(schema, tables)
-        queries = oracle.predicates(schema, tables)
-        assert oracle.OneHotProgram(queries, schema.shape, counts, n).solve() is not None
-        for row in found.claims.sample(min(4, len(found.claims)), random_state=seed).itertuples():
-            claim = []
-            for a, name in enumerate(schema.names):
-                code = getattr(row, name)
-                if not pd.isna(code):
-                    same = [c for c, g in enumerate(groups[name]) if g == groups[name][code]]
-                    claim.append((a, same))
-            program = oracle.OneHotProgram(queries, schema.shape, counts, n)
-            program.without(claim, row.multiplicity)
-            assert (program.solve() is None) == (row.status == "verified")
-            decided += 1
-    assert decided >= 4
 
 
 def test_readable_claims_are_sums_of_cells_of_one_table():
@@ -134,16 +69,9 @@ def test_readable_claims_are_sums_of_cells_of_one_table():
         weights = oracle.weights_of(schema, tables, cells)
         counts = np.concatenate([published.counts["block", t.name].toarray()[0] for t in tables])
         live = ~((weights > 0) & (counts == 0)[:, None]).any(axis=0)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
         found = find_claims(published, cells=cells).to_frame()
         for row in found.itertuples(index=False):
-            match = np.ones(len(cells), bool)
-            for a, name in enumerate(schema.names):
-                code = getattr(row, name)
-                if not pd.isna(code):
-                    label = np.array(groups[name])
-                    match &= label[index[:, a]] == label[code]
+            match = matching(schema, tables, cells, row)
             for column, part in (("readable", np.ones_like(live)), ("readable_here", live)):
                 sums = False
                 at = 0
@@ -166,30 +94,18 @@ def test_readable_claims_are_sums_of_cells_of_one_table():
 def test_needed_columns_are_the_fewest_that_say_the_same():
     for seed in range(600, 620):
         schema, tables, cells, published, _, _ = case(seed)
-        groups = oracle.code_groups(schema, tables)
-        index = np.array([np.unravel_index(c, schema.shape) for c in cells])
-        coded = np.array(
-            [[groups[n][i] for n, i in zip(schema.names, row, strict=True)] for row in index]
-        )
         for row in find_claims(published, cells=cells).to_frame().itertuples(index=False):
-            used = [a for a, n in enumerate(schema.names) if not pd.isna(getattr(row, n))]
-            value = [groups[schema.names[a]][getattr(row, schema.names[a])] for a in used]
-
-            def matching(chosen, used=used, value=value, coded=coded):
-                return np.all(
-                    [coded[:, a] == v for a, v in zip(used, value, strict=True) if a in chosen]
-                    or [np.ones(len(coded), bool)],
-                    axis=0,
-                )
-
-            whole = matching(used)
-            fewest = min(
-                k
+            used = [name for name in schema.names if not pd.isna(getattr(row, name))]
+            whole = matching(schema, tables, cells, row)
+            less = [
+                row._replace(**dict.fromkeys(set(used) - set(chosen), pd.NA))
                 for k in range(len(used) + 1)
                 for chosen in itertools.combinations(used, k)
-                if np.array_equal(matching(chosen), whole)
+            ]
+            fewest = next(
+                one for one in less if np.array_equal(matching(schema, tables, cells, one), whole)
             )
-            assert row.n_needed == fewest
+            assert row.n_needed == sum(not pd.isna(getattr(fewest, name)) for name in used)
             assert row.n_columns == len(used)
 
 
@@ -231,7 +147,9 @@ def test_tables_that_contradict_each_other_name_the_cells():
 
 
 def test_only_whole_numbers_contradict():
-    schema, pairs = some_whole_numbers()
+    """Each pair of three values adds up to one record: halves fit, no whole ones do."""
+    schema = small_schema(3)
+    pairs = Table("P", ("P_0", "P_1", "P_2"), {"a0": np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])})
     workload = Workload(schema, {("block", "P"): pairs})
     parts = {("block", "P"): sp.csr_array([[1, 1, 1]])}
     row = find_claims(PublishedTables(workload, {"block": ["001"]}, parts)).blocks.iloc[0]
@@ -240,13 +158,7 @@ def test_only_whole_numbers_contradict():
 
 
 def test_a_limit_never_makes_a_claim(monkeypatch):
-    schema = small_schema(4)
-    tables = [
-        Table("W", ("W_0",), {"a0": np.array([[2, 3, 0, 0]])}),
-        Table("X", ("X_0",), {"a0": np.array([[1, 0, 1, 0]])}),
-        Table("Y", ("Y_0",), {"a0": np.array([[0, 1, 0, 1]])}),
-    ]
-    published, _ = publish(schema, tables, np.arange(4), np.array([0, 1, 1, 0]))
+    schema, tables, published, _ = halves()
     # A search may look at one relaxation for each side of a claim, at a few for the first records.
     search = _decide.find_at_least
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from occupancy_cases import NAMES, as_blocks, law_of
 from oracles import occupancy as oracle
 from solver_cases import Silent, WrongPresolve
 
@@ -13,7 +14,6 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, Sh
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import (
-    HouseholdLaw,
     detect_occupancy,
     make_attack,
     occupancy_statistics,
@@ -26,16 +26,6 @@ from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 SCHEMA = "household-occupancy"
-NAMES = (
-    *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),
-    *("hud_race", "hud_children", "hud_bedrooms"),
-)
-
-
-def as_blocks(rows):
-    """Statistics of blocks from dictionaries."""
-    arrays = [np.array([row[name] for row in rows]) for name in NAMES]
-    return OccupancyStatistics(np.array([f"{i:015d}" for i in range(len(rows))]), *arrays)
 
 
 def random_homes(rng, n, top=9):
@@ -361,9 +351,7 @@ def test_reconstructions_need_one_number_for_each_count():
     laws = {("block", "P1"): RangeSpec((0, 1, 4), (0, 2, 4), 1)}
     blocks = occupancy_statistics(replace(tables, laws=laws))
     assert (blocks.population, blocks.most.population) == (1, 3)
-    law = HouseholdLaw.from_sample(
-        pd.DataFrame({"size": [2], "race_ethnicity": 0, "children": 1}), smoothing=0.5
-    )
+    law = law_of([2])
     with pytest.raises(ArgumentError, match=r"one number for each count.*taken_as_true"):
         reconstruct_occupancy(blocks, law, rng=1)
     other = replace(blocks.most, geoids=np.array(["500010101001001"]))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from occupancy_cases import NAMES, as_blocks, law_of
 from oracles import occupancy as oracle
 from solver_cases import Silent
 
@@ -16,22 +17,10 @@ from bayesrisk.reconstruction import (
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.occupancy.statistics import UNIT, OccupancyStatistics
+from bayesrisk.reconstruction.occupancy.statistics import UNIT
 from bayesrisk.reconstruction.solvers import model
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.tables import Records, Schema, Workload, tabulate
-
-NAMES = (
-    *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),
-    *("hud_race", "hud_children", "hud_bedrooms"),
-)
-MOST = ("hud_race_most", "hud_bedrooms_most")
-
-
-def as_blocks(rows):
-    names = NAMES + MOST if "hud_race_most" in rows[0] else NAMES
-    arrays = [np.array([row[name] for row in rows]) for name in names]
-    return OccupancyStatistics(np.array([f"{i:015d}" for i in range(len(rows))]), *arrays)
 
 
 def random_sample(rng, kinds=6):
@@ -103,7 +92,7 @@ def test_the_best_reconstruction_is_that_of_enumeration(error, likelihood):
     checked = 0
     for case in range(15):
         sample, kinds = random_sample(rng)
-        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        law = law_of(sample)
         s = random_block(rng, kinds, int(rng.integers(1, 4)))
         s = s if error == "none" else noisy(rng, s)
         found = reconstruct_occupancy(
@@ -137,7 +126,7 @@ def test_the_best_t_are_those_of_enumeration_and_ties_fall_at_random():
     for case in range(12):
         sample, kinds = random_sample(rng)
         sample = sample.drop_duplicates() if case % 2 else sample  # all kinds alike: ties
-        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        law = law_of(sample)
         s = random_block(rng, kinds, 4)
         # Blur what is published, so that there are several.
         s["sizes"], s["race"] = [0] * 7, [0] * 14
@@ -177,7 +166,7 @@ def many_bedrooms():
     kinds = [(size, 0, c) for size in range(1, 8) for c in range(size)]
     rows = [kind for at, kind in enumerate(kinds) for _ in range(1 + 37 * at % 11)]
     sample = pd.DataFrame(rows, columns=["size", "race_ethnicity", "children"])
-    return as_blocks([s]), HouseholdLaw.from_sample(sample, smoothing=0.5)
+    return as_blocks([s]), law_of(sample)
 
 
 def test_the_ways_to_deal_out_bedrooms_are_not_searched_one_by_one(monkeypatch):
@@ -211,7 +200,7 @@ def test_perturbed_reconstructions_fit_and_are_near_the_best():
     rng = np.random.default_rng(43)
     for case in range(8):
         sample, kinds = random_sample(rng)
-        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        law = law_of(sample)
         s = random_block(rng, kinds, 4)
         s["race"], s["children"] = [0] * 14, 0
         best = reconstruct_occupancy(as_blocks([s]), law, rng=1).log_likelihood[0][0]
@@ -237,8 +226,7 @@ def test_perturbed_reconstructions_fit_and_are_near_the_best():
 
 
 def test_kinds_outside_the_sample_are_used_when_needed_and_flagged():
-    sample = pd.DataFrame({"size": [1, 2], "race_ethnicity": 0, "children": 0})
-    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    law = law_of([1, 2])
     inside = oracle.statistics_of([(1, 0, 0, 1, 1), (2, 0, 0, 0, 0)])
     outside = oracle.statistics_of([(3, 4, 1, 1, 1), (2, 0, 0, 0, 0)])
     wrong = oracle.statistics_of([(1, 0, 0, 1, 1)])
@@ -295,7 +283,7 @@ def test_exact_percentages_have_no_error(error):
         expected = [interval(int(c), 300) for c in getattr(true, name)[0]]
         assert list(zip(low.tolist(), high.tolist(), strict=True)) == expected
     assert np.any(blocks.hud_bedrooms < true.hud_bedrooms)  # least counts are no targets
-    law = HouseholdLaw.from_sample(homes[["size", "race_ethnicity", "children"]], smoothing=0.5)
+    law = law_of(homes[["size", "race_ethnicity", "children"]])
     found = reconstruct_occupancy(blocks, law, rng=1, error=error, likelihood=False)
     assert (found.status, found.misfit[0].tolist()) == (("proved",), [0])
 
@@ -306,7 +294,7 @@ def test_errors_of_percentages_are_those_of_enumeration(error):
     apart = 0
     for case in range(12):
         sample, kinds = random_sample(rng, 4)
-        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        law = law_of(sample)
         s = noisy(rng, random_block(rng, kinds, int(rng.integers(1, 4))))
         # Wider intervals than those of so few households, as of many.
         for name in ("hud_race", "hud_bedrooms"):
@@ -323,8 +311,7 @@ def test_errors_of_percentages_are_those_of_enumeration(error):
 
 
 def test_blocks_without_households_but_with_people_are_infeasible():
-    sample = pd.DataFrame({"size": [1, 2], "race_ethnicity": 0, "children": 0})
-    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    law = law_of([1, 2])
     empty = oracle.statistics_of([])
     some = {**empty, "population": 5, "children": 2, "hud_bedrooms": [2, 0, 0]}
     blocks = as_blocks([empty, some])
@@ -342,9 +329,7 @@ def test_blocks_without_households_but_with_people_are_infeasible():
 
 def test_reconstruction_and_detection_agree_on_contradictions():
     rng = np.random.default_rng(48)
-    law = HouseholdLaw.from_sample(
-        pd.DataFrame({"size": [1], "race_ethnicity": 0, "children": 0}), smoothing=0.5
-    )
+    law = law_of([1])
     rows = []
     for _ in range(80):
         kinds = [(int(rng.integers(1, 8)), 0, 0) for _ in range(3)]
@@ -370,8 +355,7 @@ def test_reconstruction_and_detection_agree_on_contradictions():
 
 def test_squared_errors_without_end_are_refused():
     block = {**oracle.statistics_of([(1, 0, 0, 1, 1)]), "population": 2**31 - 1}
-    sample = pd.DataFrame({"size": [1], "race_ethnicity": [0], "children": [0]})
-    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    law = law_of([1])
     with pytest.raises(ArgumentError, match="error 'squared' must have at most 1000000 units"):
         reconstruct_occupancy(as_blocks([block]), law, rng=1, error="squared")
     found = reconstruct_occupancy(as_blocks([block]), law, rng=1, error="absolute")
@@ -379,8 +363,7 @@ def test_squared_errors_without_end_are_refused():
 
 
 def test_limits_are_unknown_not_infeasible():
-    sample = pd.DataFrame({"size": [1, 3], "race_ethnicity": 0, "children": 0})
-    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    law = law_of([1, 3])
     block = as_blocks([oracle.statistics_of([(3, 0, 0, 1, 1), (1, 0, 0, 0, 0)])])
     found = reconstruct_occupancy(block, law, rng=1, solver=Silent())
     assert (found.status, found.solutions.tolist()) == (("unknown",), [0])
@@ -411,7 +394,7 @@ def test_variability_is_that_of_enumeration(attributes):
         sample = pd.DataFrame(
             [h[:3] for h in homes], columns=["size", "race_ethnicity", "children"]
         )
-        law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+        law = law_of(sample)
         blocks = as_blocks([s])
         found = reconstruct_occupancy(blocks, law, rng=case)
         (star,) = solutions_of(found, 0)
@@ -448,7 +431,7 @@ def test_law_is_smoothed_and_ordered():
 
 def test_bad_arguments():
     sample = pd.DataFrame({"size": [1], "race_ethnicity": [0], "children": [0]})
-    law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    law = law_of(sample)
     block = as_blocks([oracle.statistics_of([(1, 0, 0, 1, 1)])])
     for frame, text in (
         (sample.drop(columns="size"), r"sample: must have .*, it lacks \['size'\]"),

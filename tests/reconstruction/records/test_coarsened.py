@@ -401,7 +401,7 @@ def test_nearest_records_deviate_by_what_lies_outside_the_ranges():
     for _ in range(60):
         matrix = rng.integers(0, 2, (5, 4))
         matrix = matrix[matrix.any(axis=1)]
-        low = rng.integers(0, 4, len(matrix))
+        low = rng.integers(-1, 4, len(matrix))
         high = np.where(rng.random(len(matrix)) < 0.2, OPEN, low + rng.integers(0, 3, len(matrix)))
         found = nearest_records(
             sp.csr_array(matrix), low, high, solver=make_solver("highs"), seconds=None
@@ -409,6 +409,10 @@ def test_nearest_records_deviate_by_what_lies_outside_the_ranges():
         sums = np.indices((6,) * 4).reshape(4, -1).T @ matrix.T
         least = (np.maximum(low - sums, 0) + np.maximum(sums - high, 0)).sum(axis=1).min()
         assert (found.status, found.deviation, found.bound) == ("proved", least, least)
+        x = np.zeros(4, int)
+        x[found.cell] = found.count
+        own = matrix @ x
+        assert (np.maximum(low - own, 0) + np.maximum(own - high, 0)).sum() == least
         seen += least > 0
     assert seen > 5
 

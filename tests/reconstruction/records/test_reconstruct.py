@@ -1,4 +1,4 @@
-"""Reconstruction of person blocks against enumeration, the published program and the records."""
+"""Reconstruction of person blocks against enumeration and the records."""
 
 import re
 from collections import Counter
@@ -13,14 +13,11 @@ from oracles.reconstruction import (
     largest_distance,
     people,
     person_tables,
-    published_program,
 )
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.records.solve import nearest_records
-from bayesrisk.reconstruction.solvers import make_solver
 
 KEY = ["block", "sex", "agebin", "race", "hisp"]
 BINS = np.concatenate(
@@ -63,16 +60,16 @@ def small():
     return columns, person_tables(columns, tract=False)
 
 
-def test_two_hundred_small_blocks_equal_enumeration_and_the_published_program(small):
+def test_two_hundred_small_blocks_equal_enumeration(small):
     _, tables = small
     result = reconstruct(tables, scope="block")
     variability = solution_variability(tables, scope="block", solution=result)
     problem, matrix = published_matrix(tables)
-    histogram = result.histogram().toarray()
+    histogram, dense = result.histogram().toarray(), matrix.toarray().astype(np.int8)
     open_blocks = 0
     for b in range(len(result.geoids)):
         counts = problem.published[[b]].toarray().ravel()
-        cells, every = block_solutions(matrix, counts)
+        cells, every = block_solutions(dense, counts)
         star = histogram[b]
         assert star.sum() == star[cells].sum()
         assert any(np.array_equal(star[cells], x) for x in every)
@@ -82,11 +79,6 @@ def test_two_hundred_small_blocks_equal_enumeration_and_the_published_program(sm
         assert variability.status[b] == "proved"
         assert variability.lower[b] == variability.upper[b] == distance / (2 * n)
         open_blocks += len(every) > 1
-        # The program takes longer than everything else.
-        if b % 20 == 0 or (len(every) > 1 and open_blocks <= 25):
-            other = published_program(matrix, counts)
-            assert any(np.array_equal(other[cells], x) for x in every)
-            assert published_program(matrix, counts, star) == distance
     assert 20 < open_blocks < 200
 
 
@@ -209,23 +201,6 @@ def test_nearest_records_of_inconsistent_tables(small):
     # The true records deviate by the one perturbed count.
     assert 0 < result.deviation[3] <= 1
     assert result.deviation[[0, 1, 2]].tolist() == [0, 0, 0]
-
-
-def test_nearest_is_the_least_of_all():
-    rng = np.random.default_rng(24)
-    for _ in range(60):
-        matrix = rng.integers(0, 2, (6, 4))
-        matrix = matrix[matrix.any(axis=1)]
-        counts = rng.integers(-1, 4, len(matrix))
-        found = nearest_records(
-            sp.csr_array(matrix), counts, counts, solver=make_solver("highs"), seconds=None
-        )
-        grid = np.indices((6,) * 4).reshape(4, -1).T
-        least = np.abs(grid @ matrix.T - counts).sum(axis=1).min()
-        x = np.zeros(4, int)
-        x[found.cell] = found.count
-        assert found.status == "proved"
-        assert found.deviation == found.bound == least == np.abs(matrix @ x - counts).sum()
 
 
 def test_nearest_in_a_tract_keeps_columns_in_step(tract):
