@@ -353,7 +353,7 @@ def two_sides(seed, kind):
         key = "block", name
         tables[key] = Table(name, tuple(f"{name}-{q}" for q in range(n)), own)
         law = laws[key] = coarse[int(rng.choice(5, p=[0.25, 0.25, 0.2, 0.25, 0.05]))]
-        out, withheld = _publish(rng, law, (weights @ truth)[None])
+        out, withheld = publish(rng, law, (weights @ truth)[None])
         counts[key], hidden[key] = sp.csr_array(out), sp.csr_array(withheld)
         for q, row in enumerate(weights.tolist()):
             told = _by_rule(law) if withheld[0, q] else _log_likelihood(law, out[0, q])
