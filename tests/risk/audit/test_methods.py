@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY, SCHEMA, SWAP
+from audits import EVERYBODY, SCHEMA, SWAP, town
 from oracles import audit as oracle
 from oracles import occupancy, record_law
 from random_places import place
@@ -162,16 +162,8 @@ SHARES = {
 }
 
 
-def people(seed=0, size=30, rows=None):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "sex": rng.integers(0, 2, size),
-            "race": rng.choice(3, size, p=[0.7, 0.2, 0.1]),
-            "block": rng.choice(["100", "101", "102", "103"], size, p=[0.5, 0.3, 0.15, 0.05]),
-        }
-    )
-    return Records.from_frame(frame if rows is None else frame.iloc[rows], schema=SCHEMA)
+def people(seed=0):
+    return town(seed, 30, ["100", "101", "102", "103"], [0.5, 0.3, 0.15, 0.05])
 
 
 def audited(mechanism, methods=AS_TRUE, who=EVERYBODY, seed=0, rows=None):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY, SCHEMA, SWAP
+from audits import EVERYBODY, SCHEMA, SWAP, town
 from oracles import occupancy as households
 from scipy.special import comb
 
@@ -52,15 +52,7 @@ SEED = 7
 
 
 def people(seed=0, size=24):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "sex": rng.integers(0, 2, size),
-            "race": rng.choice(3, size, p=[0.7, 0.2, 0.1]),
-            "block": rng.choice(["100", "101", "102"], size, p=[0.5, 0.3, 0.2]),
-        }
-    )
-    return Records.from_frame(frame, schema=SCHEMA)
+    return town(seed, size, ["100", "101", "102"], [0.5, 0.3, 0.2])
 
 
 def public(records, concentration=5.0):
