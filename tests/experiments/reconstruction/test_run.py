@@ -104,35 +104,13 @@ def test_blocks_alone_with_every_variability(folder, tmp_path, variability):
         np.testing.assert_array_equal(made.variability["upper"], bounds.upper)
 
 
-class StoppedError(Exception):
-    pass
-
-
-def stop(done, total):
-    raise StoppedError
-
-
-def test_an_interrupted_run_goes_on_where_it_was(folder, tmp_path):
-    options = {"scope": "tract", "blocks_per_shard": 1}
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_reconstruction(folder, whole, **options)
-    with pytest.raises(StoppedError):
-        run_reconstruction(folder, broken, progress=stop, **options)
-    kept = broken / "parts" / "blocks-000000.parquet"
-    stamp = kept.stat().st_mtime_ns
-    assert not (broken / "records.parquet").exists()
-    with pytest.raises(PartFileError, match="is not finished"):
-        read_reconstruction(broken)
-    summary = run_reconstruction(folder, broken, resume=True, **options)
-    assert (summary.computed, summary.resumed) == (2, 1)
-    assert kept.stat().st_mtime_ns == stamp
-    assert contents(whole) == contents(broken)
-
-
 def test_a_shard_without_all_of_its_parts_is_computed_again(folder, tmp_path):
     options = {"scope": "tract", "blocks_per_shard": 1}
     out = tmp_path / "out"
-    run_reconstruction(folder, out, **options)
+    run_reconstruction(folder, out, shard=(1, 3), **options)
+    with pytest.raises(PartFileError, match="is not finished"):
+        read_reconstruction(out)
+    run_reconstruction(folder, out, resume=True, **options)
     before = contents(out)
     parts = out / "parts"
     (parts / "shard-000001.json").unlink()  # killed after the tables, before their record
