@@ -51,6 +51,23 @@ def town(*about):
     return Records.from_frame(town_frame(*about), schema=SCHEMA)
 
 
+def homes(seed, size, blocks, races=1):
+    """Return households in small blocks, so that some must hold a violation of occupancy."""
+    rng = np.random.default_rng(seed)
+    subsidised = rng.integers(0, 2, size)
+    frame = pd.DataFrame(
+        {
+            "block": rng.choice([f"50001010100100{i}" for i in range(blocks)], size),
+            "size": rng.integers(1, 6, size),
+            "race_ethnicity": rng.integers(0, races, size),
+            "children": 0,
+            "bedrooms": np.where(subsidised == 1, rng.integers(1, 4, size), 0),
+            "subsidised": subsidised,
+        }
+    )
+    return Records.from_frame(frame, schema=Schema.named("household-occupancy"))
+
+
 def contents(folder):
     return {
         str(file.relative_to(folder)): file.read_bytes()

@@ -2,9 +2,9 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
+from persons import persons
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
@@ -21,16 +21,7 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def records():
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(
-        {
-            "block": rng.choice([f"01001020100100{i}" for i in range(4)], 80),
-            "sex": rng.integers(0, 2, 80),
-            "age": rng.integers(0, 90, 80),
-            "race": rng.choice([1, 2, 8], 80),
-            "hisp": rng.integers(0, 2, 80),
-        }
-    )
+    frame = persons(1, 80, [f"01001020100100{i}" for i in range(4)])
     return Records.from_frame(frame, schema=Schema.named("sf1-person"))
 
 

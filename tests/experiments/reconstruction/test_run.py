@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from peak_memory import run_and_measure
+from persons import persons
 from scipy import sparse
 from studies import contents, run_reconstruction
 
@@ -30,16 +31,8 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def people(count=240, seed=1):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "block": rng.choice(BLOCKS, count),
-            "sex": rng.integers(0, 2, count),
-            "age": rng.integers(0, 100, count),
-            "race": rng.choice([1, 2, 3, 8], count, p=[0.6, 0.2, 0.1, 0.1]),
-            "hisp": rng.integers(0, 2, count),
-        }
-    )
+    shares = [0.6, 0.2, 0.1, 0.1]
+    return persons(seed, count, BLOCKS, ages=100, races=[1, 2, 3, 8], shares=shares)
 
 
 def published(**options):
