@@ -87,6 +87,7 @@ sample:hospital --geography census | names its own
 sample:hospital,sf1-block | schemas must be the same
 sample:hospital --schema moon.toml | moon
 sample:hospital --levels block | level must be one of all
+sample:hospital --by region | --by must be one above the places .. schema 'hospital' has none
 = release {pop} -o {out}
  | --mechanism must be given
 --mechanism identity | --tables must be given

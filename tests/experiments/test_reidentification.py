@@ -109,10 +109,7 @@ def test_rates_are_those_of_the_library(made, tmp_path):
 
 
 def test_all_tables_have_one_baseline(tmp_path):
-    """Nobody shares block, sex and age: links and agreement then count the same right guesses.
-
-    Both tables drew a proportional guesser of their own once, and had baselines that differed.
-    """
+    """Nobody shares block, sex and age: links and agreement then count the same right guesses."""
     people = truth().assign(block=BLOCKS[0], age=np.arange(200) % 100, sex=np.arange(200) // 100)
     people.to_parquet(tmp_path / "truth.parquet", index=False)
     frames = {
