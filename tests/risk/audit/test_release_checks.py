@@ -89,6 +89,7 @@ def test_other_scales_are_seen_as_often_as_is_stated(law):
         for _ in range(50)
     )
     assert seen >= 38  # 45 are expected
+    assert _scale_p(rows(np.zeros(40, int)), law) < 1e-6  # far too little noise
     (none,) = verdicts(rows(np.zeros(40, int)), law)
     assert (none["value"], none["bound"], none["verdict"]) == (0.0, 1.0, "not as stated")
 
